@@ -46,10 +46,10 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.services.transfer.usage.records import UsageRecords
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 
 folder, count, line, new, runs = sys.argv[1], int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])
 path = f"{folder}/accounting"
@@ -71,9 +71,9 @@ def qacct(job):
 cluster = Cluster(qmaster_port=1, execd_port=2)
 clusters = {"alpha": cluster, "beta": replace(cluster, accounting=path)}
 policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
-database = Database.open(f"sqlite:///{folder}/state.db")
+database = StateFile.open(f"sqlite:///{folder}/state.db")
 clock = Clock()
-views = Views(policy, clock, f"{folder}/published")
+views = PublishedViews(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
 records = UsageRecords(policy=policy, database=database, views=views, clock=clock)
 records.load()

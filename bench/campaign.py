@@ -44,10 +44,10 @@ from bench import (
 from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.config.submission import jdl
-from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.intake import CampaignIntake
 from gridbridge.services.tools import campaigns
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 
 TASKS = sized(1_000_000, 20_000)
 NO_LAB = ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger", "sending")
@@ -142,9 +142,9 @@ def _submit(folder: Path) -> None:
 
 def _serve(folder: Path) -> None:
     """Take one campaign in, as the runner does."""
-    database = Database.open(f"sqlite:///{folder}/state.db")
+    database = StateFile.open(f"sqlite:///{folder}/state.db")
     places = (str(folder / "files"), str(folder / "published"))
-    intake = Intake(database, frozenset({"beta"}), Clock(), *places)
+    intake = CampaignIntake(database, frozenset({"beta"}), Clock(), *places)
     while not intake.take():
         time.sleep(PAUSE_S)
     os._exit(0)

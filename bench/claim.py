@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import claim
-from gridbridge.batch.wrapper import Start, WrappedJob, bundle
+from gridbridge.batch.wrapper import JobStartMode, WrappedJob, bundle
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
@@ -58,7 +58,7 @@ def _wrapped(folder: Path, of: str) -> float:
         transfer="gb.alpha.1.0.1",
         spool=str(folder),
         name="1",
-        start=Start.BINARY_NO_SHELL,
+        start=JobStartMode.BINARY_NO_SHELL,
         shell=SHELL,
         login=False,
         arguments=("/bin/date", "+%s.%N"),

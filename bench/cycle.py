@@ -17,13 +17,18 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.model.campaigns.events import (
+    CampaignEvent,
+    ClusterSuccessRecord,
+    EventCode,
+    EventKind,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import Room, Seen, There
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.jobratio import JobRatio
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, sized(1_000_000, 100_000)
 ENDED, EVENTS, USERS = 5000, 100, 20
@@ -47,11 +52,11 @@ def rows() -> list[Row]:
     ]
 
 
-def _took_s(seen: Seen) -> float:
+def _took_s(seen: CycleSituation) -> float:
     return min(_once_s(seen) for _ in range(RUNS))
 
 
-def _once_s(seen: Seen) -> float:
+def _once_s(seen: CycleSituation) -> float:
     began = time.process_time()
     plan = cycle.plan(seen)
     took_s = time.process_time() - began
@@ -59,29 +64,29 @@ def _once_s(seen: Seen) -> float:
     return took_s
 
 
-def _seen(tasks: int) -> Seen:
+def _seen(tasks: int) -> CycleSituation:
     names = [f"cluster-{n}" for n in range(CLUSTERS)]
     campaigns = tuple(_campaign(n + 1, names, tasks // CAMPAIGNS) for n in range(CAMPAIGNS))
     pairs = [(one.number, name) for one in campaigns for name in names]
-    return Seen(
+    return CycleSituation(
         campaigns=campaigns,
         waiting={one.number: tasks // CAMPAIGNS for one in campaigns},
         arrays=tuple(_array(number, names, name) for number, name in pairs),
         room={
-            name: Room(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
+            name: ClusterRoom(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
             for name in names
         },
         max_tasks=1000,
         there=tuple(
-            There(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
+            ClusterView(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
             for number, name in pairs
         ),
         ended=tuple(map(_attempt, range(ENDED))),
         ratios=tuple(
-            Ratio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2)
+            JobRatio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2)
             for number, name in pairs
         ),
-        sharing=Sharing(
+        sharing=UsageSharing(
             by=ShareBy.USER,
             first_tasks=5,
             mean_s={one.number: dict.fromkeys(names, 60.0) for one in campaigns},
@@ -90,7 +95,9 @@ def _seen(tasks: int) -> Seen:
         asked=frozenset(names),
         events=tuple(_event(n, names[n % CLUSTERS]) for n in range(EVENTS)),
         records=tuple(
-            Record(campaign=number, cluster=name, successes=30, durations_s=(60,) * 30)
+            ClusterSuccessRecord(
+                campaign=number, cluster=name, successes=30, durations_s=(60,) * 30
+            )
             for number, name in pairs
         ),
     )
@@ -130,16 +137,16 @@ def _attempt(n: int) -> Attempt:
         attempt=1,
         array=n % CLUSTERS + 1,
         place=1,
-        outcome=Outcome.SUCCESS if n % 10 else Outcome.PREEMPTED,
+        outcome=TaskOutcome.SUCCESS if n % 10 else TaskOutcome.PREEMPTED,
         wallclock_s=60,
     )
 
 
-def _event(n: int, cluster: str) -> Event:
-    return Event(
+def _event(n: int, cluster: str) -> CampaignEvent:
+    return CampaignEvent(
         number=n + 1,
-        kind=Kind.CAMPAIGN,
-        code=Code.BLACKLIST,
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.BLACKLIST,
         campaign=n % CAMPAIGNS + 1,
         cluster=cluster,
         opened_at=NOW,

@@ -108,12 +108,12 @@ def read_bare(folder: Path) -> int:
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.model.elastic.sections import Balance, Demand, Pool
-    from gridbridge.model.users import Asks
+    from gridbridge.model.users import QueueDefaults
     from gridbridge.services.elastic import deciding, looking
 
     pools = {
-        "small": Pool(slots=4, resources=Asks(h_vmem="16G"), price=1, limit=5000),
-        "large": Pool(slots=64, resources=Asks(h_vmem="256G"), price=20),
+        "small": Pool(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),
+        "large": Pool(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
     }
     seen = looking.look_at(str(folder))
     found = deciding.planned(seen, Balance(max_nodes=100_000), Demand(), pools)

@@ -23,15 +23,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.brief import judged, sized
-from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms
+from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayOutcome, ReplayRules
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.services.elastic.simulation import comparing
-from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.engine import WorkloadReplay
 from gridbridge.services.elastic.simulation.policies import way_of
-from gridbridge.services.elastic.simulation.synthetic import Asked, make
+from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
-TERMS, SPREAD = Terms(), Terms(is_spread=True)
+TERMS, SPREAD = NodeTerms(), NodeTerms(is_spread=True)
 TASKS_A_DAY = 1000.0
 MONTH_DAYS, MOST_MONTH_S = sized(30.0, 1.0), 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
@@ -62,20 +62,22 @@ FILLED = {
 }
 
 
-def week(seed: str, load: float, days: float) -> tuple[Ran, ...]:
+def week(seed: str, load: float, days: float) -> tuple[RecordedTask, ...]:
     """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
-    asked = Asked(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
+    asked = WorkloadDistribution(
+        seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots
+    )
     return tuple(make(asked).tasks)
 
 
-def swept(tasks: tuple[Ran, ...], always_on: Outcome) -> tuple[Outcome, ...]:
+def swept(tasks: tuple[RecordedTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
     ways = comparing.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()))
     return (*comparing.compare(tasks, TERMS, ways), always_on)
 
 
-def off_frontier(one: Outcome, others: Iterable[Outcome]) -> float:
+def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
     """Return by which part of both cost and wait some other is better; 0: it is on the frontier."""
     parts = (
         min(1 - other.cost / one.cost, 1 - other.wait_mean_s / one.wait_mean_s)
@@ -85,11 +87,11 @@ def off_frontier(one: Outcome, others: Iterable[Outcome]) -> float:
     return max(0.0, *parts)
 
 
-def replayed(tasks: tuple[Ran, ...]) -> dict[str, Outcome]:
+def replayed(tasks: tuple[RecordedTask, ...]) -> dict[str, ReplayOutcome]:
     """Replay one week by every way."""
     filled = {name: (ReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
-        name: Replay(tasks, terms, way_of(rules, terms, demand)).run()
+        name: WorkloadReplay(tasks, terms, way_of(rules, terms, demand)).run()
         for terms, ways in ((TERMS, WAYS), (SPREAD, SPREADS), (TERMS, filled))
         for name, (rules, demand) in ways.items()
     }
@@ -99,14 +101,16 @@ def month() -> float:
     """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
     slots = TERMS.max_nodes * TERMS.slots
     tasks = make(
-        Asked(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
+        WorkloadDistribution(
+            seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots
+        )
     ).tasks
     begun = time.process_time()
-    Replay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, Demand())).run()
+    WorkloadReplay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, Demand())).run()
     return time.process_time() - begun
 
 
-def misses(seed: str, found: dict[str, Outcome]) -> list[str]:
+def misses(seed: str, found: dict[str, ReplayOutcome]) -> list[str]:
     """Name the targets that a week misses."""
     filled = [found[name] for name in ("demand, frugal", *FILLED)]
     base, told = found["starcluster, spread"], list[str]()
@@ -125,7 +129,7 @@ def misses(seed: str, found: dict[str, Outcome]) -> list[str]:
     return told
 
 
-def show(seed: str, load: float, found: dict[str, Outcome]) -> None:
+def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
     """Print a week's table."""
     print(f"\n{seed}, {100 * load:.0f} %, {found['demand'].tasks} tasks")
     print(f"{'':<22}{'wait s':>8}{'beyond':>8}{'late':>7}{'node-h':>9}{'cost':>9}{'kWh':>8}")
@@ -134,7 +138,7 @@ def show(seed: str, load: float, found: dict[str, Outcome]) -> None:
         print(f"{name:<22}{waits}{one.node_hours:>9.1f}{one.cost:>9.1f}{one.energy_kwh:>8.1f}")
 
 
-def show_frontier(one: Outcome, others: tuple[Outcome, ...]) -> float:
+def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
     best, off = comparing.frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")

@@ -17,15 +17,15 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Outcome
-from gridbridge.services.campaigns.forecasts import Forecasts
-from gridbridge.services.campaigns.publication import Publication
+from gridbridge.model.campaigns.campaign import Array, ArrayState, TaskOutcome
+from gridbridge.services.campaigns.forecasts import ForecastUpdates
+from gridbridge.services.campaigns.publication import CampaignPublication
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.predictions import PredictionRows
 
 ARRAY = 1000
 MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2
@@ -62,11 +62,11 @@ class _Site:
     def __init__(self, folder: str, tasks: int) -> None:
         self._folder = folder
         os.mkdir(f"{folder}/published")
-        self._database, clock = Database.open(f"sqlite:///{folder}/state.db"), Clock()
-        self._campaigns = Campaigns(self._database)
-        forecasts = Forecasts(self._campaigns, Predictions(self._database), clock, 15.0)
+        self._database, clock = StateFile.open(f"sqlite:///{folder}/state.db"), Clock()
+        self._campaigns = CampaignRows(self._database)
+        forecasts = ForecastUpdates(self._campaigns, PredictionRows(self._database), clock, 15.0)
         published = f"{folder}/published"
-        self._publication = Publication(
+        self._publication = CampaignPublication(
             self._database, self._campaigns, forecasts, clock, published
         )
         self._tries = CampaignTries(self._database, self._campaigns)
@@ -80,7 +80,7 @@ class _Site:
             array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOON)
             assert array
             ended = tuple(
-                replace(one, outcome=Outcome.SUCCESS, exit_status=0, wallclock_s=60)
+                replace(one, outcome=TaskOutcome.SUCCESS, exit_status=0, wallclock_s=60)
                 for one in self._campaigns.pending(array)
             )
             with self._database.transaction():

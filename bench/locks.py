@@ -19,27 +19,29 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.errors import AlreadySubmitted
-from gridbridge.model.campaigns.campaign import Attempt, Noted, Outcome
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
-from gridbridge.model.campaigns.plan import Again, Plan, Seen, Send
+from gridbridge.model.campaigns.campaign import Attempt, LedgerArray, TaskOutcome
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation, Retry, TaskSend
 from gridbridge.model.campaigns.sections import Failures
-from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
 from gridbridge.services.campaigns import journalled
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 from tests.services.campaigns.test_actions import Grid
 
 TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster was away
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be
 CAMPAIGNS, CLUSTERS = 200, 50  # as bench/cycle.py has them
 MOST_S = 0.5
-TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
+TERMS = RatioTerms(
+    old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
+)
 
 
 def rows() -> list[Row]:
@@ -62,7 +64,7 @@ def _told(what: str, many: Longest, few: Longest) -> Iterator[Row]:
     yield Row(what="    of CPU", measured=many.cpu_s, unit="s", baseline=few.cpu_s)
 
 
-class _Watched(Database):
+class _Watched(StateFile):
     """A state file that knows its longest transactions."""
 
     longest = Longest()
@@ -94,7 +96,7 @@ def _opened() -> Iterator[_Watched]:
 
 def _held(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
-        campaigns = Campaigns(database)
+        campaigns = CampaignRows(database)
         number = campaigns.add(campaign(tasks), "token")
         _send(campaigns, number, tasks)
         first_s = database.told()
@@ -118,7 +120,7 @@ def _held(tasks: int) -> dict[str, Longest]:
     }
 
 
-def _send(campaigns: Campaigns, number: int, tasks: int) -> None:
+def _send(campaigns: CampaignRows, number: int, tasks: int) -> None:
     for _ in range(0, tasks, AN_ARRAY):
         assert campaigns.intend(number, "beta", AN_ARRAY, NOON)
 
@@ -126,11 +128,13 @@ def _send(campaigns: Campaigns, number: int, tasks: int) -> None:
 def _restored(tasks: int) -> dict[str, Longest]:
     """Take over all arrays of a campaign but the one that is refused, as root's ledger has them."""
     with _opened() as database:
-        number = Campaigns(database).add(campaign(tasks), "token")
-        actions = Actions(database, Observations(database), Clock(), Failures(), _Ledger(tasks))
+        number = CampaignRows(database).add(campaign(tasks), "token")
+        actions = CycleActions(
+            database, Observations(database), Clock(), Failures(), _Ledger(tasks)
+        )
         database.told()
-        actions.do(Plan(sends=(Send(campaign=number, cluster="beta", tasks=1),)))
-        assert not Campaigns(database).waiting()
+        actions.do(CyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
+        assert not CampaignRows(database).waiting()
         return {"  taken over": database.told()}
 
 
@@ -141,7 +145,7 @@ class _Ledger(Grid):
         super().__init__()
         begins = range(0, tasks, AN_ARRAY)
         self.ledger = tuple(
-            Noted(
+            LedgerArray(
                 number=number,
                 cluster="beta",
                 tasks=tuple((task, 1) for task in range(begin, begin + AN_ARRAY)),
@@ -152,9 +156,9 @@ class _Ledger(Grid):
         self.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
 
 
-def _keep(database: Database, number: int, ended: tuple[Attempt, ...]) -> None:
+def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
     """Keep a decision about all of these ends in the journal."""
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(campaign(len(ended), number=number),),
         waiting={},
         arrays=(),
@@ -162,51 +166,57 @@ def _keep(database: Database, number: int, ended: tuple[Attempt, ...]) -> None:
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = journalled.entry(seen, Plan(ended=ended), NOON)
+    entry = journalled.entry(seen, CyclePlan(ended=ended), NOON)
     assert entry
-    Journal(database).keep(entry)
+    DecisionJournal(database).keep(entry)
 
 
-def _end(database: Database, campaigns: Campaigns) -> tuple[Attempt, ...]:
+def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
     """Note in one cycle that all that was sent has ended, and runs again.
 
     Before that none of it was listed for a while; and there is a job ratio of many campaigns.
     """
     sent = campaigns.open_arrays()
     ended = tuple(
-        replace(one, outcome=Outcome.SITE_FAULT)
+        replace(one, outcome=TaskOutcome.SITE_FAULT)
         for array in sent
         for one in campaigns.pending(array)
     )
     again = tuple(
-        Again(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome)
+        Retry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome)
         for one in ended
     )
     missed = tuple(
-        Missed(campaign=one.campaign, array=one.array, place=one.place, since=NOON) for one in ended
+        MissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON)
+        for one in ended
     )
     predicted = tuple(
-        Prediction(
-            campaign=number, cluster=f"c{at}", law=Law.MEASURED, terms=TERMS, ratio=1.0, submitted=1
+        JobRatioPrediction(
+            campaign=number,
+            cluster=f"c{at}",
+            law=JobRatioRule.MEASURED,
+            terms=TERMS,
+            ratio=1.0,
+            submitted=1,
         )
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = Actions(database, Observations(database), Clock(), Failures())
-    actions.do(Plan(missed=missed))
-    actions.do(Plan(ended=ended, again=again, over=sent, predicted=predicted))
+    actions = CycleActions(database, Observations(database), Clock(), Failures())
+    actions.do(CyclePlan(missed=missed))
+    actions.do(CyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended
 
 
-def _wipe(database: Database, number: int, tasks: int) -> None:
+def _wipe(database: StateFile, number: int, tasks: int) -> None:
     """Mark waiting tasks as nikita does before it deletes them, and take the marks off again."""
-    marks, left = Marks(database), tasks
+    marks, left = CancellationMarks(database), tasks
     wipes = []
-    for array in reversed(Campaigns(database).open_arrays()):
+    for array in reversed(CampaignRows(database).open_arrays()):
         places = range(1, min(left, array.size) + 1)
         left -= len(places)
         wipes += [
-            Wipe(
+            ArrayCancellation(
                 campaign=number,
                 array=array.number,
                 cluster=array.cluster,

@@ -48,23 +48,23 @@ LOOKS = {
 PUBLISH = f"""
 import sys
 from datetime import datetime, timezone
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import PublishedTask
 from gridbridge.state import campaigns_shown, publishing, tasks_shown
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
 publishing.make_folder(folder)
 at = datetime.now(timezone.utc)
 campaign = ShownCampaign(
-    number=number, name="look", owner="alice", submitted_at=at, type=Type.DEFAULT,
+    number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT, clusters=("beta",), tasks=tasks + 1, ended=tasks, failed=0,
 )
 campaigns_shown.put(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, tasks_shown.A_FILE):
     ended = (
-        ShownTask(
-            number=task, attempt=1, outcome=Outcome.SUCCESS, is_waiting=False, cluster="beta",
+        PublishedTask(
+            number=task, attempt=1, outcome=TaskOutcome.SUCCESS, is_waiting=False, cluster="beta",
             job_id=part + 1, place=task - part + 1, exit_status=0, wallclock_s=60,
         )
         for task in range(part, part + tasks_shown.A_FILE)

@@ -13,19 +13,19 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.decisions.campaigns.ending.judge import Judge
+from gridbridge.decisions.campaigns.ending.judge import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import Fact, JobState
+from gridbridge.model.states import JobFact, JobState
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.predictions import PredictionRows
 
 SIZE, FEW, MANY, RUNS = (
     1000,
@@ -34,7 +34,7 @@ SIZE, FEW, MANY, RUNS = (
     sized(5, 2),
 )  # tasks of an array, arrays, looks
 MOST_S = 1.0  # of a cycle's decisions altogether
-RUNNING = JobState([Fact.RUNNING])
+RUNNING = JobState([JobFact.RUNNING])
 
 
 def rows() -> list[Row]:
@@ -51,20 +51,22 @@ def rows() -> list[Row]:
 
 
 def _measured(path: str, arrays: int) -> tuple[float, float]:
-    database = Database.open(f"sqlite:///{Path(path)}")
-    campaigns = Campaigns(database)
+    database = StateFile.open(f"sqlite:///{Path(path)}")
+    campaigns = CampaignRows(database)
     campaigns.add(campaign(SIZE * arrays), "token")
     for _ in range(arrays):
         array = campaigns.intend(1, "beta", SIZE, NOON)
         assert array
         campaigns.array_is(array, ArrayState.RELEASED, array.number)
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
+    updator = Updator(
+        policy, database, PredictionRows(database), CancellationMarks(database), Clock()
+    )
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
     vars(updator)["_told_within_s"] = lambda clusters: dict.fromkeys(clusters, 0.0)
-    judge = Judge(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
+    judge = MissingAttemptJudge(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:
         updator._missing.begin()
@@ -76,7 +78,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     return found
 
 
-def _read(campaigns: Campaigns, sent: tuple[Array, ...]) -> None:
+def _read(campaigns: CampaignRows, sent: tuple[Array, ...]) -> None:
     for array in sent:
         campaigns.pending(array)
 

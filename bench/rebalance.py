@@ -25,15 +25,15 @@ from gridbridge.decisions.rebalance.auto import plan
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
-from gridbridge.model.rebalance.moves import Advice
+from gridbridge.model.rebalance.moves import MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Recent,
-    Snapshot,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
     TaskState,
 )
 
@@ -65,49 +65,49 @@ def main() -> int:
     return 0 if all(row.is_met for row in rows) else 1
 
 
-def _round(seen: Snapshot) -> Advice:
+def _round(seen: PlacementSnapshot) -> MovePlan:
     return plan(seen, RULES)
 
 
-def _still(seen: Snapshot) -> Advice:
+def _still(seen: PlacementSnapshot) -> MovePlan:
     """Plan a round that finds every host even, and looks at every job."""
     hosts = tuple(replace(host, used_bytes=TB // 2, mean_active=0.5) for host in seen.hosts)
     return plan(replace(seen, hosts=hosts), RULES)
 
 
-def _host(seen: Snapshot) -> Advice:
+def _host(seen: PlacementSnapshot) -> MovePlan:
     return plan_host(seen, "h0007", RULES)
 
 
-def _job(seen: Snapshot) -> Advice:
+def _job(seen: PlacementSnapshot) -> MovePlan:
     return plan_job(seen, "job7", RULES)
 
 
-def _fail(seen: Snapshot) -> Advice:
+def _fail(seen: PlacementSnapshot) -> MovePlan:
     hosts = (replace(seen.hosts[7], state=HostState.DEAD), *seen.hosts[8:])
     return plan_fail(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
 
 
-def _huge(seen: Snapshot) -> Advice:
+def _huge(seen: PlacementSnapshot) -> MovePlan:
     """Plan the one job that has all tasks."""
     return plan_job(seen, ALL, RULES)
 
 
-def _huge_round(seen: Snapshot) -> Advice:
+def _huge_round(seen: PlacementSnapshot) -> MovePlan:
     return plan(seen, replace(RULES, level=2))
 
 
-def _drained(seen: Snapshot) -> Advice:
+def _drained(seen: PlacementSnapshot) -> MovePlan:
     """Plan a round while all tasks run on ten hosts that are drained."""
     return _still(_drained_waiting(seen))
 
 
-def _drained_waiting(seen: Snapshot) -> Snapshot:
+def _drained_waiting(seen: PlacementSnapshot) -> PlacementSnapshot:
     hosts = tuple(replace(host, state=HostState.DRAIN) for host in seen.hosts[:10])
     return replace(seen, hosts=(*hosts, *seen.hosts[10:]))
 
 
-def _one_job(seen: Snapshot) -> Snapshot:
+def _one_job(seen: PlacementSnapshot) -> PlacementSnapshot:
     job = replace(seen.jobs[0], name=ALL, replicas=0)
     tasks = (
         replace(task, job=ALL, number=number, replicas=()) for number, task in enumerate(seen.tasks)
@@ -115,26 +115,26 @@ def _one_job(seen: Snapshot) -> Snapshot:
     return replace(seen, jobs=(job,), tasks=tuple(tasks))
 
 
-def _running(seen: Snapshot) -> Snapshot:
+def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
     return replace(seen, tasks=tuple(replace(task, state=TaskState.RUNNING) for task in seen.tasks))
 
 
-def _resting(seen: Snapshot) -> Snapshot:
+def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
     """Have the lightest host rest, from which copies come otherwise."""
     lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
-    return replace(seen, recent=Recent(hosts={lightest.name: NOW}))
+    return replace(seen, recent=RecentMoves(hosts={lightest.name: NOW}))
 
 
-def _all_resting(seen: Snapshot) -> Snapshot:
-    return replace(seen, recent=Recent(hosts={host.name: NOW for host in seen.hosts}))
+def _all_resting(seen: PlacementSnapshot) -> PlacementSnapshot:
+    return replace(seen, recent=RecentMoves(hosts={host.name: NOW for host in seen.hosts}))
 
 
-def _as_it_is(seen: Snapshot) -> Snapshot:
+def _as_it_is(seen: PlacementSnapshot) -> PlacementSnapshot:
     return seen
 
 
-Act = Callable[[Snapshot], Advice]
-PLANS: dict[str, tuple[Act, Callable[[Snapshot], Snapshot]]] = {
+Act = Callable[[PlacementSnapshot], MovePlan]
+PLANS: dict[str, tuple[Act, Callable[[PlacementSnapshot], PlacementSnapshot]]] = {
     "a round": (_round, _as_it_is),
     "a round that moves no host": (_still, _as_it_is),
     "one host": (_host, _as_it_is),
@@ -151,11 +151,11 @@ PLANS: dict[str, tuple[Act, Callable[[Snapshot], Snapshot]]] = {
 }
 
 
-def made(tasks: int) -> Snapshot:
+def made(tasks: int) -> PlacementSnapshot:
     """Make a grid up: uneven disks, jobs of a thousand tasks that ran at some time of late."""
     random = Random(7)
     hosts = tuple(
-        Host(
+        PlacementHost(
             name=f"h{number:04}",
             max_bytes=TB,
             used_bytes=int(TB * random.uniform(0.2, 0.9)),
@@ -166,23 +166,23 @@ def made(tasks: int) -> Snapshot:
         for number in range(HOSTS)
     )
     jobs = tuple(
-        Job(
+        PlacementJob(
             name=f"job{number}",
             replicas=int(number % REPLICATED == 0),
             last_run=NOW - timedelta(hours=random.uniform(0, 48)),
         )
         for number in range(tasks // TASKS_PER_JOB)
     )
-    return Snapshot(now=NOW, hosts=hosts, jobs=jobs, tasks=tuple(_tasks(jobs, random)))
+    return PlacementSnapshot(now=NOW, hosts=hosts, jobs=jobs, tasks=tuple(_tasks(jobs, random)))
 
 
-def _tasks(jobs: tuple[Job, ...], random: Random) -> list[Task]:
+def _tasks(jobs: tuple[PlacementJob, ...], random: Random) -> list[PlacementTask]:
     found = []
     for job in jobs:
         for number in range(TASKS_PER_JOB):
             at = random.randrange(HOSTS)
             found.append(
-                Task(
+                PlacementTask(
                     job=job.name,
                     number=number,
                     size_bytes=random.randrange(10**6, 10**9),
@@ -193,7 +193,9 @@ def _tasks(jobs: tuple[Job, ...], random: Random) -> list[Task]:
     return found
 
 
-def _measured(what: str, act: Act, form: Callable[[Snapshot], Snapshot], tasks: int) -> list[Row]:
+def _measured(
+    what: str, act: Act, form: Callable[[PlacementSnapshot], PlacementSnapshot], tasks: int
+) -> list[Row]:
     whole, tenth = form(made(tasks)), form(made(tasks // 10))
     took_s, less_s = _cpu_s(act, whole), _cpu_s(act, tenth)
     return [
@@ -204,7 +206,7 @@ def _measured(what: str, act: Act, form: Callable[[Snapshot], Snapshot], tasks: 
     ]  # fmt: skip
 
 
-def _cpu_s(act: Act, seen: Snapshot) -> float:
+def _cpu_s(act: Act, seen: PlacementSnapshot) -> float:
     """Return the CPU of the fastest of some plans."""
     gc.freeze()
     times = []

@@ -18,16 +18,16 @@ CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
 from gridbridge.apply.rebalance import areas, originals
-from gridbridge.apply.rebalance.areas import Area
-from gridbridge.apply.rebalance.copying import Copier, Place, by_rsync
+from gridbridge.apply.rebalance.areas import StorageArea
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder, by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import Pace
+from gridbridge.shell.rsync import CopyPace
 megabytes, files = map(int, sys.argv[1:3])
 account, host = sys.argv[3:]  # without a host all is here
 folder = os.path.expanduser("~/gb-bench-replicas")
-login = Login(host=host, user=account) if host else None
+login = SshLogin(host=host, user=account) if host else None
 far = f"{account}@{host}"
 def sh(script):
     by = ("ssh", "-o", "BatchMode=yes", far) if host else ("/bin/sh", "-c")
@@ -42,13 +42,13 @@ def plain():
     subprocess.run(("rsync", "-a", "-e", "ssh -o BatchMode=yes", f"{folder}/", to), check=True)
 def carried():
     names = [f"{number}" for number in range(files)]
-    target = Place(login=login, folder=f"{home}/gb-bench/into")
-    by_rsync(Place(login=None, folder=folder), target, names, Pace(tell=lambda _: None))
+    target = ReplicaFolder(login=login, folder=f"{home}/gb-bench/into")
+    by_rsync(ReplicaFolder(login=None, folder=folder), target, names, CopyPace(tell=lambda _: None))
 def made():
-    area = Area(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
+    area = StorageArea(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
                 login=login, timeout_s=60)
-    copier = Copier(clock=Clock(), tell=lambda _: None)
-    source = Place(login=None, folder=folder)
+    copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
+    source = ReplicaFolder(login=None, folder=folder)
     areas.prepare(area, dataset, is_known=False)
     copier.copy(dataset, original.sums, source, area, relay="")
 def timed(act):

@@ -18,10 +18,10 @@ from typing import cast
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.methods.arrays.content import Content
-from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.content import VerifiedTasks
+from gridbridge.methods.arrays.order import ArrayOrder
 from gridbridge.model.campaigns.names import UNIQUE, ArrayId
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
@@ -66,20 +66,20 @@ class _Site:
         return min(read_s for read_s, _ in runs), min(sent_s for _, sent_s in runs)
 
     def _call(self, folder: str) -> tuple[float, float]:
-        with Ledger(1, folder) as ledger:
+        with RootLedger(1, folder) as ledger:
             ledger.require(os.getuid(), "")
         noted = (
             f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent
         )
         Path(folder, "c.1").write_text("".join(noted))
-        with Ledger(1, folder) as ledger:
+        with RootLedger(1, folder) as ledger:
             read_s = _cpu_s(lambda: self._read(ledger))
             content = self._read(ledger)
             ledger.earlier(0, self._tasks[0])
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
-    def _read(self, ledger: Ledger) -> Content:
+    def _read(self, ledger: RootLedger) -> VerifiedTasks:
         brought = VerifiedCampaign(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
@@ -91,9 +91,9 @@ class _Site:
             section={},
             is_of_copies=False,
         )
-        return Content(cast("Order", order), brought, ledger)
+        return VerifiedTasks(cast("ArrayOrder", order), brought, ledger)
 
-    def _send(self, ledger: Ledger, content: Content, place: int) -> None:
+    def _send(self, ledger: RootLedger, content: VerifiedTasks, place: int) -> None:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])

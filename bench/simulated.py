@@ -11,9 +11,9 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from bench.bag import campaign
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.forecast import Progress, Service
-from gridbridge.model.campaigns.jobratio import Law, Ratio
-from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.forecast import CampaignProgress, ClusterThroughput
+from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioRule
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0
@@ -52,10 +52,12 @@ class Cluster:
 class Ours:
     """The cycle of gridbridge-runner, without a world."""
 
-    def __init__(self, clusters: Sequence[Cluster], law: Law = Law.MEASURED) -> None:
+    def __init__(
+        self, clusters: Sequence[Cluster], law: JobRatioRule = JobRatioRule.MEASURED
+    ) -> None:
         self._campaign = campaign(1, [one.name for one in clusters], number=1)
         self._law = law
-        self._ratios: dict[str, Ratio] = {}
+        self._ratios: dict[str, JobRatio] = {}
         self._fresh: dict[str, int] = {}
 
     def sends(self, clusters: Sequence[Cluster], left: int) -> dict[str, int]:
@@ -63,20 +65,20 @@ class Ours:
         decided = plan(self._seen(clusters, left))
         sent = {one.cluster: one.tasks for one in decided.sends}
         for one in decided.predicted:
-            self._ratios[one.cluster] = Ratio(
+            self._ratios[one.cluster] = JobRatio(
                 campaign=1, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted
             )
         self._fresh = sent
         return sent
 
-    def _seen(self, clusters: Sequence[Cluster], left: int) -> Seen:
-        return Seen(
+    def _seen(self, clusters: Sequence[Cluster], left: int) -> CycleSituation:
+        return CycleSituation(
             campaigns=(self._campaign,),
             waiting={1: left},
             arrays=(),
             max_tasks=1000,
             room={
-                one.name: Room(
+                one.name: ClusterRoom(
                     free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1
                 )
                 for one in clusters
@@ -85,9 +87,9 @@ class Ours:
             ratios=tuple(self._ratios.values()),
         )
 
-    def _there(self, one: Cluster) -> There:
+    def _there(self, one: Cluster) -> ClusterView:
         waiting = len(one.waiting)
-        return There(
+        return ClusterView(
             campaign=1,
             cluster=one.name,
             waiting=waiting,
@@ -187,16 +189,16 @@ def bound(clusters: Sequence[Cluster], lengths: Sequence[float]) -> float:
     return max(sum(lengths) / speed, max(lengths) / max(one.speed for one in clusters))
 
 
-def progress(now: float, left: int, clusters: Sequence[Cluster]) -> Progress:
+def progress(now: float, left: int, clusters: Sequence[Cluster]) -> CampaignProgress:
     """Return a campaign as the forecast looks at it."""
     services = tuple(_service(now, one) for one in clusters)
     waiting = sum(len(one.waiting) for one in clusters)
-    return Progress(left=left + waiting, services=services, pause_s=CYCLE_S)
+    return CampaignProgress(left=left + waiting, services=services, pause_s=CYCLE_S)
 
 
-def _service(now: float, one: Cluster) -> Service:
+def _service(now: float, one: Cluster) -> ClusterThroughput:
     first = next((60 + 60 * (end // 60) for end, _ in one.ended if end > now - WINDOW_S), now)
-    return Service(
+    return ClusterThroughput(
         cluster=one.name,
         durations_s=tuple(took for _, took in one.ended[-200:]),
         elapsed_s=tuple(now - start for _, start in one.running),

@@ -30,7 +30,7 @@ from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
 from bench.tail import Straggling
 from gridbridge.decisions.campaigns.forecast import forecast
-from gridbridge.model.campaigns.forecast import Forecast
+from gridbridge.model.campaigns.forecast import CampaignForecast
 
 UNEQUAL = (Cluster("beta", 60), Cluster("gamma", 24, 0.7), Cluster("delta", 12, 1.6))
 HUNDRED = (Cluster("beta", 100),)
@@ -127,11 +127,11 @@ def waiting_at(how: Ours | Cigri, *, is_full: bool) -> float:
     return float(len(clusters[0].waiting))
 
 
-def told(random: Random, kind: str) -> tuple[Forecast, float]:
+def told(random: Random, kind: str) -> tuple[CampaignForecast, float]:
     """Return a forecast at a random moment of a campaign, and how long it took from then on."""
     work = lengths(kind, random.choice([200, 500, 2000]), random)
     at = random.uniform(0.1, 0.9) * len(work)
-    made: list[tuple[Forecast, float]] = []
+    made: list[tuple[CampaignForecast, float]] = []
 
     def watch(now: float, left: int, clusters: object) -> None:
         assert isinstance(clusters, list)
@@ -139,7 +139,7 @@ def told(random: Random, kind: str) -> tuple[Forecast, float]:
             made.append((forecast(progress(now, left, clusters)), now))
 
     end = run(copied(UNEQUAL), work, Ours(UNEQUAL), watch)
-    return (made[0][0], end - made[0][1]) if made else (Forecast(), 0.0)
+    return (made[0][0], end - made[0][1]) if made else (CampaignForecast(), 0.0)
 
 
 def holding(campaigns: int, seed: int) -> Iterator[Row]:

@@ -15,11 +15,11 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync
 megabytes = int(sys.argv[1])
 folder = os.path.expanduser("~/gb-bench-staging")
-login = Login(host="delta-master", user="al_delta")
+login = SshLogin(host="delta-master", user="al_delta")
 far = "al_delta@delta-master"
 def sh(script):
     subprocess.run(("ssh", "-o", "BatchMode=yes", far, script), check=True)

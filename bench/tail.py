@@ -15,10 +15,10 @@ from random import Random
 from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.copies import Live, Rival, Tail
-from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.copies import CompetingAttempt, LiveAttempt, StragglerTail
+from gridbridge.model.campaigns.jobratio import JobRatio
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.sections import Finalize
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
@@ -57,7 +57,7 @@ class Straggling:
         self._attempts: dict[int, dict[int, str]] = {}  # clusters, by task and attempt
         self._won: dict[int, int] = {}
         self._took: list[float] = []
-        self._ratios: dict[str, Ratio] = {}
+        self._ratios: dict[str, JobRatio] = {}
         self._sent_at = 0.0
         self.ended_at = 0.0
         self.copied = 0
@@ -94,7 +94,7 @@ class Straggling:
         random = Random(f"{self._seed} {task} {attempt}")
         return random.paretovariate(ALPHA) if random.random() < UNLUCKY else 1.0
 
-    def _apply(self, decided: Plan, now: float) -> None:
+    def _apply(self, decided: CyclePlan, now: float) -> None:
         for name, place in self._places.items():
             self._end_losers(place, now)
             tasks = sum(one.tasks for one in decided.sends if one.cluster == name)
@@ -107,7 +107,7 @@ class Straggling:
                 self.copied += 1
         for one in decided.predicted:
             ratio, sent = one.ratio, one.submitted
-            self._ratios[one.cluster] = Ratio(
+            self._ratios[one.cluster] = JobRatio(
                 campaign=1, cluster=one.cluster, ratio=ratio, submitted=sent
             )
 
@@ -122,20 +122,22 @@ class Straggling:
         of_task[len(of_task) + 1] = place.known.name
         place.waiting.append((task, len(of_task)))
 
-    def _seen(self, now: float) -> Seen:
+    def _seen(self, now: float) -> CycleSituation:
         tasks, ended = len(self._lengths), len(self._won)
         one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
-        tail = Tail(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
-        return Seen(
+        tail = StragglerTail(
+            campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live
+        )
+        return CycleSituation(
             campaigns=(one,),
             waiting={1: len(self._left)},
             arrays=(),
             max_tasks=1000,
             at=NOON + timedelta(seconds=now),
             room={
-                name: Room(
+                name: ClusterRoom(
                     free_slots=one.known.slots - len(one.running),
                     max_slots=one.known.slots,
                     flood_rate=0.1,
@@ -149,35 +151,35 @@ class Straggling:
             finalize=self._limits,
         )
 
-    def _live(self, now: float) -> Iterable[Live]:
+    def _live(self, now: float) -> Iterable[LiveAttempt]:
         waiting = {task for one in self._places.values() for task, _ in one.waiting}
         for name, place in self._places.items():
             for one in place.running:
                 if one.task not in self._won and one.task not in waiting:
-                    yield Live(
+                    yield LiveAttempt(
                         task=one.task,
                         attempt=one.attempt,
                         cluster=name,
                         elapsed_s=now - one.start,
                     )
 
-    def _rivals(self) -> Iterable[Rival]:
+    def _rivals(self) -> Iterable[CompetingAttempt]:
         for task, attempts in self._attempts.items():
             if len(attempts) > 1 and task not in self._won:
                 for attempt, cluster in attempts.items():
-                    yield Rival(
+                    yield CompetingAttempt(
                         campaign=1,
                         task=task,
                         attempt=attempt,
                         array=attempt,
                         place=1,
                         cluster=cluster,
-                        outcome=Outcome.PENDING,
+                        outcome=TaskOutcome.PENDING,
                         is_copy=attempt > 1,
                     )
 
 
-def _there(one: Place) -> There:
+def _there(one: Place) -> ClusterView:
     waiting = len(one.waiting)
     listed = waiting + len(one.running)
-    return There(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)
+    return ClusterView(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)

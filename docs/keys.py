@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 
 from gridbridge.config import words
 from gridbridge.config.capabilities import GROUPS
-from gridbridge.config.sections import Named, Single
+from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.settings import describe
 from gridbridge.model.transfer.rules import KINDS
 
@@ -20,7 +20,7 @@ def sections() -> dict[str, type[Any]]:
     plain = {
         group.title.strip("[]"): group.kind
         for group in GROUPS.values()
-        if isinstance(group, Single | Named)
+        if isinstance(group, SingleSection | NamedSections)
     }
     return plain | {f"map.CLUSTER.{kind}.NAME": rule for kind, (rule, _) in KINDS.items()}
 

@@ -31,11 +31,11 @@ class ConfigError(GridbridgeError):
         self.problems = problems
 
 
-class Mistyped(ConfigError):
+class UsageMistake(ConfigError):
     """What was typed on the command line is wrong, or a file that it names can't be read."""
 
 
-class Untrusted(ConfigError):
+class UntrustedFile(ConfigError):
     """Nobody obeys a file that others can change; `mend` is the command line that ends that."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
@@ -113,7 +113,7 @@ class NoRoute(GridbridgeError):
     """A queue that calls our starter is not one of gridbridge.toml's."""
 
 
-class Unmappable(GridbridgeError):
+class UnmappableRequest(GridbridgeError):
     """A job asks for what a remote cluster does not have: it can't go there."""
 
 
@@ -133,7 +133,7 @@ class NotRead(GridbridgeError):
     """A campaign's file can't be read now: nothing is known of what its owner brought."""
 
 
-class Ended(GridbridgeError):
+class CampaignClosed(GridbridgeError):
     """Root's ledger has the end of a campaign, and its owner has not taken it up again since."""
 
 
@@ -149,11 +149,11 @@ class OwnerUnknown(GridbridgeError):
     """An owner's account is gone: nothing was done as that person."""
 
 
-class Barred(GridbridgeError):
+class OwnerBarred(GridbridgeError):
     """A remote cluster refused a job's owner so often that the job is not sent there."""
 
 
-class Unstageable(GridbridgeError):
+class UnstageablePaths(GridbridgeError):
     """What a job declares to be carried there can't be: it has to be declared otherwise."""
 
 
@@ -165,7 +165,7 @@ class StorageAway(StorageUnusable):
     """Nobody knows what is in a storage area: it can't be reached, or is not mounted."""
 
 
-class Unsafe(GridbridgeError):
+class UnsafeFolder(GridbridgeError):
     """A folder elsewhere is not there, or is not safe to use; `mend` is an administrator's line."""
 
     def __init__(self, wrong: str, mend: str) -> None:
@@ -174,7 +174,7 @@ class Unsafe(GridbridgeError):
         self.mend = mend
 
 
-class Disputed(GridbridgeError):
+class ConflictingEnds(GridbridgeError):
     """A job's records at another cluster tell different ends: none of them is believed."""
 
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from gridbridge.decisions.elastic.shown import Done, after
+from gridbridge.decisions.elastic.shown import RoundOutcome, after
 from gridbridge.decisions.elastic.statistics import statistics
-from gridbridge.model.accounting import Place
+from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind, ShownEvents
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.shown import (
     ShownAtCluster,
     ShownCampaign,
@@ -17,9 +17,15 @@ from gridbridge.model.campaigns.shown import (
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Verdict
-from gridbridge.model.elastic.seeing import Ended, Ends, ShownBalance, minute_of
-from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    DemandVerdict,
+    Figures,
+    RefusalKind,
+    UnservedDemand,
+)
+from gridbridge.model.elastic.seeing import EndedTask, PublishedBalance, RecentEnds, minute_of
+from gridbridge.model.rebalance.rounds import RebalanceRound
 from gridbridge.state import campaigns_shown
 from gridbridge.state.elastic import balance_shown
 from gridbridge.state.rebalance import rounds
@@ -49,9 +55,9 @@ def site(folder: Path) -> tuple[str, str]:
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
         campaigns_shown.put(value, str(folder / "published"))
-    rounds.begin(Round.TASKS, ago(7200), str(folder / "published"))
-    rounds.begin(Round.DATASETS, ago(7200), str(folder / "published"))
-    rounds.end(Round.DATASETS, ago(3600), str(folder / "published"))
+    rounds.begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
+    rounds.begin(RebalanceRound.DATASETS, ago(7200), str(folder / "published"))
+    rounds.end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
     balance_shown.put(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
@@ -63,7 +69,7 @@ def campaigns() -> ShownCampaigns:
         name="bag",
         owner="alice",
         submitted_at=ago(7200),
-        type=Type.DEFAULT,
+        type=CampaignType.DEFAULT,
         state=CampaignState.IN_TREATMENT,
         clusters=("beta", "gamma"),
         tasks=100,
@@ -97,9 +103,9 @@ def grid() -> ShownGrid:
 
 def events() -> ShownEvents:
     """Return an open event, and one that was closed."""
-    one = Event(
-        kind=Kind.CAMPAIGN,
-        code=Code.BLACKLIST,
+    one = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",
         opened_at=ago(300),
@@ -108,7 +114,7 @@ def events() -> ShownEvents:
     return ShownEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
 
 
-def balance() -> ShownBalance:
+def balance() -> PublishedBalance:
     """Return a cluster that grows."""
     nodes = (
         cells.node("n3", pool="usual"),
@@ -120,11 +126,16 @@ def balance() -> ShownBalance:
         cells.instance("n1", (1, 1, 2)), cells.instance("n3", (4,)), wait=waits, nodes=nodes
     )
     seen = replace(busy, now=NOW, spent=3.5)
-    minutes = (Ended(minute=minute_of(ago(600)), tasks=2, run_s=240, wait_s=30),)
-    counted = statistics(seen, Ends(place=Place(), minutes=minutes), "all.q")
-    refused = (Refused(job=8, cause=Refusal.HELD), Refused(host="n1", cause=Refusal.BUSY))
-    plan = Plan(verdict=Verdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused)
-    done = Done(
+    minutes = (EndedTask(minute=minute_of(ago(600)), tasks=2, run_s=240, wait_s=30),)
+    counted = statistics(seen, RecentEnds(place=AccountingFilePosition(), minutes=minutes), "all.q")
+    refused = (
+        UnservedDemand(job=8, cause=RefusalKind.HELD),
+        UnservedDemand(host="n1", cause=RefusalKind.BUSY),
+    )
+    plan = BalancePlan(
+        verdict=DemandVerdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
+    )
+    done = RoundOutcome(
         took_s=0.25,
         sentence="2 jobs wait: add 1",
         is_acting=True,

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gridbridge.model.shown import (
-    Shown,
+    PublishedState,
+    PublishedTransferTask,
     ShownCluster,
     ShownEvent,
     ShownHistory,
@@ -14,7 +15,6 @@ from gridbridge.model.shown import (
     ShownQueue,
     ShownRoute,
     ShownService,
-    ShownTask,
     ShownTransfer,
     ShownTransfers,
 )
@@ -79,9 +79,9 @@ def service() -> ShownService:
     )
 
 
-def shown(*transfers: ShownTransfer, **values: object) -> Shown:
+def shown(*transfers: ShownTransfer, **values: object) -> PublishedState:
     """Return a service whose clusters answer and whose queue is open."""
-    quiet = Shown(
+    quiet = PublishedState(
         service=service(),
         load=load(),
         clusters={
@@ -93,7 +93,7 @@ def shown(*transfers: ShownTransfer, **values: object) -> Shown:
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def history(one: ShownTransfer, *texts: str) -> ShownTask:
+def history(one: ShownTransfer, *texts: str) -> PublishedTransferTask:
     """Return a task of one attempt to which these things happened, 10 s apart."""
     events = tuple(
         ShownEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
@@ -101,10 +101,10 @@ def history(one: ShownTransfer, *texts: str) -> ShownTask:
     )
     _, _, job, task, _ = one.transfer.split(".")
     local = job if task == "0" else f"{job}.{task}"
-    return ShownTask(job=local, attempts=(ShownHistory(transfer=one, events=events),))
+    return PublishedTransferTask(job=local, attempts=(ShownHistory(transfer=one, events=events),))
 
 
-def publish(folder: Path, what: Shown, *tasks: ShownTask) -> str:
+def publish(folder: Path, what: PublishedState, *tasks: PublishedTransferTask) -> str:
     """Write it all as the service would, and return the folder."""
     values: dict[str, object] = {files.TRANSFERS: ShownTransfers(transfers=what.transfers)}
     values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}

@@ -10,9 +10,9 @@ from sqlalchemy import text
 
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
-from gridbridge.model.elastic.replayed import Ran, ReplayRules, Terms
+from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayRules
 from gridbridge.model.elastic.sections import Demand
-from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.engine import WorkloadReplay
 from gridbridge.services.elastic.simulation.policies import way_of
 
 FEW = {
@@ -72,8 +72,10 @@ def test_the_state_file_is_held_while_its_disk_is_waited_for(
 def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
     cost: float, wait_s: float, off: float
 ) -> None:
-    task = Ran(submitted_s=0, run_s=100, slots=1)
-    ran = Replay((task,), Terms(), way_of(ReplayRules.SQUEEZE, Terms(), Demand())).run()
+    task = RecordedTask(submitted_s=0, run_s=100, slots=1)
+    ran = WorkloadReplay(
+        (task,), NodeTerms(), way_of(ReplayRules.SQUEEZE, NodeTerms(), Demand())
+    ).run()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))
 

@@ -24,29 +24,29 @@ from gridbridge.batch.oar import nodes as oar_nodes
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
-from gridbridge.model.cluster import Kind
-from gridbridge.model.route import Away, Cell, Folder, Home, OarServer
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, Home, OarServer
 
 if TYPE_CHECKING:
     from gridbridge.batch.abilities import (
-        Accounts,
-        Alters,
-        Answers,
-        Explains,
+        AccountingSource,
+        AnswersCheck,
+        EndStream,
+        EndWatcher,
         GuardsTasks,
+        JobAlterer,
         KeepsTags,
-        Listens,
         ListsQueues,
         MakesQueues,
         SetsUp,
         ShowsCrowd,
         ShowsDemand,
         ShowsRequests,
+        SubmissionExplainer,
         TellsAccounts,
         TellsArrayEnds,
-        Watches,
     )
-from gridbridge.batch.protocol import AtHome, Recalls, Status, Submit
+from gridbridge.batch.protocol import AtHome, RecallsJobs, Status, Submit
 
 Where = TypeVar("Where")
 
@@ -57,19 +57,19 @@ class Adapter(Generic[Where]):
 
     submit: "Submit[Where]"
     status: "Status[Where]"
-    answers: "Answers[Where]"
-    explains: "Explains[Where]"
+    answers: "AnswersCheck[Where]"
+    explains: "SubmissionExplainer[Where]"
     at_home: "AtHome[Where] | None" = None
     guards_tasks: "GuardsTasks[Where] | None" = None
     sets_up: "SetsUp[Where] | None" = None
-    watches: "Watches[Where] | None" = None
-    listens: "Listens[Where] | None" = None
-    recalls: "Recalls[Where] | None" = None
+    watches: "EndWatcher[Where] | None" = None
+    listens: "EndStream[Where] | None" = None
+    recalls: "RecallsJobs[Where] | None" = None
     tells_accounts: "TellsAccounts[Where] | None" = None
-    accounts: "Accounts[Where] | None" = None
+    accounts: "AccountingSource[Where] | None" = None
     array_ends: "TellsArrayEnds[Where] | None" = None
     shows_requests: "ShowsRequests[Where] | None" = None
-    alters: "Alters[Where] | None" = None
+    alters: "JobAlterer[Where] | None" = None
     makes_queues: "MakesQueues[Where] | None" = None
     lists_queues: "ListsQueues[Where] | None" = None
     keeps_tags: "KeepsTags[Where] | None" = None
@@ -79,7 +79,7 @@ class Adapter(Generic[Where]):
     has_fixed_nodes: bool = False  # none is made; they rest by root's word, unless it does that
 
 
-GRIDENGINE: Adapter[Cell] = Adapter(
+GRIDENGINE: Adapter[GridEngineCell] = Adapter(
     submit=gridengine_submit,
     status=gridengine_status,
     answers=gridengine_site,
@@ -112,7 +112,7 @@ OAR: Adapter[OarServer] = Adapter(
     shows_demand=oar_demand,
     has_fixed_nodes=True,
 )
-EMBEDDED: Adapter[Folder] = Adapter(
+EMBEDDED: Adapter[EmbeddedFolder] = Adapter(
     submit=embedded_submit,
     status=embedded_status,
     answers=embedded_site,
@@ -124,7 +124,7 @@ EMBEDDED: Adapter[Folder] = Adapter(
 )
 ADAPTERS = cast(
     "Mapping[str, Adapter[Away]]",  # each is only asked about clusters of its kind
-    {Kind.GRIDENGINE: GRIDENGINE, Kind.OAR: OAR, Kind.EMBEDDED: EMBEDDED},
+    {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
 

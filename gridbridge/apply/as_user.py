@@ -9,7 +9,7 @@ import logging
 from gridbridge.errors import NotOurs
 from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.shell.runner import ANSWER_BYTES, Completed, run
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.methods.as_user")
@@ -26,7 +26,9 @@ def reach(policy: Policy) -> None:
     _is_personal = policy.is_personal
 
 
-def call(*words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES) -> Completed:
+def call(
+    *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
+) -> CompletedProgram:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
     way = ALONE if _is_personal else SUDO
     done = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
@@ -44,7 +46,7 @@ def _tell_cut(said: bytes) -> None:
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
 
 
-def last_words(done: Completed) -> str:
+def last_words(done: CompletedProgram) -> str:
     """Return why it did not act."""
     lines = done.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(one for one in lines if not one.startswith(LEDGER_CUT)).strip()

@@ -8,10 +8,19 @@ from typing import cast
 
 from gridbridge.batch.oar import commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Claim, Cluster, Kind, Push
+from gridbridge.model.cluster import Claim, Cluster, ClusterKind, PushKind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
+from gridbridge.model.route import (
+    Away,
+    EmbeddedFolder,
+    GridEngineCell,
+    Home,
+    OarServer,
+    SshLogin,
+    TransferRoute,
+    login,
+)
 from gridbridge.model.transfer.mapping import (
     ANY,
     EVERY_JOB,
@@ -19,12 +28,12 @@ from gridbridge.model.transfer.mapping import (
     QUEUE,
     RESOURCE,
     TYPE,
-    Mapping,
-    Rule,
+    MappingRule,
+    RequestMapping,
 )
 from gridbridge.model.transfer.rules import AnyRule, Rules
 from gridbridge.model.transfer.sections import Identity, TransferQueue
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from gridbridge.shell import ssh
 
 
@@ -50,22 +59,22 @@ def _server(policy: Policy, name: str) -> OarServer:
     )
 
 
-def _folder(policy: Policy, name: str) -> Folder:
+def _folder(policy: Policy, name: str) -> EmbeddedFolder:
     cluster = policy.clusters[name]
-    return Folder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+    return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
 def ends(policy: Policy, cluster: Cluster) -> str:
     """Return the FIFO at an OAR server's frontend in which jobs tell the service their ends."""
-    if cluster.push is not Push.OAR:
+    if cluster.push is not PushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
 
 
-def _cell(policy: Policy, name: str) -> Cell:
+def _cell(policy: Policy, name: str) -> GridEngineCell:
     cluster = policy.clusters[name]
-    return Cell(
+    return GridEngineCell(
         root=cluster.root,
         cell=cluster.cell,
         qmaster_port=str(cluster.qmaster_port),
@@ -76,7 +85,7 @@ def _cell(policy: Policy, name: str) -> Cell:
     )
 
 
-def _login(policy: Policy, cluster: Cluster) -> Login | None:
+def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
     """Return our login there; root has no account elsewhere, so it asks as the service does."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
@@ -106,12 +115,12 @@ def open_sessions(policy: Policy) -> None:
         ssh.carry_by(pool)
 
 
-def route(policy: Policy, queue: str) -> Route:
+def route(policy: Policy, queue: str) -> TransferRoute:
     """Return what the starters of a transfer queue must know."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
-    return Route(
+    return TransferRoute(
         cluster=policy.site.cluster,
         remote=remote,
         remote_kind=cluster.kind.value,
@@ -141,55 +150,57 @@ def _claim(policy: Policy, cluster: Cluster) -> str:
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
 
-def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+def mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
     return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
 
 
-def _oar_mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
     own = policy.queues.get(queue)
     of_queue = _of_oar(own) if own else {}
-    return Mapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+    return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
 
 
-def _mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
-        return Mapping({})
-    return Mapping(_with_asks(_rules(rules), asks))
+        return RequestMapping({})
+    return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def asks_of(policy: Policy, queue: str) -> Asks:
+def asks_of(policy: Policy, queue: str) -> QueueDefaults:
     """Return what a queue adds to its jobs' requests; one that is gone adds nothing."""
-    return policy.queues[queue].asks if queue in policy.queues else Asks()
+    return policy.queues[queue].asks if queue in policy.queues else QueueDefaults()
 
 
-def _with_asks(rules: dict[tuple[str, str], Rule], asks: Asks) -> dict[tuple[str, str], Rule]:
+def _with_asks(
+    rules: dict[tuple[str, str], MappingRule], asks: QueueDefaults
+) -> dict[tuple[str, str], MappingRule]:
     """Let a queue's resources be asked for by default, in the words of home as all defaults are."""
     for name, value in asks.items():
-        rule = rules.setdefault((RESOURCE, name), Rule())
+        rule = rules.setdefault((RESOURCE, name), MappingRule())
         rule.default, rule.require = value, ""
     return rules
 
 
-def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], Rule]:
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], MappingRule]:
     """Return the rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
-    rules = {(TYPE, str(number)): Rule(to=kind) for number, kind in enumerate(kinds)}
+    rules = {(TYPE, str(number)): MappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
-        rules[QUEUE, EVERY_JOB] = Rule(to=queue.oar_queue)
+        rules[QUEUE, EVERY_JOB] = MappingRule(to=queue.oar_queue)
     return rules
 
 
-def _rules(rules: Rules) -> dict[tuple[str, str], Rule]:
+def _rules(rules: Rules) -> dict[tuple[str, str], MappingRule]:
     return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
 
 
-def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]:
     """Return the rules of an OAR server, which refuses resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
-    made = {(RESOURCE, commands.WALLTIME): Rule()}
+    made = {(RESOURCE, commands.WALLTIME): MappingRule()}
     made |= _rules(rules)
     for (kind, name), rule in made.items():
         there = rule.to or name
@@ -197,10 +208,10 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
             rule.to = there  # a rule that says nothing is not published
         elif kind == RESOURCE and not there.startswith(commands.LEVEL):
             rule.relation = rule.relation or "="
-    return {**made, (RESOURCE, ANY): Rule(reject=missing)}
+    return {**made, (RESOURCE, ANY): MappingRule(reject=missing)}
 
 
-def _rule(kind: str, name: str, rule: AnyRule) -> Rule:
+def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:
     """Return a rule in the programs' form: text, empty where it says nothing.
 
     One that says nothing at all still keeps its name from the rule for all.
@@ -210,7 +221,9 @@ def _rule(kind: str, name: str, rule: AnyRule) -> Rule:
         values = {"drop": True}
     elif not values and kind == PROJECT and name != ANY:
         values = {"to": name}
-    return Rule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
+    return MappingRule(
+        **{key: "yes" if value is True else str(value) for key, value in values.items()}
+    )
 
 
 def _says(rule: AnyRule, key: "Field[object]") -> bool:
@@ -228,9 +241,9 @@ def _side(side: str, cluster: Cluster) -> dict[str, str]:
     }
 
 
-REACHED: "dict[Kind, Callable[[Policy, str], Away]]" = {
-    Kind.GRIDENGINE: _cell,
-    Kind.OAR: _server,
-    Kind.EMBEDDED: _folder,
+REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
+    ClusterKind.GRIDENGINE: _cell,
+    ClusterKind.OAR: _server,
+    ClusterKind.EMBEDDED: _folder,
 }
-MAPPINGS = {Kind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's

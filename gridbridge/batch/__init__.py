@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import AtHome, MarksRefused, Recalls, Submit, SubmitsArrays
+    from gridbridge.batch.protocol import AtHome, MarksRefused, RecallsJobs, Submit, SubmitsArrays
 
 
 def submitter(away: Away) -> "Submit[Away]":
@@ -32,7 +32,7 @@ def marker_of(home: Home) -> "MarksRefused[Home]":
     return MARKERS[home.kind]()
 
 
-def recaller_of(away: Away) -> "Recalls[Away] | None":
+def recaller_of(away: Away) -> "RecallsJobs[Away] | None":
     """Return the module that recalls a waiting job from a cluster; None where it can't be."""
     return RECALLERS[away.kind]() if away.kind in RECALLERS else None
 

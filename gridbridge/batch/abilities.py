@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.attributes import Settings
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell
-from gridbridge.model.elastic.saved import Documents
+from gridbridge.model.campaigns.making_way.cell import CrowdedCell, ResourceShortage
+from gridbridge.model.elastic.saved import PrintedOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
     ArrayLimits,
@@ -21,7 +21,7 @@ from gridbridge.model.job import (
     QueueLimits,
     SubmittedJob,
 )
-from gridbridge.model.request import JobSpec, Pairs, Request, Variant
+from gridbridge.model.request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
@@ -73,7 +73,7 @@ class GuardsTasks(Protocol[Where]):
         """Keep a task from starting again in this way."""
         ...
 
-    def requests_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, Request]:
+    def requests_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return what jobs ask for now, without those that are gone and whose guards all show."""
         ...
 
@@ -93,7 +93,11 @@ class GuardsTasks(Protocol[Where]):
         ...
 
     def check(
-        self, where: Where, local: TransferId, variants: Callable[[Request], Iterable[Variant]], /
+        self,
+        where: Where,
+        local: TransferId,
+        variants: Callable[[JobRequest], Iterable[Variant]],
+        /,
     ) -> None:
         """Raise GridbridgeError when it could run no variant of a job's request."""
         ...
@@ -103,7 +107,7 @@ class GuardsTasks(Protocol[Where]):
         where: Where,
         local: TransferId,
         transfer_queues: Collection[str],
-        of_queues: Callable[[Request, Mapping[str, str]], str],
+        of_queues: Callable[[JobRequest, Mapping[str, str]], str],
         /,
     ) -> str:
         """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost.
@@ -113,7 +117,7 @@ class GuardsTasks(Protocol[Where]):
         ...
 
 
-class Answers(Protocol[Where]):
+class AnswersCheck(Protocol[Where]):
     """What `gridbridge check` asks of a cluster."""
 
     def facts(self, where: Where, now: float, /) -> CellFacts:
@@ -121,10 +125,10 @@ class Answers(Protocol[Where]):
         ...
 
 
-class Explains(Protocol[Where]):
+class SubmissionExplainer(Protocol[Where]):
     """It can say how a job would be submitted; the cluster is not asked."""
 
-    def refusal(self, request: Request, /) -> str:
+    def refusal(self, request: JobRequest, /) -> str:
         """Return why it can't give what a job asks for; empty when it can, as far as we know."""
         ...
 
@@ -167,7 +171,7 @@ class KeepsTags(Protocol[Where]):
 class ShowsDemand(Protocol[Where]):
     """It tells what it has and what waits there, for nodes that come and go."""
 
-    def printed(self, where: Where, /) -> tuple[Documents, str]:
+    def printed(self, where: Where, /) -> tuple[PrintedOutputs, str]:
         """Return what its programs print now, in UTC, and its master's host."""
         ...
 
@@ -179,12 +183,12 @@ class ShowsCrowd(Protocol[Where]):
         """Return who waits and runs there, and what is free."""
         ...
 
-    def could_start(self, where: Where, asked: Asked, /) -> frozenset[str]:
+    def could_start(self, where: Where, asked: ResourceShortage, /) -> frozenset[str]:
         """Return the places that a job may have, were there enough of all consumables."""
         ...
 
 
-class Watches(Protocol[Where]):
+class EndWatcher(Protocol[Where]):
     """Ends are pushed by a program that runs here for as long as they are wanted."""
 
     def watch_ends(self, where: Where, /) -> tuple[str, ...]:
@@ -192,7 +196,7 @@ class Watches(Protocol[Where]):
         ...
 
 
-class Listens(Protocol[Where]):
+class EndStream(Protocol[Where]):
     """Ends are pushed over the connection by which the cluster is asked."""
 
     def listen(self, where: Where, /) -> Iterator[list[int]]:
@@ -208,7 +212,7 @@ class TellsAccounts(Protocol[Where]):
         ...
 
 
-class Accounts(Protocol[Where]):
+class AccountingSource(Protocol[Where]):
     """It accounts for each job by a record, and has them all in a file."""
 
     def records(self, where: Where, job_id: int, /) -> tuple[AccountingRecord, ...]:
@@ -251,7 +255,7 @@ class ShowsRequests(Protocol[Where]):
         ...
 
 
-class Alters(Protocol[Where]):
+class JobAlterer(Protocol[Where]):
     """People can change jobs that wait there."""
 
     def resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:

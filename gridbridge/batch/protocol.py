@@ -24,10 +24,10 @@ from typing import Protocol, TypeVar
 
 from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
-from gridbridge.model.request import JobSpec, Request, Variant
+from gridbridge.model.request import JobRequest, JobSpec, Variant
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.states import JobState
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import ClusterVocabulary
 
 Where = TypeVar("Where", contravariant=True)
 
@@ -156,7 +156,7 @@ class AtHome(Protocol[Where]):
         """Let it start again."""
         ...
 
-    def defer(self, where: Where, job: str, request: Request, /) -> None:
+    def defer(self, where: Where, job: str, request: JobRequest, /) -> None:
         """Keep a running job from being started again, without a letter that shows it."""
         ...
 
@@ -168,7 +168,7 @@ class AtHome(Protocol[Where]):
         """Return what a task is, UNSEEN when it is not listed."""
         ...
 
-    def request_of(self, where: Where, job: str, /) -> Request:
+    def request_of(self, where: Where, job: str, /) -> JobRequest:
         """Return what a job asked for, and when if its number may be given anew."""
         ...
 
@@ -199,7 +199,7 @@ class Status(Protocol[Where]):
         """Return how the job of this id and account ended for good; None while nobody tells."""
         ...
 
-    def vocabulary(self, where: Where, /) -> Vocabulary | None:
+    def vocabulary(self, where: Where, /) -> ClusterVocabulary | None:
         """Return the words that a job may use there; None where they are not checked."""
         ...
 
@@ -214,7 +214,7 @@ class MarksRefused(Protocol[Where]):
     REFUSED: str  # in a job's context: why it came home
 
     def keep(
-        self, where: Where, job: str, own: Request, variants: Iterable[Variant], reason: str, /
+        self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
         """Let a job start in no transfer queue, in the first variant that could run.
 
@@ -223,7 +223,7 @@ class MarksRefused(Protocol[Where]):
         ...
 
 
-class Recalls(Protocol[Where]):
+class RecallsJobs(Protocol[Where]):
     """A deletion tells whether the job had started: a recall without a claim depends on it."""
 
     def hold(self, where: Where, job: str, gone_is_fine: bool = False) -> None:

@@ -14,7 +14,7 @@ case $gb_place in undefined) gb_place=${OAR_ARRAY_INDEX:-1} ;; esac
 AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
 
 
-class Task:
+class ScriptTask:
     """One task of an array: its number in the campaign, which attempt this is, its parameters."""
 
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
@@ -27,7 +27,7 @@ class Task:
         self.label = ""  # of what is no task: how it is called in the place of a number
 
 
-def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
+def script(settings: dict[str, str], tasks: tuple[ScriptTask, ...]) -> bytes:
     """Write the script; `settings` are task.sh's gb_* but for what differs from task to task."""
     header = "".join(f"gb_{key}={quote(value)}\n" for key, value in settings.items())
     cases = "".join(_case(place, task) for place, task in enumerate(tasks, start=1))
@@ -36,7 +36,7 @@ def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
         return ours.encode(*AS_TYPED) + body.read()
 
 
-def _case(place: int, task: Task) -> str:
+def _case(place: int, task: ScriptTask) -> str:
     words = " ".join(map(quote, task.parameters))
     number = task.label or str(task.number)
     name = quote(task.parameters[0] if task.parameters and not task.label else number)

@@ -18,7 +18,7 @@ AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their enco
 NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment
 
 
-class Start:
+class JobStartMode:
     """How Grid Engine starts a job (queue_conf(5) shell_start_mode, qsub(1) -b and -shell)."""
 
     POSIX = "posix_compliant"
@@ -120,7 +120,7 @@ def _runner(job: WrappedJob) -> str:
     subshell, so that the wrapper's own standard error is where the shell tells of signals.
     """
     words = ["env", '"$@"', *_environment(job), *_command(job)]
-    source = '"$gb_script"' if job.start == Start.STDIN else '"$gb_stdin"'
+    source = '"$gb_script"' if job.start == JobStartMode.STDIN else '"$gb_stdin"'
     errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
     return _finder(job) + (
         f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n'
@@ -129,9 +129,9 @@ def _runner(job: WrappedJob) -> str:
 
 def _program(job: WrappedJob) -> str:
     """Return what must be there to start the job: without it Grid Engine would not try."""
-    if job.start == Start.BINARY_NO_SHELL:
+    if job.start == JobStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
-    return "" if job.start == Start.UNIX else job.shell
+    return "" if job.start == JobStartMode.UNIX else job.shell
 
 
 def _finder(job: WrappedJob) -> str:
@@ -166,16 +166,16 @@ def _command(job: WrappedJob) -> list[str]:
     script's first line; $0 of `-c` is the shell's own name.
     """
     arguments = [quote(argument) for argument in job.arguments]
-    if job.start == Start.BINARY_NO_SHELL:
+    if job.start == JobStartMode.BINARY_NO_SHELL:
         return arguments
     shell = _shell(job)
-    if job.start == Start.BINARY:
+    if job.start == JobStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
         path = home_id.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
         return [*shell, "-c", path + quote(line), *_zeroth(job)]
-    if job.start == Start.STDIN:
+    if job.start == JobStartMode.STDIN:
         return [*shell, "-s", *arguments]
-    if job.start == Start.UNIX:
+    if job.start == JobStartMode.UNIX:
         return ['"$gb_script"', *arguments]
     behind = home_id.behind_profile(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]

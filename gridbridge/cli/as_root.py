@@ -57,7 +57,7 @@ class NotKnown(GridbridgeError):
     """A name service did not give an answer that is needed before anything is done."""
 
 
-class Refused(GridbridgeError):
+class RootRefusal(GridbridgeError):
     """What this program does for nobody."""
 
 
@@ -71,7 +71,7 @@ def main() -> None:
         perform(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
         os.write(2, f"gridbridge-as-root: {plain_words(error).splitlines()[0]}\n".encode())
-        sys.exit(REFUSED if isinstance(error, Refused | ConfigError) else FAILED)
+        sys.exit(REFUSED if isinstance(error, RootRefusal | ConfigError) else FAILED)
 
 
 def forget_caller() -> None:
@@ -97,7 +97,7 @@ def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> N
     elif verb == ("node",):
         of_node(names)
     else:
-        raise Refused(USAGE)
+        raise RootRefusal(USAGE)
 
 
 def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
@@ -108,10 +108,10 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
         return
     commands = oar_nodes.commands_of(words)
     if not commands:
-        raise Refused(USAGE)
+        raise RootRefusal(USAGE)
     _host(words[1])
     if not oar_nodes.are_tags("".join(words[2:])):
-        raise Refused(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
+        raise RootRefusal(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
     for argv in commands:
         run(argv, dict(ENV), LIMIT_S).checked()
 
@@ -120,12 +120,12 @@ def _require_ours(conf: str) -> None:
     with open(conf, encoding="utf-8", errors="replace") as file:
         found = oar_nodes.saves_itself(file.read())
     if found:
-        raise Refused(f"{conf} has {found[:80]!r}: OAR itself halts and wakes nodes")
+        raise RootRefusal(f"{conf} has {found[:80]!r}: OAR itself halts and wakes nodes")
 
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
-        raise Refused(f"{text[:80]!r} is no name of a host; expected letters, digits, - and .")
+        raise RootRefusal(f"{text[:80]!r} is no name of a host; expected letters, digits, - and .")
     return text
 
 
@@ -133,12 +133,12 @@ def _address(text: str) -> str:
     try:
         found = ipaddress.ip_address(text)
     except ValueError as error:
-        raise Refused(f"{text[:80]!r} is no address") from error
+        raise RootRefusal(f"{text[:80]!r} is no address") from error
     if "%" in text:  # of one link alone: any text may stand behind it, with lines of its own
-        raise Refused(f"{text[:80]!r} is an address of one link alone")
+        raise RootRefusal(f"{text[:80]!r} is an address of one link alone")
     plain = getattr(found, "ipv4_mapped", None) or found
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
-        raise Refused(f"{found} is no address of a node")
+        raise RootRefusal(f"{found} is no address of a node")
     return str(found)
 
 
@@ -183,9 +183,9 @@ def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset(
     before, ours, after = split(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
-            raise Refused(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
+            raise RootRefusal(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
-        raise Refused(f"{host} leads to {min(leads)[:80]} already: it is not added")
+        raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: it is not added")
     others = [line for line in ours if not {host, address} & set(line.split())]
     return joined(before, [*others, f"{address} {host}"], after)
 
@@ -200,12 +200,12 @@ def split(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before our block, in it and after it; Refused for half a block."""
     lines = text.removesuffix("\n").split("\n") if text else []  # a form feed ends none
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
-        raise Refused(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
+        raise RootRefusal(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
         return lines, [], []
     first, last = lines.index(BEGIN), lines.index(END)
     if last < first:
-        raise Refused(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
+        raise RootRefusal(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
     return lines[:first], lines[first + 1 : last], lines[last + 1 :]
 
 

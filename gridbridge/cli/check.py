@@ -6,11 +6,11 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.site import check as service
 from gridbridge.shell.clock import Clock
 
-STATUS = {State.OK: 0, State.WARNING: 1, State.BROKEN: 2}
+STATUS = {FindingState.OK: 0, FindingState.WARNING: 1, FindingState.BROKEN: 2}
 HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
 
 
@@ -41,18 +41,18 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
     raise SystemExit(STATUS[report.worst])
 
 
-def _show(report: service.Report, is_all: bool) -> None:
-    shown = [each for each in report.items if is_all or each.state != State.OK]
+def _show(report: service.CheckReport, is_all: bool) -> None:
+    shown = [each for each in report.items if is_all or each.state != FindingState.OK]
     if shown:
         rows = [(each.state.value, each.name, each.found, each.right) for each in shown]
         output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
     for paragraph in dict.fromkeys(_mend(each) for each in shown if each.commands or each.hint):
         output.line(paragraph)
-    right = sum(each.state in (State.OK, State.NOTE) for each in report.items)
+    right = sum(each.state in (FindingState.OK, FindingState.NOTE) for each in report.items)
     output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
-def _mend(item: service.Item) -> str:
+def _mend(item: service.CheckItem) -> str:
     where = f" (to be run on {item.where})" if item.where else ""
     title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
     return "\n".join((title, *item.commands))

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Commands whose first sentences help shows whole; click cuts them at the end of a line."""
 
     def resolve_command(
@@ -38,7 +38,7 @@ class Group(click.Group):
         return (command and command.help) or ""
 
 
-class Commands(Group):
+class LazyCommands(CommandGroup):
     """Commands by name, each with the module that has it: all together take ten times as long."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:

@@ -11,7 +11,7 @@ from gridbridge.state.shown import plain
 REFUSED = 1
 
 
-class Explain(click.Command):
+class ExplainCommand(click.Command):
     """Its words are qsub's, with whose -h a job is held; -h alone is the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -20,7 +20,8 @@ class Explain(click.Command):
 
 
 @click.command(
-    cls=Explain, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
+    cls=ExplainCommand,
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @click.argument(
     "words",

@@ -5,7 +5,7 @@ import logging
 import click
 
 from gridbridge.cli import program
-from gridbridge.cli.commands import Commands
+from gridbridge.cli.commands import LazyCommands
 from gridbridge.cli.options import version_option
 
 MODULES = {
@@ -27,7 +27,7 @@ MODULES = {
 
 
 @click.group(
-    cls=Commands, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyCommands, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @version_option("gridbridge, version {version}")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")

@@ -78,7 +78,7 @@ VERBOSE = click.option(
 )
 
 
-class Finite(click.FloatRange):
+class FiniteNumber(click.FloatRange):
     """A number within a range; nan and infinity are none."""
 
     def convert(

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, Finite, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumber, clock
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.services.tools import qacct_remote as service
-from gridbridge.services.tools.qacct_remote import ANYBODY, Account, Total
+from gridbridge.services.tools.qacct_remote import ANYBODY, RemoteUsageTotal, TaskAccounting
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -34,7 +34,11 @@ MOST_DAYS = 36500.0
     help="Add up what OWNER's remote jobs used; without a name everybody's.",
 )
 @click.option(
-    "-d", "days", metavar="DAYS", type=Finite(0, MOST_DAYS, min_open=True), help="Since so long."
+    "-d",
+    "days",
+    metavar="DAYS",
+    type=FiniteNumber(0, MOST_DAYS, min_open=True),
+    help="Since so long.",
 )
 @CONFIG_FILE
 @FOLDER
@@ -84,7 +88,7 @@ def main() -> None:
 def _tell(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
         found, notes = service.account(job, now, folder, path)
-    except service.UnknownJob as error:
+    except service.NoAccountedJob as error:
         output.complain(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
@@ -93,7 +97,7 @@ def _tell(job: str, now: datetime, path: str, folder: str, is_json: bool) -> Non
     show(found, notes, now)
 
 
-def show(found: Sequence[Account], notes: Sequence[str], now: datetime) -> None:
+def show(found: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print every task's records as one table, the notes on standard error."""
     rows = [row for one in found for row in _rows(one, now)]
     output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
@@ -105,7 +109,7 @@ def _note(notes: Sequence[str]) -> None:
         output.complain(f"qacct_remote: {note}")
 
 
-def _rows(one: Account, now: datetime) -> list[tuple[str, ...]]:
+def _rows(one: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
     """Return both sides' records, the local ones first, and a row for each job still away."""
     rows = [_row(one.job, one.cluster, record, "accounting", now) for record in one.local]
     rows += [
@@ -136,7 +140,7 @@ def _row(
     )
 
 
-def _total(one: Total) -> tuple[str, ...]:
+def _total(one: RemoteUsageTotal) -> tuple[str, ...]:
     return (
         *(one.owner, one.cluster, str(one.jobs), _seconds(one.wallclock_s)),
         *(_cpu(one.user_s), _cpu(one.system_s), _cpu(one.user_s, one.system_s)),

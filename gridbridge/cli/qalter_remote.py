@@ -31,7 +31,7 @@ INSTEAD = {  # of qalter's other options
 }
 
 
-class Qalter(click.Command):
+class QalterCommand(click.Command):
     """For options that we lack it says what to do instead; qalter's options have one dash."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
     return pairs or None
 
 
-@click.command(cls=Qalter, context_settings={"help_option_names": ["--help", "-help"]})
+@click.command(cls=QalterCommand, context_settings={"help_option_names": ["--help", "-help"]})
 @click.argument("job", metavar="JOB[.TASK]")
 @click.option("-p", "priority", metavar="N", type=click.IntRange(-1023, 1024), help="Its priority.")
 @click.option(
@@ -105,7 +105,7 @@ def qalter_remote(
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
-    change = service.Change(
+    change = service.RequestChange(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
     told = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)

@@ -12,7 +12,7 @@ from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, clock
 from gridbridge.model.report import TransferReport
 from gridbridge.services.tools import qstat_remote as service
 from gridbridge.services.tools import remote_half, reports
-from gridbridge.services.tools.qstat_remote import Choice, Detail
+from gridbridge.services.tools.qstat_remote import TaskDetail, TransferFilter
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -80,7 +80,7 @@ def qstat_remote(
         return
     named = tuple(name for words in users for name in words.split(",") if name)
     wanted = tuple(_me() if name == ME else name for name in named or (ME,))
-    choice = Choice(users=wanted, states=states, cluster=cluster)
+    choice = TransferFilter(users=wanted, states=states, cluster=cluster)
     rows, notes = service.transfers(choice, now, folder)
     if is_json:
         output.as_json({"notes": notes, "transfers": plain(rows)})
@@ -102,8 +102,8 @@ def _me() -> str:
 
 def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
     """Print each job; an unknown one does not stop the others."""
-    asking = service.Asking(path)
-    found: list[Detail] = []
+    asking = service.JobQueries(path)
+    found: list[TaskDetail] = []
     alarm, unknown = "", []
     for job in jobs:
         try:
@@ -122,7 +122,7 @@ def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json:
         raise SystemExit(UNKNOWN)
 
 
-def _show(found: Sequence[Detail], alarm: str, now: datetime) -> None:
+def _show(found: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
     if alarm:
         output.line(f"{alarm}\n")
     for count, one in enumerate(found):
@@ -131,7 +131,7 @@ def _show(found: Sequence[Detail], alarm: str, now: datetime) -> None:
         _show_one(one, now)
 
 
-def _show_one(one: Detail, now: datetime) -> None:
+def _show_one(one: TaskDetail, now: datetime) -> None:
     away = one.attempt.transfer
     output.line(one.attempt.where)
     facts = (

@@ -6,12 +6,17 @@ from dataclasses import replace
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.commands import Group
+from gridbridge.cli.commands import CommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.cli.plots import written
-from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
+from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves, RejectedMove
 from gridbridge.services import log_file
-from gridbridge.services.rebalance.deciding import Asked, Planned, What, worded
+from gridbridge.services.rebalance.deciding import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    worded,
+)
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
@@ -27,7 +32,7 @@ PLOT = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def rebalance() -> None:
     """Say which waiting tasks and staged data should be on other hosts, and move them.
 
@@ -44,7 +49,9 @@ def rebalance() -> None:
 
 
 @rebalance.command()
-@click.argument("what", required=False, type=click.Choice([each.value for each in What if each]))
+@click.argument(
+    "what", required=False, type=click.Choice([each.value for each in RebalanceRequest if each])
+)
 @click.argument("name", required=False, metavar="[NAME]")
 @FROM
 @PLOT
@@ -77,7 +84,7 @@ def plan(
     """
     if what and not name:
         raise click.UsageError(f"{what}: several; expected its name")
-    asked = Asked(what=What(what or ""), name=name or "")
+    asked = RebalanceQuestion(what=RebalanceRequest(what or ""), name=name or "")
     planned = _of_file(source, asked) if source else _of_site(path, asked)
     if picture:
         from gridbridge.cli.plots import rebalance as plots  # half a second
@@ -86,13 +93,13 @@ def plan(
     show(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, asked: Asked) -> Planned:
+def _of_file(source: str, asked: RebalanceQuestion) -> RebalancePlan:
     from gridbridge.services.rebalance import offline
 
     return offline.plan(source, asked.what, asked.name)
 
 
-def _of_site(path: str, asked: Asked) -> Planned:
+def _of_site(path: str, asked: RebalanceQuestion) -> RebalancePlan:
     from gridbridge.services.rebalance.as_service import policy_for_plan
 
     policy = policy_for_plan(path)
@@ -101,7 +108,7 @@ def _of_site(path: str, asked: Asked) -> Planned:
     return running.plan(asked, policy)
 
 
-def _acting(word: str, asked: Asked, told: str) -> None:
+def _acting(word: str, asked: RebalanceQuestion, told: str) -> None:
     """Add a command that decides about what there is now, and acts if that is wanted."""
 
     @rebalance.command(word, help=told.format(ends=ENDS))
@@ -121,7 +128,7 @@ def _acting(word: str, asked: Asked, told: str) -> None:
 
 _acting(
     "auto",
-    Asked(),
+    RebalanceQuestion(),
     """Do one round: what failed first, then the lightest and the heaviest host, then a job.
 
     Without --apply it says what it would do. A line of cron has it go on by itself. {ends}
@@ -134,7 +141,7 @@ _acting(
 )
 _acting(
     "data",
-    Asked(is_of_data=True),
+    RebalanceQuestion(is_of_data=True),
     """Do one round about datasets: what failed first, then what they lack, then uneven disks.
 
     With --apply the copies are waited for, and then replicas that nobody has read for long are
@@ -148,7 +155,7 @@ _acting(
 )
 _acting(
     "host",
-    Asked(what=What.HOST),
+    RebalanceQuestion(what=RebalanceRequest.HOST),
     """Even a host out: give it its share of each job, and no more.
 
     Without --apply it says what it would do. {ends}
@@ -160,7 +167,7 @@ _acting(
 )
 _acting(
     "job",
-    Asked(what=What.JOB),
+    RebalanceQuestion(what=RebalanceRequest.JOB),
     """Spread the waiting tasks of a job evenly.
 
     A campaign is called by its number, and job 12 of alpha whose tasks transfer queues have sent
@@ -174,7 +181,7 @@ _acting(
 )
 _acting(
     "fail",
-    Asked(what=What.FAIL),
+    RebalanceQuestion(what=RebalanceRequest.FAIL),
     """Take what waits from a host that is drained, or is to be given up.
 
     Without --apply it says what it would do. {ends}
@@ -210,7 +217,7 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
         output.line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
-def show(planned: Planned, checked: Checked | None, *, is_json: bool) -> None:
+def show(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool) -> None:
     """Print what is advised, and what was done of it."""
     advice = planned.advice
     if is_json:
@@ -236,7 +243,7 @@ def _say(text: str) -> None:
     output.line(log_file.dated(text, sys.stdout))
 
 
-def plain(advice: Advice) -> dict[str, object]:
+def plain(advice: MovePlan) -> dict[str, object]:
     """Return it as JSON has it."""
     return {
         "moves": [
@@ -254,7 +261,7 @@ def plain(advice: Advice) -> dict[str, object]:
     }
 
 
-def _rejected(one: Rejected) -> dict[str, object]:
+def _rejected(one: RejectedMove) -> dict[str, object]:
     return {
         "job": one.job,
         "number": one.number,
@@ -263,5 +270,5 @@ def _rejected(one: Rejected) -> dict[str, object]:
     }
 
 
-def _named(one: Rejected) -> str:
+def _named(one: RejectedMove) -> str:
     return f"{one.job} {one.number}{f' to {one.target}' if one.target else ''}"

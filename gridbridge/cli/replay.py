@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, clock
-from gridbridge.model.report import Decision, printable
+from gridbridge.model.report import RecordedDecision, printable
 from gridbridge.services.tools import replay as service
 
 DIFFERS = 1
@@ -56,7 +56,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     raise SystemExit(0 if found.is_same else DIFFERS)
 
 
-def listed(decisions: tuple[Decision, ...], is_json: bool) -> None:
+def listed(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
     """Print the decisions, one in a row."""
     if is_json:
         output.as_json([_plain(each) for each in decisions])
@@ -69,7 +69,7 @@ def listed(decisions: tuple[Decision, ...], is_json: bool) -> None:
     output.table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
 
 
-def show(found: service.Replay) -> None:
+def show(found: service.DecisionReplay) -> None:
     """Print the actions, and the difference where there is one."""
     parts = (
         ("", [each for each in found.kept if each in found.now]),
@@ -81,7 +81,7 @@ def show(found: service.Replay) -> None:
             output.line(printable(sign + each))
 
 
-def _plain(decision: Decision) -> dict[str, object]:
+def _plain(decision: RecordedDecision) -> dict[str, object]:
     return {
         "decision": decision.number,
         "at": decision.at.isoformat(),

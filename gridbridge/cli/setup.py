@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.commands import Group
+from gridbridge.cli.commands import CommandGroup
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
@@ -16,7 +16,7 @@ from gridbridge.model.site.besteffort import AskedBestEffort
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import balancer, besteffort, brokerage
 from gridbridge.services.site import setup as service
-from gridbridge.services.site.setup import Step
+from gridbridge.services.site.setup import SetupStep
 from gridbridge.services.site.wanted_queue import AskedQueue
 from gridbridge.shell import lock, trust
 
@@ -42,7 +42,7 @@ APPLY = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def setup() -> None:
     """Make this host and its cluster ready.
 
@@ -234,7 +234,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         verify(planned(policy))
 
 
-def _planned(policy: Policy, asked: AskedQueue, is_removed: bool) -> Sequence[Step]:
+def _planned(policy: Policy, asked: AskedQueue, is_removed: bool) -> Sequence[SetupStep]:
     """Return the steps, and warn of what they leave out."""
     if is_removed:
         return service.removal_steps(policy, asked, _warn)
@@ -248,7 +248,7 @@ def _warn(text: str) -> None:
     output.complain(f"warning: {text}")
 
 
-def carry_out(steps: Sequence[Step], policy: Policy, *, is_applied: bool) -> bool:
+def carry_out(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
     """Make the steps if they are to be applied, else print them; say whether they were made."""
     if is_applied:
         make(steps, policy)
@@ -257,7 +257,7 @@ def carry_out(steps: Sequence[Step], policy: Policy, *, is_applied: bool) -> boo
     return is_applied
 
 
-def show(steps: Sequence[Step]) -> None:
+def show(steps: Sequence[SetupStep]) -> None:
     """Print the steps as a script."""
     environment = ""
     for step in steps:
@@ -271,14 +271,14 @@ def show(steps: Sequence[Step]) -> None:
         output.line("# nothing to do")
 
 
-def make(steps: Sequence[Step], policy: Policy) -> None:
+def make(steps: Sequence[SetupStep], policy: Policy) -> None:
     """Make the steps and tell each that is done."""
     service.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
     if not steps:
         output.line("nothing to do")
 
 
-def verify(left: Sequence[Step]) -> None:
+def verify(left: Sequence[SetupStep]) -> None:
     """Complain when something is still to be done."""
     if left:
         raise GridbridgeError(f"still to be done: {left[0].what}")

@@ -9,13 +9,19 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import JSON, Finite, Option, all_of
+from gridbridge.cli.options import JSON, FiniteNumber, Option, all_of
 from gridbridge.cli.plots import written
-from gridbridge.model.elastic.replayed import BadLine, Outcome, ReplayRules, Terms, Workload
+from gridbridge.model.elastic.replayed import (
+    BadLine,
+    NodeTerms,
+    ReplayOutcome,
+    ReplayRules,
+    Workload,
+)
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.model.report import count
 from gridbridge.services.elastic.simulation import compared as service
-from gridbridge.services.elastic.simulation.synthetic import Asked
+from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
@@ -27,7 +33,7 @@ HEAD = (
 )
 
 
-def _number(name: str, usual: float, kind: click.IntRange | Finite, means: str) -> Option:
+def _number(name: str, usual: float, kind: click.IntRange | FiniteNumber, means: str) -> Option:
     return click.option(name, type=kind, default=usual, show_default=True, help=means)
 
 
@@ -59,33 +65,35 @@ OPTIONS = (
     _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
     _number("--min-nodes", 1, click.IntRange(0, 10000), "The least."),
     _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
-    _number("--boot-s", 300.0, Finite(0, 86400), "How long a node takes until it runs tasks."),
-    _number("--price", 1.0, Finite(0, 1e6), "What a node costs an hour."),
-    _number("--watts", 300.0, Finite(0, 1e6), "What a node needs while it is on."),
-    _number("--billing-s", 1.0, Finite(1, 86400), "What is paid for at once."),
+    _number(
+        "--boot-s", 300.0, FiniteNumber(0, 86400), "How long a node takes until it runs tasks."
+    ),
+    _number("--price", 1.0, FiniteNumber(0, 1e6), "What a node costs an hour."),
+    _number("--watts", 300.0, FiniteNumber(0, 1e6), "What a node needs while it is on."),
+    _number("--billing-s", 1.0, FiniteNumber(1, 86400), "What is paid for at once."),
     _number(
         "--idle-timeout-s",
         300.0,
-        Finite(0, 2592000),
+        FiniteNumber(0, 2592000),
         "Policy demand removes a node that was idle for so long.",
     ),
     _number(
         "--target-wait-s",
         0.0,
-        Finite(0, 2592000),
+        FiniteNumber(0, 2592000),
         "Policy demand adds nothing for what is done in this and a boot.",
     ),
     click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node."),
     click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC)."),
     click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC)."),
-    _number("--days", 7.0, Finite(0.01, 3660), "How long a made-up workload is."),
-    _number("--tasks-a-day", 1000.0, Finite(1, 1e6), "How many tasks it has."),
-    _number("--load", 0.5, Finite(0.01, 1), "Which part of all slots it uses."),
+    _number("--days", 7.0, FiniteNumber(0.01, 3660), "How long a made-up workload is."),
+    _number("--tasks-a-day", 1000.0, FiniteNumber(1, 1e6), "How many tasks it has."),
+    _number("--load", 0.5, FiniteNumber(0.01, 1), "Which part of all slots it uses."),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SimulateOptions:
     """What a command line says."""
 
     path: str | None
@@ -110,9 +118,9 @@ class Given:
     load: float
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> NodeTerms:
         """On what nodes it is replayed."""
-        return Terms(
+        return NodeTerms(
             max_nodes=self.max_nodes,
             min_nodes=self.min_nodes,
             slots=self.slots,
@@ -132,9 +140,9 @@ class Given:
             stuck_after_s=0.0,  # tasks start at once here where there is room
         )
 
-    def made_up(self, seed: str) -> Asked:
+    def made_up(self, seed: str) -> WorkloadDistribution:
         """Return what workload is made up of a seed."""
-        return Asked(
+        return WorkloadDistribution(
             seed=seed,
             days=self.days,
             tasks_a_day=self.tasks_a_day,
@@ -164,7 +172,7 @@ def simulate(is_json: bool, **given: Any) -> None:
       gridbridge simulate --accounting /opt/sge/default/common/accounting --max-nodes 40
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
-    asked = Given(**given)
+    asked = SimulateOptions(**given)
     _require_fit(click.get_current_context(), asked)
     if asked.plot:
         written.require_room(asked.plot)
@@ -176,7 +184,7 @@ def simulate(is_json: bool, **given: Any) -> None:
         output.complain(f"gridbridge: {replay.draw(found, asked.plot)} is written")
 
 
-def _compared(given: Given) -> list[service.Compared]:
+def _compared(given: SimulateOptions) -> list[service.PolicyComparison]:
     """Replay the file, or each made-up workload."""
     rules = [ReplayRules(one) for one in dict.fromkeys(given.policies)] or list(ReplayRules)
     workloads = dict[str, Workload]()
@@ -193,7 +201,7 @@ def _compared(given: Given) -> list[service.Compared]:
     ]
 
 
-def _require_fit(context: click.Context, given: Given) -> None:
+def _require_fit(context: click.Context, given: SimulateOptions) -> None:
     """Refuse options that contradict each other, or are about the other kind of workload."""
     is_file = bool(given.path)
     if is_file == bool(given.seeds) or "" in given.seeds:
@@ -229,7 +237,7 @@ def _complain(path: str, bad: Mapping[int, BadLine]) -> None:
             output.complain(f"gridbridge: {path}: {some} {are} left out: {shown}{more}")
 
 
-def _show(found: list[service.Compared], is_json: bool) -> None:
+def _show(found: list[service.PolicyComparison], is_json: bool) -> None:
     if is_json:
         output.as_json([_plain(one) for one in found])
         return
@@ -244,13 +252,13 @@ def _show(found: list[service.Compared], is_json: bool) -> None:
             output.line("*: no other is both cheaper and waits less")
 
 
-def _sentence(one: service.Compared) -> str:
+def _sentence(one: service.PolicyComparison) -> str:
     told = [count(len(one.workload.tasks), "task")]
     told.extend(f"{count} {why.value}" for why, count in sorted(one.workload.left_out.items()))
     return f"{one.name}: {', '.join(told)}"
 
 
-def _row(one: Outcome, *, is_best: bool) -> list[str]:
+def _row(one: ReplayOutcome, *, is_best: bool) -> list[str]:
     name = f"{one.way.rules.value} {one.way.settings}".strip()
     times = (one.wait_mean_s, one.wait_p50_s, one.wait_p95_s, one.beyond_mean_s)
     return [
@@ -265,7 +273,7 @@ def _row(one: Outcome, *, is_best: bool) -> list[str]:
     ]
 
 
-def _plain(one: service.Compared) -> dict[str, object]:
+def _plain(one: service.PolicyComparison) -> dict[str, object]:
     best = {id(each) for each in one.frontier}
     return {
         "workload": one.name,
@@ -279,7 +287,7 @@ def _plain(one: service.Compared) -> dict[str, object]:
     }
 
 
-def _plain_outcome(one: Outcome) -> dict[str, object]:
+def _plain_outcome(one: ReplayOutcome) -> dict[str, object]:
     return {
         "policy": one.way.rules.value,
         "settings": one.way.settings,

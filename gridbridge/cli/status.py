@@ -7,7 +7,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
-from gridbridge.model.report import ClusterReport, QueueReport, Report, TransferReport
+from gridbridge.model.report import ClusterReport, QueueReport, SiteReport, TransferReport
 from gridbridge.services.tools import reports
 from gridbridge.state.shown import plain
 
@@ -43,7 +43,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
         show(report, now)
 
 
-def show(report: Report, now: datetime) -> None:
+def show(report: SiteReport, now: datetime) -> None:
     """Print the report as three tables."""
     if report.alarm:
         output.line(f"{report.alarm}\n")

@@ -13,9 +13,9 @@ import click
 from gridbridge.cli import output, program
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.errors import GridbridgeError, ParseError, StateError
-from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, count, printable
+from gridbridge.model.report import FIRST_EVENTS, TaskExplanation, TransferAttempt, count, printable
 from gridbridge.services.tools import campaign_why, home_jobs, reports
-from gridbridge.services.tools.campaign_why import Told
+from gridbridge.services.tools.campaign_why import CampaignExplanation
 from gridbridge.services.tools.home_jobs import HomeJob, NoAnswer
 from gridbridge.state.shown import plain
 
@@ -70,14 +70,14 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NumberMatches:
     """The transfers, the job at home and the campaign with the number in question."""
 
     alarm: str = ""
-    tasks: tuple[Explanation, ...] = ()
+    tasks: tuple[TaskExplanation, ...] = ()
     home: HomeJob | None = None
     trouble: str = ""  # why nobody knows whether the job is at home
-    campaign: Told | None = None
+    campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
         """Return a printer for each, the newest first: a job and a campaign may share a number."""
@@ -99,7 +99,7 @@ class Found:
         show(self.alarm, self.tasks, now)
 
 
-def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
+def _gather(job: str, now: datetime, folder: str, path: str) -> NumberMatches:
     """Look for the transfers of a job, for the job at home, and for a campaign."""
     campaign = campaign_why.why(job, folder)
     try:
@@ -109,11 +109,11 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
             _refuse(job, error, trouble)
-        return Found(home=home, trouble=trouble, campaign=campaign)
+        return NumberMatches(home=home, trouble=trouble, campaign=campaign)
     newest = [one.transfer for task in tasks for one in task.attempts[-1:]]
     is_back = any(one.closed_at for one in newest)
     home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
-    return Found(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
+    return NumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
 def _at_home(
@@ -138,7 +138,7 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     raise SystemExit(UNKNOWN) from error
 
 
-def _began(tasks: tuple[Explanation, ...]) -> datetime:
+def _began(tasks: tuple[TaskExplanation, ...]) -> datetime:
     """Return when a job's first known transfer began."""
     events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
     return min(events, default=OLD)
@@ -165,7 +165,7 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     return shown.told(telling.tell(name, path), now, is_json=is_json)
 
 
-def _show_campaign(answer: Told, now: datetime) -> None:
+def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     """Print a campaign's sentences below its name."""
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
@@ -183,7 +183,7 @@ def _as_of(at: datetime, now: datetime) -> str:
     return f"as of {clock(at, now)}{late}"
 
 
-def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:
+def show(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
     """Print each attempt of each task as a paragraph, the newest last."""
     if alarm:
         output.line(f"{alarm}\n")
@@ -193,7 +193,7 @@ def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:
         _show_task(task, now)
 
 
-def _show_task(task: Explanation, now: datetime) -> None:
+def _show_task(task: TaskExplanation, now: datetime) -> None:
     if task.left_out:
         output.line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
     for number, attempt in enumerate(task.attempts):
@@ -202,7 +202,7 @@ def _show_task(task: Explanation, now: datetime) -> None:
         _show(attempt, now)
 
 
-def _show(attempt: Attempt, now: datetime) -> None:
+def _show(attempt: TransferAttempt, now: datetime) -> None:
     output.line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:

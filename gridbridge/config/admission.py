@@ -8,7 +8,7 @@ import traceback
 from types import FunctionType
 
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.campaigns.admission import Rule
+from gridbridge.model.campaigns.admission import AdmissionRule
 from gridbridge.model.places import ADMISSION
 from gridbridge.shell import files, trust
 
@@ -18,7 +18,7 @@ WHO_MENDS = "the administrator has to mend this admission rule; it refuses every
 LONGEST = 200  # of an error's words
 
 
-def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[Rule, ...]:
+def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[AdmissionRule, ...]:
     """Return the rules in the order of their files' names, and in each in its order.
 
     None without the folder. Raises Untrusted, and ConfigError for a file that is no Python.
@@ -34,7 +34,7 @@ def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[Rule, ...]:
     return tuple(rule for name in chosen for rule in _rules(folder, name, owner))
 
 
-def _rules(folder: str, name: str, owner: int) -> list[Rule]:
+def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
     path = f"{folder}/{name}"
     known: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
@@ -49,7 +49,7 @@ def _rules(folder: str, name: str, owner: int) -> list[Rule]:
         words = f"{_at(error, path)}: {_what(error)}; {WHO_MENDS}"
         raise ConfigError((words,)) from error
     return [
-        Rule(name=f"{name}:{key}", judge=each)
+        AdmissionRule(name=f"{name}:{key}", judge=each)
         for key, each in known.items()
         if isinstance(each, FunctionType) and not key.startswith("_")
         if each.__globals__ is known  # what it imports is no rule

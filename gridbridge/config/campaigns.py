@@ -2,27 +2,27 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.model.campaigns.sections import (
     CampaignsAt,
     Failures,
     Finalize,
     Metascheduler,
-    Nikita,
+    NikitaSection,
     Notifications,
-    Runner,
+    RunnerSection,
 )
 from gridbridge.model.settings import CLUSTER_NAME
 
-GROUPS: tuple[Group, ...] = (
-    Single(name="runner", kind=Runner),
-    Single(name="metascheduler", kind=Metascheduler),
-    Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
-    Single(name="nikita", kind=Nikita),
-    Single(name="failures", kind=Failures),
-    Single(name="finalize", kind=Finalize),
-    Single(name="notifications", kind=Notifications),
+GROUPS: tuple[SectionGroup, ...] = (
+    SingleSection(name="runner", kind=RunnerSection),
+    SingleSection(name="metascheduler", kind=Metascheduler),
+    NamedSections(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
+    SingleSection(name="nikita", kind=NikitaSection),
+    SingleSection(name="failures", kind=Failures),
+    SingleSection(name="finalize", kind=Finalize),
+    SingleSection(name="notifications", kind=Notifications),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gridbridge.config import campaigns, elastic, rebalance, site, transfer
-from gridbridge.config.sections import Capability, Group
+from gridbridge.config.sections import Capability, SectionGroup
 
 CAPABILITIES: tuple[Capability, ...] = (
     site,
@@ -13,6 +13,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     elastic,
     rebalance,
 )
-GROUPS: Mapping[str, Group] = MappingProxyType(
+GROUPS: Mapping[str, SectionGroup] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )

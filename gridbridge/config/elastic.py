@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config import providers
-from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.config.words import Table, table_of
 from gridbridge.model.elastic.sections import (
     HOST_NAME,
@@ -18,14 +18,14 @@ from gridbridge.model.elastic.sections import (
 )
 from gridbridge.model.settings import OBJECT_NAME
 
-GROUPS: tuple[Group, ...] = (
-    Single(name="balance", kind=Balance),
-    Single(name="demand", kind=Demand),
-    Single(name="squeeze", kind=Squeeze),
-    Single(name="bootstrap", kind=Bootstrap),
-    Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
-    Named(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
-    Named(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
+GROUPS: tuple[SectionGroup, ...] = (
+    SingleSection(name="balance", kind=Balance),
+    SingleSection(name="demand", kind=Demand),
+    SingleSection(name="squeeze", kind=Squeeze),
+    SingleSection(name="bootstrap", kind=Bootstrap),
+    NamedSections(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
+    NamedSections(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
+    NamedSections(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.config.words import Table, kind_name
-from gridbridge.model.cluster import MAX_PORT, Kind, Push
+from gridbridge.model.cluster import MAX_PORT, ClusterKind, PushKind
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
@@ -19,7 +19,7 @@ class OfKind:
 
     needs: Mapping[str, str]  # keys that have to be there, and what stands behind them
     lacks: Mapping[str, str]  # keys that can't be there, and why
-    pushes: Mapping[Push, str]  # ways to push ends that it lacks, and those it has
+    pushes: Mapping[PushKind, str]  # ways to push ends that it lacks, and those it has
     has_claims: bool = True  # it may be silent for a time
     stands_alone: bool = False  # with clusters of its own kind only, which are one person's
     asks_by_rule: bool = False  # a resource is a property or a level of OAR's, as its rule says
@@ -27,25 +27,25 @@ class OfKind:
 
 
 OF_KIND = {
-    Kind.GRIDENGINE: OfKind(
+    ClusterKind.GRIDENGINE: OfKind(
         needs=NEEDS_PORTS,
         lacks=NO_FOLDER,
-        pushes={Push.OAR: "none or qevent"},
+        pushes={PushKind.OAR: "none or qevent"},
         has_environments=True,
     ),
-    Kind.OAR: OfKind(
+    ClusterKind.OAR: OfKind(
         needs={},
         lacks=dict.fromkeys(
             (*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone"
         )
         | NO_FOLDER,
-        pushes={Push.QEVENT: "none, or oar by ssh"},
+        pushes={PushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
-    Kind.EMBEDDED: OfKind(
+    ClusterKind.EMBEDDED: OfKind(
         needs={"folder": "the absolute path of the folder that the cluster is"},
         lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
-        pushes={Push.QEVENT: NO_PUSH, Push.OAR: NO_PUSH},
+        pushes={PushKind.QEVENT: NO_PUSH, PushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
     ),
@@ -55,4 +55,4 @@ OF_KIND = {
 def of_kind(cluster: Table) -> OfKind:
     """Return what goes with a cluster's kind; an unknown one is told elsewhere."""
     kind = kind_name(cluster)
-    return OF_KIND[Kind(kind) if kind in list(Kind) else Kind.GRIDENGINE]
+    return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from gridbridge.config.kinds import of_kind
 from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
-from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.config.words import KeyMistake, Table, key_name, table_of
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.request import is_place
@@ -27,7 +27,7 @@ NO_NAME = "no rule; a section with a name below it"
 Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 
 
-class Group:
+class MappingSections:
     """The mappings, [map.CLUSTER.KIND.NAME]: a rule each."""
 
     name = MAPS
@@ -58,7 +58,7 @@ class Group:
                 yield text_of(title, rule, usual(rule))
 
 
-GROUP = Group()
+GROUP = MappingSections()
 
 
 def problems(sections: Table) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _asked_problems(told: tuple[str, str, object], resource: str, rule: Table) -
 def _wrong(told: tuple[str, str, object], wrong: str, right: str) -> str:
     """Tell of a value: its section, its key and itself."""
     title, key, value = told
-    return f"[{title}] {key}{Wrong(value, wrong, right)}"
+    return f"[{title}] {key}{KeyMistake(value, wrong, right)}"
 
 
 def _asks_by_rule(clusters: Table, cluster: str) -> bool:
@@ -182,10 +182,12 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule = table_of(rules, name)
         if relation := rule.get("relation"):
-            told = Wrong(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
+            told = KeyMistake(
+                relation, "not of OAR", "empty: the cluster knows how its amounts compare"
+            )
             yield f"[{title}.{key_name(name)}] relation{told}"
         if str(there := rule.get("to", "")).startswith("/"):
-            wrong = Wrong(there, "not of OAR", THERE.right)
+            wrong = KeyMistake(there, "not of OAR", THERE.right)
             yield f"[{title}.{key_name(name)}] to{wrong}"
 
 
@@ -240,7 +242,9 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
             continue
         there = str(rule.get("to") or name)
         if there in taken:
-            wrong = Wrong(there, f"{taken[there]} becomes that, too", "another name, or drop one")
+            wrong = KeyMistake(
+                there, f"{taken[there]} becomes that, too", "another name, or drop one"
+            )
             yield f"[{title}.{key_name(name)}] to{wrong}"
         taken.setdefault(there, name)
 
@@ -254,5 +258,7 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
                 break
             path.append(there)
         if there == name == min(path) and len(path) > 1:
-            wrong = Wrong(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
+            wrong = KeyMistake(
+                path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone"
+            )
             yield f"[{title}.{key_name(name)}] to{wrong}"

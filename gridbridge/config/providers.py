@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.config.words import KeyMistake, Table, key_name, table_of
 from gridbridge.model.elastic.sections import (
     FILE,
     MAC,
     PLACE,
     WORD,
+    DecisionPolicy,
     ProviderKind,
     ProviderSection,
-    Way,
 )
 
 FOR_ALL = ("kind", "timeout_s")
@@ -22,7 +22,7 @@ OF_POOLS = ("image", "size")  # keys that a pool may say in its provider's place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class ProviderKeys:
     """The keys that go with a kind, and those that it can't do without."""
 
     has: tuple[str, ...]
@@ -35,9 +35,9 @@ def _text(key: str) -> str:
     return form.get(key, WORD).right.removesuffix(", or empty")
 
 
-def _keys(needs: tuple[str, ...], *others: str) -> Keys:
+def _keys(needs: tuple[str, ...], *others: str) -> ProviderKeys:
     has = tuple(dict.fromkeys((*needs, *others)))
-    return Keys(has=has, needs={key: _text(key) for key in needs})
+    return ProviderKeys(has=has, needs={key: _text(key) for key in needs})
 
 
 OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
@@ -50,14 +50,14 @@ OF_KIND = {
     ProviderKind.POWER: _keys((), "way", "program", "broadcast"),
 }
 OF_WAY = {
-    Way.IPMI: _keys(()),
-    Way.WAKE: _keys(("broadcast",), "program"),
-    Way.COMMAND: _keys(("program",)),
+    DecisionPolicy.IPMI: _keys(()),
+    DecisionPolicy.WAKE: _keys(("broadcast",), "program"),
+    DecisionPolicy.COMMAND: _keys(("program",)),
 }
 OF_HOST = {
-    Way.IPMI: _keys(("bmc", "user", "password_file")),
-    Way.WAKE: _keys(("mac",)),
-    Way.COMMAND: _keys(()),
+    DecisionPolicy.IPMI: _keys(("bmc", "user", "password_file")),
+    DecisionPolicy.WAKE: _keys(("mac",)),
+    DecisionPolicy.COMMAND: _keys(()),
 }
 
 
@@ -80,10 +80,10 @@ def _kind(provider: Table) -> ProviderKind:
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
-def _way(provider: Table) -> Way:
+def _way(provider: Table) -> DecisionPolicy:
     """Return how it switches; an unknown way is told elsewhere."""
-    way = provider.get("way", Way.IPMI)
-    return Way(str(way)) if way in list(Way) else Way.IPMI
+    way = provider.get("way", DecisionPolicy.IPMI)
+    return DecisionPolicy(str(way)) if way in list(DecisionPolicy) else DecisionPolicy.IPMI
 
 
 def _provider_problems(provider: Table) -> Iterator[str]:
@@ -92,13 +92,17 @@ def _provider_problems(provider: Table) -> Iterator[str]:
     kind = _kind(provider)
     others = tuple(key for key in USUAL if key not in (*FOR_ALL, *OF_KIND[kind].has))
     yield from _misplaced(provider, OF_KIND[kind], others, f"with kind {kind}")
-    if kind is ProviderKind.POWER and provider.get("way", Way.IPMI) in list(Way):
+    if kind is ProviderKind.POWER and provider.get("way", DecisionPolicy.IPMI) in list(
+        DecisionPolicy
+    ):
         way = _way(provider)
         others = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
         yield from _misplaced(provider, OF_WAY[way], others, f"with way {way}")
 
 
-def _misplaced(table: Table, keys: Keys, others: tuple[str, ...], wrong: str) -> Iterator[str]:
+def _misplaced(
+    table: Table, keys: ProviderKeys, others: tuple[str, ...], wrong: str
+) -> Iterator[str]:
     """Find the keys that it needs and has not, and those that are of others."""
     for key, right in keys.needs.items():
         if not table.get(key):
@@ -107,7 +111,7 @@ def _misplaced(table: Table, keys: Keys, others: tuple[str, ...], wrong: str) ->
         value = table.get(key, USUAL.get(key, ""))
         if value != USUAL.get(key, ""):
             right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
-            yield f"{key}{Wrong(value, wrong, right)}"
+            yield f"{key}{KeyMistake(value, wrong, right)}"
 
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
@@ -117,7 +121,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     if name and name not in clouds:
         known = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
-        yield f"provider{Wrong(name, wrong, f'a provider ({known})')}"
+        yield f"provider{KeyMistake(name, wrong, f'a provider ({known})')}"
         return
     provider = table_of(providers, str(name))
     is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
@@ -127,7 +131,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     for key in () if is_cloud else (*OF_POOLS, "host_key"):
         if value := pool.get(key):
             wrong = "with kind command" if name else "without a provider"
-            yield f"{key}{Wrong(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
+            yield f"{key}{KeyMistake(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
 
 
 def _makes(provider: Table) -> bool:
@@ -142,7 +146,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
         yield "provider: missing; a provider of kind power"
     elif name not in switches:
         known = ", ".join(switches) or "none is defined"
-        yield f"provider{Wrong(name, 'undefined', f'a provider of kind power ({known})')}"
+        yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({known})')}"
     else:
         way = _way(table_of(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.sections import Group, Named, Single
-from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.words import KeyMistake, Table, key_name, table_of
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 
-SECTION = Single(name="rebalance", kind=Rebalance)
-STORAGE = Named(name="storage", field="storage", kind=Storage, form=OBJECT_NAME)
-GROUPS: tuple[Group, ...] = (SECTION, STORAGE)
+SECTION = SingleSection(name="rebalance", kind=Rebalance)
+STORAGE = NamedSections(name="storage", field="storage", kind=Storage, form=OBJECT_NAME)
+GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
 
 
 def problems(sections: Table) -> Iterator[str]:
@@ -30,10 +30,10 @@ def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
         told = table_of(areas, name)
         cluster, path = told.get("cluster"), str(told.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
-            problem = Wrong(cluster, "undefined", f"one of {', '.join(clusters)}")
+            problem = KeyMistake(cluster, "undefined", f"one of {', '.join(clusters)}")
             yield f"[storage.{key_name(name)}] cluster{problem}"
         elif name in clusters:
             yield f"[storage.{key_name(name)}]: a cluster's name; another one, such as {name}-data"
         elif (other := seen.setdefault((str(cluster), path), name)) != name:
-            problem = Wrong(path, f"the folder of {other}", "a folder of its own")
+            problem = KeyMistake(path, f"the folder of {other}", "a folder of its own")
             yield f"[storage.{key_name(name)}] path{problem}"

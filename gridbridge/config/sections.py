@@ -15,8 +15,8 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.config.words import (
     TABLES,
+    KeyMistake,
     Table,
-    Wrong,
     default,
     key_name,
     kind_of,
@@ -24,7 +24,7 @@ from gridbridge.config.words import (
     table_of,
     toml,
 )
-from gridbridge.model.settings import OBJECT_NAME, Form, describe
+from gridbridge.model.settings import OBJECT_NAME, TextFormat, describe
 from gridbridge.model.users import Users
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ NO_SECTION = "not a section; its keys stand below"
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 
-class Group(Protocol):
+class SectionGroup(Protocol):
     """All sections of one name, and the field of Policy that they fill."""
 
     @property
@@ -70,7 +70,7 @@ class Group(Protocol):
 class Capability(Protocol):
     """What brings sections: a module of this package, named in its registry."""
 
-    GROUPS: tuple[Group, ...]
+    GROUPS: tuple[SectionGroup, ...]
 
     def problems(self, sections: Table) -> Iterator[str]:
         """Find mistakes that no section shows by itself."""
@@ -78,7 +78,7 @@ class Capability(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Single(Generic[S]):
+class SingleSection(Generic[S]):
     """A section that is there once, or left out."""
 
     name: str
@@ -108,13 +108,13 @@ class Single(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named(Generic[S]):
+class NamedSections(Generic[S]):
     """Sections that have a name each."""
 
     name: str
     field: str
     kind: type[S]
-    form: Form  # of the names
+    form: TextFormat  # of the names
     filled: Callable[[S, str], S] = lambda section, _: section  # with what the name gives it
 
     @property
@@ -149,25 +149,25 @@ class Named(Generic[S]):
             yield text_of(f"{self.name}.{key_name(name)}", section, as_usual)
 
 
-def misplaced(sections: Table, groups: Iterable[Group]) -> Iterator[str]:
+def misplaced(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[str]:
     """Say of keys that a section does not have which other sections have them."""
-    judged = [group for group in groups if isinstance(group, Single | Named)]
+    judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
-    for group in (group for group in judged if isinstance(group, Single)):
+    for group in (group for group in judged if isinstance(group, SingleSection)):
         for key in sorted(table_of(sections, group.name).keys() - names[group.title]):
             if homes := [title for title, keys in names.items() if key in keys]:
                 yield f"{group.title} {key_name(key)}: this is a key of {' and '.join(homes)}"
 
 
-def above_all(sections: Table, groups: Iterable[Group]) -> Iterator[tuple[str, str]]:
+def above_all(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[tuple[str, str]]:
     """Give the keys that stand above every section, and what is wrong with each.
 
     The name of sections (`queue = 5`) is such a key where a section that has no name has it.
     """
-    judged = [group for group in groups if isinstance(group, Single | Named)]
+    judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
     for name, value in sections.items():
         homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
-        singles = [group.title for group in homes if isinstance(group, Single)]
+        singles = [group.title for group in homes if isinstance(group, SingleSection)]
         if isinstance(value, dict) or _is_of_tables(value):
             continue
         if singles or name not in (group.name for group in judged):
@@ -176,10 +176,12 @@ def above_all(sections: Table, groups: Iterable[Group]) -> Iterator[tuple[str, s
             yield name, f"{key_name(name)}: a key above every section; below {right}"
 
 
-def named_alone(sections: Table, groups: Iterable[Group]) -> Table:
+def named_alone(sections: Table, groups: Iterable[SectionGroup]) -> Table:
     """Return the sections without what stands where a section's name is missing."""
     nested = {
-        group.name: table_of(sections, group.name) for group in groups if isinstance(group, Named)
+        group.name: table_of(sections, group.name)
+        for group in groups
+        if isinstance(group, NamedSections)
     }
     named = {
         name: {part: table for part, table in tables.items() if isinstance(table, dict)}
@@ -261,7 +263,7 @@ def _key_of(error: Exception) -> str:
 
 
 def _told(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
-    if isinstance(error, Wrong):
+    if isinstance(error, KeyMistake):
         yield f"{key.name}{error}"
     elif not is_meant:
         yield f"{key.name}: missing; {right(key)}"
@@ -279,7 +281,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
             _check_table(value, key)
         fault = _fault(value, key)
         if fault:
-            raise Wrong(value, fault, right(key))
+            raise KeyMistake(value, fault, right(key))
         return kind_of(key)(value)
 
     return checked
@@ -291,9 +293,9 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
     named = known if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
-            raise Wrong(value, "wrong form", known.right, f".{key_name(name)}")
+            raise KeyMistake(value, "wrong form", known.right, f".{key_name(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise Wrong(value, "the account of two people", known.right, f".{key_name(name)}")
+            raise KeyMistake(value, "the account of two people", known.right, f".{key_name(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:

@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 
 from gridbridge.config.kinds import of_kind
-from gridbridge.config.sections import Group, Named, Single
-from gridbridge.config.words import Table, Wrong, key_name, kind_name, table_of
-from gridbridge.model.cluster import Claim, Cluster, Push
+from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.words import KeyMistake, Table, key_name, kind_name, table_of
+from gridbridge.model.cluster import Claim, Cluster, PushKind
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.sections import Site
 
-GROUPS: tuple[Group, ...] = (
-    Single(name="site", kind=Site),
-    Named(name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled),
+GROUPS: tuple[SectionGroup, ...] = (
+    SingleSection(name="site", kind=Site),
+    NamedSections(
+        name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled
+    ),
 )
 
 
@@ -34,10 +36,10 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
             yield f"{name}: missing; {right}"
     for name, right in known.lacks.items():
         if value := cluster.get(name):
-            yield f"{name}{Wrong(value, wrong, right)}"
+            yield f"{name}{KeyMistake(value, wrong, right)}"
     for push, right in known.pushes.items():
         if cluster.get("push") == push:
-            yield f"push{Wrong(push, wrong, right)}"
+            yield f"push{KeyMistake(push, wrong, right)}"
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
@@ -45,25 +47,26 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     kind, home = kind_name(cluster), kind_name(local) if local else "none"
     if of_kind(cluster).stands_alone != (bool(local) and of_kind(local).stands_alone):
         right = "all clusters of a site are embedded, or none"
-        yield f"kind{Wrong(kind, f'where the local cluster is {home}', right)}"
+        yield f"kind{KeyMistake(kind, f'where the local cluster is {home}', right)}"
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find keys that do not go with ssh: its hosts are of another domain."""
     place, users = cluster.get("ssh", ""), cluster.get("users", {})
-    push = cluster.get("push", Push.NONE)
-    if push == Push.OAR and not place:
-        yield f"push{Wrong(push, 'without ssh', 'none: it comes over the connection by ssh')}"
+    push = cluster.get("push", PushKind.NONE)
+    if push == PushKind.OAR and not place:
+        yield f"push{KeyMistake(push, 'without ssh', 'none: it comes over the connection by ssh')}"
     if users and not place:
-        yield f"users{Wrong(users, 'without ssh', 'only where ssh leads has anybody another name')}"
+        mistake = KeyMistake(users, "without ssh", "only where ssh leads has anybody another name")
+        yield f"users{mistake}"
     if not place:
         return
     if is_local:
-        yield f"ssh{Wrong(place, 'the local cluster', 'its programs run here')}"
+        yield f"ssh{KeyMistake(place, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
-        yield f"spool_shared{Wrong(True, 'with ssh', 'false: users there have other numbers')}"
-    if push == Push.QEVENT:
-        yield f"push{Wrong(push, 'with ssh', 'none: it is asked once an interval')}"
+        yield f"spool_shared{KeyMistake(True, 'with ssh', 'false: users there have other numbers')}"
+    if push == PushKind.QEVENT:
+        yield f"push{KeyMistake(push, 'with ssh', 'none: it is asked once an interval')}"
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
@@ -73,10 +76,10 @@ def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         return
     if is_local or not of_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {kind_name(cluster)}"
-        yield f"claim{Wrong(claim, wrong, 'none: it is always reached')}"
+        yield f"claim{KeyMistake(claim, wrong, 'none: it is always reached')}"
     elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
-        yield f"claim{Wrong(claim, 'without a shared spool', right)}"
+        yield f"claim{KeyMistake(claim, 'without a shared spool', right)}"
     elif claim == Claim.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
-        yield f"claim{Wrong(claim, 'without ssh', right)}"
+        yield f"claim{KeyMistake(claim, 'without ssh', right)}"

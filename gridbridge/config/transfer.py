@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 
 from gridbridge.config import maps
-from gridbridge.config.sections import Group, Named, Single
-from gridbridge.config.words import Table, Wrong, key_name, kind_name, table_of
+from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.words import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.site.queues import why_none
-from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
 
-GROUPS: tuple[Group, ...] = (
-    Named(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
+GROUPS: tuple[SectionGroup, ...] = (
+    NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
     maps.GROUP,
-    Single(name="poller", kind=Poller),
-    Single(name="breaker", kind=Breaker),
-    Single(name="retention", kind=Retention),
+    SingleSection(name="poller", kind=PollerSection),
+    SingleSection(name="breaker", kind=Breaker),
+    SingleSection(name="retention", kind=Retention),
 )
 STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
 
@@ -49,7 +49,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            problem = Wrong(cluster, wrong, f"a remote cluster ({remotes})")
+            problem = KeyMistake(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{key_name(name)}] cluster{problem}"
             continue
         told = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
@@ -60,14 +60,16 @@ def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
     """Find files to be carried to a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
-            yield f"{name}{Wrong(value, 'without ssh', 'only by ssh are files carried')}"
+            yield f"{name}{KeyMistake(value, 'without ssh', 'only by ssh are files carried')}"
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:
-    interval_s = poller.get("interval_s", Poller().interval_s)
-    stale_s = poller.get("stale_s", Poller().stale_s)
+    interval_s = poller.get("interval_s", PollerSection().interval_s)
+    stale_s = poller.get("stale_s", PollerSection().stale_s)
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
         return
     if stale_s <= interval_s:
-        problem = Wrong(stale_s, "queues would close between two polls", f"above {interval_s} s")
+        problem = KeyMistake(
+            stale_s, "queues would close between two polls", f"above {interval_s} s"
+        )
         yield f"[poller] stale_s{problem}"

@@ -7,19 +7,19 @@ from dataclasses import MISSING, Field
 from enum import StrEnum
 from typing import TypeAlias
 
-from gridbridge.model.cluster import Kind
+from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.settings import describe
-from gridbridge.model.users import Asks, Users
+from gridbridge.model.users import QueueDefaults, Users
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLES = (Users, Asks)  # of texts, within a section
+TABLES = (Users, QueueDefaults)  # of texts, within a section
 MAX_SHOWN = 80  # characters of a wrong value
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
-class Wrong(ValueError):
+class KeyMistake(ValueError):
     """A value that its key can't have."""
 
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
@@ -75,7 +75,7 @@ def shown(value: object) -> str:
 
 def kind_name(cluster: Table) -> str:
     """Return which batch system runs a cluster."""
-    return str(cluster.get("kind", Kind.GRIDENGINE))
+    return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
 def table_of(tables: Table, name: str) -> Table:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from gridbridge.model.site.host import Room
+from gridbridge.model.site.host import FolderRoom
 
 LEAST_BYTES = 1 << 20  # 256 messages of the largest size
 LEAST_FILES = 256
 KIB = 1024
 
 
-def lack(folder: str, room: Room) -> str:
+def lack(folder: str, room: FolderRoom) -> str:
     """Say what a folder has too little of; empty when it takes more files."""
     if room.free_bytes is not None and room.free_bytes < LEAST_BYTES:
         told = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
@@ -19,6 +19,6 @@ def lack(folder: str, room: Room) -> str:
     return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
 
 
-def lacks(rooms: Mapping[str, Room]) -> str:
+def lacks(rooms: Mapping[str, FolderRoom]) -> str:
     """Say what the first full one of our folders has too little of."""
     return next(filter(None, (lack(folder, room) for folder, room in rooms.items())), "")

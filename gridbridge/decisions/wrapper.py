@@ -1,19 +1,19 @@
 """What the end of a wrapper stands for: of job.sh for a transfer, of task.sh for a campaign."""
 
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, Cause
+from gridbridge.model.message import ERROR, REQUEUE, FailureCause
 
 UNABLE = 200  # with a reason: an adapter's sign that its cluster could not start the job
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
 MADE_WAY_BY = (55, 56)  # signals by which a best-effort task ends whose place was needed
 UNSTARTED_BY = {  # signals by which it ends where it can't send why it could not start the job
-    57: (Cause.JOB, "can not change to its working directory"),
-    58: (Cause.HOST, "can not write to its TMPDIR"),
-    59: (Cause.JOB, "can not append to standard output"),
-    60: (Cause.JOB, "can not append to standard error"),
-    61: (Cause.JOB, "can not read standard input"),
-    62: (Cause.JOB, "can not find its shell or program"),
+    57: (FailureCause.JOB, "can not change to its working directory"),
+    58: (FailureCause.HOST, "can not write to its TMPDIR"),
+    59: (FailureCause.JOB, "can not append to standard output"),
+    60: (FailureCause.JOB, "can not append to standard error"),
+    61: (FailureCause.JOB, "can not read standard input"),
+    62: (FailureCause.JOB, "can not find its shell or program"),
 }
 
 
@@ -22,7 +22,7 @@ def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
     if end.signal in UNSTARTED_BY:
         cause, reason = UNSTARTED_BY[end.signal]
         return cause, f"{reason} on {end.host}"
-    return (Cause.HOST, end.reason) if end.exit_status == UNABLE and end.reason else None
+    return (FailureCause.HOST, end.reason) if end.exit_status == UNABLE and end.reason else None
 
 
 def made_way(end: JobEnd) -> bool:

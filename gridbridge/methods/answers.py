@@ -11,8 +11,15 @@ from gridbridge.errors import (
     NotReached,
     plain_words,
 )
-from gridbridge.methods.task import GUARDED, Task, now
-from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
+from gridbridge.methods.task import GUARDED, LocalTask, now
+from gridbridge.model.message import (
+    ERROR,
+    REQUEUE,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    TransferOutcome,
+)
 from gridbridge.model.places import CONFIG
 from gridbridge.state import published, spool
 
@@ -26,7 +33,7 @@ UNABLE = 3  # tries after which we give up on a program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
 
-def end_unable(task: Task, error: CommandFailed) -> str:
+def end_unable(task: LocalTask, error: CommandFailed) -> str:
     """End a job, of which nothing was sent, because no client program runs within its limits."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
@@ -43,7 +50,7 @@ def complain(error: Exception) -> None:
         return
 
 
-def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> str:
+def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
     """End a job without a route, if nothing was sent; else wait until the route is back.
 
     So waits, for a while, a job that is there before the service has taken a changed file: Grid
@@ -52,26 +59,26 @@ def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> st
     record = task.record()
     may_lead = published.may_lead_soon(task.queue, task.published, configuration)
     if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
-        return pause(task, record or Message())
+        return pause(task, record or StarterMessage())
     return end_in_error(task, str(error))
 
 
-def wait_for_room(task: Task, error: NoRoom) -> str:
+def wait_for_room(task: LocalTask, error: NoRoom) -> str:
     """Try until TMPDIR takes our notes; a job that was not sent gives up after ROOM_S."""
     complain(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
-    record = task.excuse(str(error), Cause.HERE)
+    record = task.excuse(str(error), FailureCause.HERE)
     return sleep(task, "again", ROOM_AGAIN_S, record)
 
 
-def end_in_error(task: Task, reason: str) -> str:
+def end_in_error(task: LocalTask, reason: str) -> str:
     """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
     blame(task, reason)
     return f"exit {ERROR}"
 
 
-def blame(task: Task, reason: str) -> None:
+def blame(task: LocalTask, reason: str) -> None:
     """Leave the reason for `qstat -j`, if execd's spool has room; the job ends anyway."""
     try:
         task.blame(reason)
@@ -79,7 +86,7 @@ def blame(task: Task, reason: str) -> None:
         complain(error)
 
 
-def excuse(task: Task, error: GridbridgeError) -> str:
+def excuse(task: LocalTask, error: GridbridgeError) -> str:
     """Answer that the step should be tried again, and tell the service why."""
     return pause(task, task.excuse(str(error), cause_of(error)))
 
@@ -89,35 +96,35 @@ def cause_of(error: GridbridgeError) -> str:
     if isinstance(error, NotAccepted):
         return error.cause
     if isinstance(error, NotAdmitted):
-        return Cause.BARRED
-    return Cause.UNREACHED if isinstance(error, NotReached) else Cause.HERE
+        return FailureCause.BARRED
+    return FailureCause.UNREACHED if isinstance(error, NotReached) else FailureCause.HERE
 
 
-def pause(task: Task, record: Message) -> str:
+def pause(task: LocalTask, record: StarterMessage) -> str:
     """Answer that the step should be tried again: after a while that grows, with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
-def sleep(task: Task, verb: str, how_long_s: int, record: Message) -> str:
+def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
     """Answer that the shell should sleep, then `wait` or step `again`, and what may end that."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
-    verdict = task.verdict(record.wake if record.kind == Kind.ASK else record.transfer)
+    verdict = task.verdict(record.wake if record.kind == MessageKind.ASK else record.transfer)
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
 
 
-def end(verdict: Message) -> str:
+def end(verdict: StarterMessage) -> str:
     """Answer that the job is to end as the verdict says."""
-    if verdict.outcome == Outcome.SIGNAL:
+    if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
     return f"exit {status(verdict)}"
 
 
-def status(verdict: Message) -> int:
+def status(verdict: StarterMessage) -> int:
     """Return the exit status that carries the verdict to the shepherd."""
-    if verdict.outcome == Outcome.REQUEUE:
+    if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE
-    if verdict.outcome == Outcome.ERROR:
+    if verdict.outcome == TransferOutcome.ERROR:
         return ERROR
     return int(verdict.exit_status or 0)

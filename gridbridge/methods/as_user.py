@@ -24,7 +24,7 @@ from gridbridge.batch import submitter
 from gridbridge.errors import GridbridgeError, NotOurs, plain_words
 from gridbridge.methods.owner import (
     LIMIT_S,
-    Refused,
+    OwnerRefusal,
     become,
     go_on_apart,
     leave,
@@ -36,7 +36,7 @@ from gridbridge.methods.owner import (
 from gridbridge.model import message
 from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Kind, Message
+from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.route import Away
 from gridbridge.shell import files, folder, synopsis
@@ -86,7 +86,7 @@ def perform(arguments: list[str]) -> NoReturn:
 
         replicas.perform(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
-        raise Refused(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
+        raise OwnerRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments
     config = read_config(CONFIG)
     record, uid = read_record(name)
@@ -106,28 +106,30 @@ def perform(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def read_record(name: str) -> tuple[Message, int]:
+def read_record(name: str) -> tuple[StarterMessage, int]:
     """Return a spool record and the uid that owns it."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise Refused(f"{name!r} is no name of a spool record")
+        raise OwnerRefusal(f"{name!r} is no name of a spool record")
     try:
         data, facts = files.read(f"{SPOOL}/{name}", message.MAX_BYTES)
         record = message.decode(data)
         parse_transfer(record.transfer)
     except (OSError, GridbridgeError) as error:
-        raise Refused(f"{name}: {plain_words(error)}") from error
+        raise OwnerRefusal(f"{name}: {plain_words(error)}") from error
     remote_id = record.remote_id or "0"
-    if record.kind != Kind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
-        raise Refused(f"{name}: not a starter's record")
+    if record.kind != MessageKind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
+        raise OwnerRefusal(f"{name}: not a starter's record")
     return record, facts.st_uid
 
 
-def remote_cluster(config: "dict[str, dict[str, object]]", record: Message) -> dict[str, object]:
+def remote_cluster(
+    config: "dict[str, dict[str, object]]", record: StarterMessage
+) -> dict[str, object]:
     """Return the cluster that the record names, which root has configured."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
-        raise Refused(f"{CONFIG}: no remote cluster {record.remote!r}")
+        raise OwnerRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
     return cluster
 
 

@@ -1,41 +1,41 @@
 """A transfer's first note: a new one, or one that an earlier starter of the task had begun."""
 
 from gridbridge.methods import guard, sending
-from gridbridge.model.message import Kind, Message, Phase
+from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase
 from gridbridge.state import published, spool
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.step import Step
+    from gridbridge.methods.step import StarterStep
 
 
-def begin(step: "Step") -> bool:
+def begin(step: "StarterStep") -> bool:
     """Make the first note; False while the service is asked about an earlier transfer."""
     wake = step.record.wake or spool.make_wake(step.task.our_spool)
-    step.record = Message(remote=step.route.remote, queue=step.task.queue, wake=wake)
+    step.record = StarterMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _learn_of_the_last(step):
         return False
     if step.route.remote_claim and not step.record.phase:
         from gridbridge.batch import claim
 
         step.record = step.record.but(claim=claim.make(step.route.remote_claim))
-    phase = step.record.phase or Phase.SUBMITTING
+    phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
         sending.stage(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
     known = {"transfer": name, "guard": guard.chosen(step), "submitted": step.request.submitted}
-    step.note(kind=Kind.RECORD, phase=phase, **known)
+    step.note(kind=MessageKind.RECORD, phase=phase, **known)
     return True
 
 
-def _learn_of_the_last(step: "Step") -> bool:
+def _learn_of_the_last(step: "StarterStep") -> bool:
     """Ask the service which transfer this is: a new one, or one to adopt."""
     reply = published.read_message(step.task.verdict(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
         name = str(step.task.transfer(step.route, attempt=0))
         submitted = step.request.submitted
-        step.note(kind=Kind.ASK, transfer=name, restarted=put_back, submitted=submitted)
+        step.note(kind=MessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
         _adopt(step, reply)
@@ -44,7 +44,7 @@ def _learn_of_the_last(step: "Step") -> bool:
     return True
 
 
-def _adopt(step: "Step", known: Message) -> None:
+def _adopt(step: "StarterStep", known: StarterMessage) -> None:
     """Use the route of the queue in which the task was sent; it may be in another one now."""
     step.go_by(step.task.route(known.queue))
     step.require_same(known)

@@ -13,8 +13,8 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.answers import complain
 from gridbridge.methods.remote import delete_remote
-from gridbridge.methods.task import BACK, Task
-from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.methods.task import BACK, LocalTask
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
@@ -25,7 +25,7 @@ EPILOG_S = 3.0  # for each of the epilog's two commands
 
 def main() -> None:
     """Carry out the method that our first argument names; never fail."""
-    task = Task(dict(os.environ))
+    task = LocalTask(dict(os.environ))
     try:
         task.open_notes()
         task.open_log()
@@ -37,17 +37,17 @@ def main() -> None:
         complain(error)
 
 
-def suspend(task: Task) -> None:
+def suspend(task: LocalTask) -> None:
     """Pass on that the local job was suspended: by hand, with its queue, or by a threshold."""
-    want(task, Desired.SUSPENDED)
+    want(task, DesiredJobState.SUSPENDED)
 
 
-def resume(task: Task) -> None:
+def resume(task: LocalTask) -> None:
     """Pass on that the local job may go on."""
-    want(task, Desired.RUNNING)
+    want(task, DesiredJobState.RUNNING)
 
 
-def terminate(task: Task) -> None:
+def terminate(task: LocalTask) -> None:
     """End the local job, unless only its own time limit struck while the job is away.
 
     Nothing else may leave it running: nobody calls us again for the same `qdel`. While we ask home
@@ -58,9 +58,9 @@ def terminate(task: Task) -> None:
         files.remove(doubt)
         task.tell_spared()
         return
-    starter = Starter(task)
+    starter = StarterProcess(task)
     try:
-        want(task, Desired.DEAD)
+        want(task, DesiredJobState.DEAD)
     except (GridbridgeError, OSError) as error:
         complain(error)
     if task.is_done(BACK):
@@ -68,7 +68,7 @@ def terminate(task: Task) -> None:
     starter.end_within(PATIENCE_S)
 
 
-def _doubt(task: Task) -> str:
+def _doubt(task: LocalTask) -> str:
     try:
         return task.doubt()
     except (GridbridgeError, OSError) as error:
@@ -76,7 +76,7 @@ def _doubt(task: Task) -> str:
         return ""
 
 
-def _is_deleted(task: Task) -> bool:
+def _is_deleted(task: LocalTask) -> bool:
     from gridbridge.methods import limits  # few jobs are terminated
 
     try:
@@ -86,7 +86,7 @@ def _is_deleted(task: Task) -> bool:
         return True
 
 
-def epilog(task: Task) -> None:
+def epilog(task: LocalTask) -> None:
     """Delete the remote job of a starter that was killed; after a usual end do nothing.
 
     At once, if nobody tried before; what does not succeed here the service does. Of a job that has
@@ -98,28 +98,28 @@ def epilog(task: Task) -> None:
     if record.stage and _has_ended(task, record):
         return
     try:
-        task.ask(Desired.DEAD)
+        task.ask(DesiredJobState.DEAD)
     finally:
         delete_remote(task.away(task.route(record.queue)).within(EPILOG_S), record)
 
 
-def _has_ended(task: Task, record: Message) -> bool:
+def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
     """Say whether the service published an end, and not only a wish."""
     said = published.read_message(task.verdict(record.transfer))
-    return said is not None and said.outcome not in Outcome.WISHES
+    return said is not None and said.outcome not in TransferOutcome.WISHES
 
 
-def want(task: Task, desired: str) -> None:
+def want(task: LocalTask, desired: str) -> None:
     """Note an intent and wake the starter."""
     task.open_notes()
     task.ask(desired)
     task.wake()
 
 
-class Starter:
+class StarterProcess:
     """The starter's first process, held by a pidfd so that its number can't become another's."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: LocalTask) -> None:
         try:
             with open(f"{task.spool_dir}/job_pid", encoding="ascii") as file:
                 self.pid = int(file.read())

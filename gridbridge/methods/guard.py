@@ -8,10 +8,10 @@ from gridbridge.state import published
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.step import Step
+    from gridbridge.methods.step import StarterStep
 
 
-def chosen(step: "Step") -> str:
+def chosen(step: "StarterStep") -> str:
     """Return the guard that the task needs; a cluster without start times has only one."""
     if not step.home.HAS_START_TIMES:
         return Guard.HOLD
@@ -20,7 +20,7 @@ def chosen(step: "Step") -> str:
     return guard.choose(request.hard, request.own_queues, transfer_queues, bool(task.task))
 
 
-def put(step: "Step") -> None:
+def put(step: "StarterStep") -> None:
     """Guard the running task: the first act, once noted."""
     task, how = step.task, step.record.guard or Guard.HOLD
     if task.is_done(GUARDED):
@@ -32,7 +32,7 @@ def put(step: "Step") -> None:
     task.note_done(GUARDED)
 
 
-def take_back(step: "Step") -> None:
+def take_back(step: "StarterStep") -> None:
     """Let the task start again anywhere: it has no job elsewhere any more."""
     how = step.record.guard or Guard.HOLD
     if how == Guard.NONE:
@@ -43,7 +43,7 @@ def take_back(step: "Step") -> None:
         step.home.undefer(step.route.home, str(step.task.job))
 
 
-def _put_by_the_service(step: "Step") -> str:
+def _put_by_the_service(step: "StarterStep") -> str:
     """Return the guard of a task that needed none before its request was changed."""
     context = dict(step.request.context)
     if OWN_START in context:

@@ -5,11 +5,11 @@ What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in t
 """
 
 from gridbridge.batch import home_id, submitter
-from gridbridge.batch.wrapper import Start, WrappedJob
+from gridbridge.batch.wrapper import JobStartMode, WrappedJob
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.task import Task
-from gridbridge.model.request import JobSpec, Request, is_place
-from gridbridge.model.route import Login, Route
+from gridbridge.methods.task import LocalTask
+from gridbridge.model.request import JobRequest, JobSpec, is_place
+from gridbridge.model.route import SshLogin, TransferRoute
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
 LOCAL_IDENTITY = (  # variables that the job gets from home, not from where it runs
@@ -63,10 +63,10 @@ EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
 
 
 def wrapped(
-    task: Task,
-    route: Route,
+    task: LocalTask,
+    route: TransferRoute,
     transfer: str,
-    request: Request,
+    request: JobRequest,
     config: dict[str, str],
     arguments: tuple[str, ...],
     stage: str = "",
@@ -78,7 +78,7 @@ def wrapped(
     """
     env = task.env
     start = _start(env, config)
-    is_script = start not in (Start.BINARY, Start.BINARY_NO_SHELL)
+    is_script = start not in (JobStartMode.BINARY, JobStartMode.BINARY_NO_SHELL)
     return WrappedJob(
         transfer=transfer,
         spool=route.remote_spool,
@@ -95,14 +95,14 @@ def wrapped(
     )
 
 
-def _own(task: Task, route: Route) -> str:
+def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
     if route.identity or not submitter(route.away).HAS_QSTAT:
         return ""
     return home_id.lines(task.job, task.env["SGE_TASK_ID"])
 
 
-def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
+def folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
     """Return the job's working directory there; empty: the home of its account."""
     if stage:
         return f"{stage}/work"
@@ -115,7 +115,7 @@ def has_files(env: dict[str, str]) -> bool:
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
-def output_stays(env: dict[str, str], there: Login) -> str:
+def output_stays(env: dict[str, str], there: SshLogin) -> str:
     """Say where the output of a job without carried files lies; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
@@ -124,7 +124,7 @@ def output_stays(env: dict[str, str], there: Login) -> str:
     return f"its output stays at {there.host} in {files}" if names else ""
 
 
-def _landing(route: Route, path: str, staged: str) -> str:
+def _landing(route: TransferRoute, path: str, staged: str) -> str:
     """Return where a stream's file is there; `staged` in the transfer's own folder.
 
     By ssh without a folder: of that name in the working directory, where it stays.
@@ -134,7 +134,7 @@ def _landing(route: Route, path: str, staged: str) -> str:
     return staged or path.rpartition("/")[2]
 
 
-def _streams(route: Route, env: dict[str, str], stage: str) -> dict[str, str]:
+def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
     """Return where the three streams are there."""
     merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
     names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
@@ -162,7 +162,7 @@ def is_interactive(env: dict[str, str]) -> bool:
 
 def _start(env: dict[str, str], config: dict[str, str]) -> str:
     if config["handle_as_binary"] == "1":
-        return Start.BINARY_NO_SHELL if config["no_shell"] == "1" else Start.BINARY
+        return JobStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else JobStartMode.BINARY
     return env["SGE_STARTER_SHELL_START_MODE"]
 
 
@@ -175,7 +175,7 @@ def _script(path: str) -> bytes:
 
 
 def _environment(
-    task: Task, request: Request, config: dict[str, str], is_script: bool, identity: str
+    task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
     """Return the user's own variables and the job's identity at home, in a stable order."""
     values = task.environment()

@@ -7,8 +7,8 @@ USR1 before a suspension and USR2 before a deletion, and execd sends USR1 for s_
 
 from gridbridge.batch import keeper_of
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.task import BACK, Task, seconds
-from gridbridge.model.message import Desired
+from gridbridge.methods.task import BACK, LocalTask, seconds
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.route import Home
 from gridbridge.model.states import JobState
 from gridbridge.shell import files
@@ -17,7 +17,7 @@ SLACK_S = 2.0  # execd's clock starts up to that much before it writes its confi
 PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 20 s
 
 
-def is_deleted(task: Task, home: Home) -> bool:
+def is_deleted(task: LocalTask, home: Home) -> bool:
     """Say whether somebody deleted the local job, or only its h_rt has passed.
 
     When home does not answer, the limit that the job itself asked for decides. It notes whether the
@@ -34,23 +34,23 @@ def is_deleted(task: Task, home: Home) -> bool:
     return task.ran_for_s() < limit_s - SLACK_S
 
 
-def is_suspended(task: Task, home: Home) -> bool:
+def is_suspended(task: LocalTask, home: Home) -> bool:
     """Say whether the local job is suspended, by hand, with its queue or by a threshold."""
     return keeper_of(home).state(home, task.local).is_suspended
 
 
-def is_wanted(task: Task, home: Home, noted: str) -> bool:
+def is_wanted(task: LocalTask, home: Home, noted: str) -> bool:
     """Say whether a signal that the starter got means what -notify says."""
-    return is_deleted(task, home) if noted == Desired.DEAD else is_suspended(task, home)
+    return is_deleted(task, home) if noted == DesiredJobState.DEAD else is_suspended(task, home)
 
 
-def _is_leaving(task: Task, state: JobState) -> bool:
+def _is_leaving(task: LocalTask, state: JobState) -> bool:
     """Say whether the local job was deleted, is gone by force, or was rescheduled."""
     is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
     return not state.is_listed or state.is_deleting or is_rescheduled
 
 
-def _note_back(task: Task, state: JobState) -> None:
+def _note_back(task: LocalTask, state: JobState) -> None:
     """Note whether it is to run again: it waits for that, or was dispatched again already."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
@@ -58,6 +58,6 @@ def _note_back(task: Task, state: JobState) -> None:
         files.remove(f"{task.private}/{BACK}")
 
 
-def _queue_limit(task: Task, home: Home) -> float:
+def _queue_limit(task: LocalTask, home: Home) -> float:
     host = task.env["HOSTNAME"]
     return seconds(keeper_of(home).queue_value(home, task.queue, "h_rt", host))

@@ -6,7 +6,7 @@ sge-methods/finish writes them in the same way, from a shell.
 import os
 
 from gridbridge.errors import NoRoom, ParseError, StateError
-from gridbridge.model.message import MAX_BYTES, Message, decode
+from gridbridge.model.message import MAX_BYTES, StarterMessage, decode
 from gridbridge.shell import files
 
 NO_ROOM = (28, 122)  # ENOSPC, EDQUOT: errno(3), which is one import less
@@ -21,7 +21,7 @@ def write(path: str, data: bytes = b"") -> None:
         raise lack(error.__cause__, path) or error from error
 
 
-def read(path: str) -> Message | None:
+def read(path: str) -> StarterMessage | None:
     """Read a note that is a message; None for a missing, empty or cut note."""
     try:
         return decode(files.read(path, MAX_BYTES, os.getuid())[0])

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from gridbridge.errors import (
     AlreadySubmitted,
-    Ended,
+    CampaignClosed,
     GridbridgeError,
     LedgerLost,
     NotACopy,
@@ -19,11 +19,11 @@ from gridbridge.errors import (
     NotOurs,
     NotRead,
     StateError,
-    Untrusted,
+    UntrustedFile,
     plain_words,
 )
 from gridbridge.methods import scope
-from gridbridge.methods.scope import FIRST_SIGNAL, Scope
+from gridbridge.methods.scope import FIRST_SIGNAL, ProcessScope
 from gridbridge.model.places import (
     HAS_ENDED,
     NO_FILE,
@@ -44,11 +44,11 @@ MIN_UID = 1000  # the configuration may say another
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
-class Refused(GridbridgeError):
+class OwnerRefusal(GridbridgeError):
     """A request that this program carries out for nobody."""
 
 
-class NoAccount(Refused):
+class NoAccount(OwnerRefusal):
     """A uid that nobody has, or that nobody tells of now."""
 
 
@@ -56,18 +56,18 @@ class RefusedThere(GridbridgeError):
     """What its cluster will never take."""
 
 
-class NotNow(GridbridgeError):
+class OwnerNotReady(GridbridgeError):
     """What may be done later: nothing was done."""
 
 
-class NoOwner(NotNow):
+class NoOwner(OwnerNotReady):
     """Nobody tells of the owner's account now; nothing was done."""
 
 
 STATUS = {
-    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
-    Ended: HAS_ENDED,
-    NotNow: NOT_NOW,
+    **dict.fromkeys((OwnerRefusal, NoAccount, UntrustedFile, NotAsBrought, NotACopy), REFUSED),
+    CampaignClosed: HAS_ENDED,
+    OwnerNotReady: NOT_NOW,
     NotRead: NO_FILE,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,
@@ -91,7 +91,7 @@ def in_a_line(error: Exception) -> str:
 def lift_limits() -> None:
     """Have the limits of root: by its own the service could have a cluster's answer fail."""
     if (files_open := account.lift_limits()) < account.FEWEST_FILES:
-        raise NotNow(f"no more than {files_open} files may be open")
+        raise OwnerNotReady(f"no more than {files_open} files may be open")
 
 
 def status_of(error: Exception) -> int:
@@ -106,13 +106,13 @@ def read_config(path: str) -> "dict[str, dict[str, object]]":
     try:
         return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, trust.demanded())[0].decode())
     except (OSError, ValueError, GridbridgeError) as error:
-        raise Refused(f"{path}: {plain_words(error)}") from error
+        raise OwnerRefusal(f"{path}: {plain_words(error)}") from error
 
 
 def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
     """Refuse to act as root or as an account of the system."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
-        raise Refused(f"{file}: nothing is done as uid {uid}")
+        raise OwnerRefusal(f"{file}: nothing is done as uid {uid}")
 
 
 def require_account(uid: int) -> None:
@@ -143,12 +143,12 @@ def become(uid: int) -> str:
 
 def go_on_apart(limit_s: float = LIMIT_S) -> None:
     """Go on in a child with a scope of its own; the parent ends as the child ends."""
-    child = Scope(limit_s)
+    child = ProcessScope(limit_s)
     if child.pid:
         watch(child, limit_s)
 
 
-def watch(child: Scope, limit_s: float = LIMIT_S) -> NoReturn:
+def watch(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
     """End as the child ends.
 
     The person as whom the child works can stop it, so the parent limits its time.

@@ -8,27 +8,35 @@ that runs then is left alone. The deletion itself tells whether the job had star
 import time
 
 from gridbridge.methods import remote
-from gridbridge.methods.task import Task, now
-from gridbridge.model.message import Cause, Message, Outcome
+from gridbridge.methods.task import LocalTask, now
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.route import Away
-from gridbridge.model.states import Fact
+from gridbridge.model.states import JobFact
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import Recalls
+    from gridbridge.batch.protocol import RecallsJobs
 
 SETTLE_S = 2  # in this time an earlier order of the scheduler arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
 DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
-WAITING = {Fact.WAITING, Fact.HELD, Fact.RESTARTED}  # or put back by a transfer queue of theirs
+WAITING = {
+    JobFact.WAITING,
+    JobFact.HELD,
+    JobFact.RESTARTED,
+}  # or put back by a transfer queue of theirs
 KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or TERM in its place
 KILLED = "it had just started there and was deleted"
 
 
 def recall(
-    cell: "Recalls[Away]", task: Task, away: Away, record: Message, wished: Message
-) -> Message | int:
+    cell: "RecallsJobs[Away]",
+    task: LocalTask,
+    away: Away,
+    record: StarterMessage,
+    wished: StarterMessage,
+) -> StarterMessage | int:
     """Do what is due; return how the task ends, or in how many seconds to look again."""
     remote_id, begun = record.remote_id, task.wish()
     if begun is None:
@@ -49,8 +57,8 @@ def recall(
 
 
 def _delete(
-    cell: "Recalls[Away]", task: Task, away: Away, remote_id: str, begun: Message
-) -> Message | int:
+    cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str, begun: StarterMessage
+) -> StarterMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_wish(begun)
     had_waited = cell.delete_waiting(away, remote_id)
@@ -62,27 +70,35 @@ def _delete(
     return _confirm(cell, away, remote_id, begun)
 
 
-def settled(begun: Message, verdict: Message) -> Message | None:
+def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
     """Return the end of a task whose remote job was deleted; None if the verdict tells it.
 
     A job that waited until it was deleted leaves no trace: the service finds no end, and the recall
     has succeeded. A job that had just started was killed by the deletion.
     """
-    is_kill = verdict.outcome == Outcome.SIGNAL and verdict.signal in KILLS
-    if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == Outcome.ERROR):
+    is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
+    if begun.phase not in (DELETING, GONE) or not (
+        is_kill or verdict.outcome == TransferOutcome.ERROR
+    ):
         return None
     is_news = is_kill and begun.phase == DELETING  # an answer has told so already
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
-    return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=reason)
+    return StarterMessage(
+        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=reason
+    )
 
 
-def _confirm(cell: "Recalls[Away]", away: Away, remote_id: str, begun: Message) -> Message | int:
+def _confirm(
+    cell: "RecallsJobs[Away]", away: Away, remote_id: str, begun: StarterMessage
+) -> StarterMessage | int:
     if cell.state(away, remote_id).is_listed:
         return CONFIRM_S
-    return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=begun.reason)
+    return StarterMessage(
+        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=begun.reason
+    )
 
 
-def _let_be(cell: "Recalls[Away]", task: Task, away: Away, remote_id: str) -> int:
+def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str) -> int:
     """Leave a job that started or ended; the service sees that, and takes the wish back."""
     cell.release(away, remote_id, gone_is_fine=True)
     task.forget_wish()

@@ -10,15 +10,15 @@ from gridbridge.batch import submitter
 from gridbridge.errors import NotOurs
 from gridbridge.methods import intents
 from gridbridge.methods.task import WARNED, me
-from gridbridge.model.message import Desired, Kind, Message, Phase
+from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, StarterPhase
 from gridbridge.model.route import Away
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.step import Step
+    from gridbridge.methods.step import StarterStep
 
 
-def follow(step: "Step", seen: Message | None) -> bool:
+def follow(step: "StarterStep", seen: StarterMessage | None) -> bool:
     """Bring the remote job to the state that the local one should have; safe to repeat.
 
     `seen` is the state in which the service saw the local job, against its methods' intents. False
@@ -27,37 +27,39 @@ def follow(step: "Step", seen: Message | None) -> bool:
     now = intents.ago()
     if step.noted and not _is_wanted(step):
         step.noted = ""
-    if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
+    if step.noted == DesiredJobState.DEAD:  # its job has its time: we wait for its end
         step.task.note_done(WARNED)
         delete_remote(step.away, step.record)
         return True
     _learn(step, seen, now)
-    if step.record.phase == Phase.HELD and not _release(step):
+    if step.record.phase == StarterPhase.HELD and not _release(step):
         return False
-    if step.record.phase == Phase.RELEASED:
+    if step.record.phase == StarterPhase.RELEASED:
         _act(step, step.task.desired())
     return True
 
 
-def _is_wanted(step: "Step") -> bool:
+def _is_wanted(step: "StarterStep") -> bool:
     """Say whether the signal that the starter got means what -notify says."""
     from gridbridge.methods import limits  # few get one
 
     return limits.is_wanted(step.task, step.route.home, step.noted)
 
 
-def _learn(step: "Step", seen: Message | None, now: intents.Order) -> None:
+def _learn(step: "StarterStep", seen: StarterMessage | None, now: intents.Order) -> None:
     """Note the states that we and the service have seen at home, beside the methods' notes."""
     desired = step.task.desired()
-    if not desired and step.record.desired == Desired.SUSPENDED:  # an adopted one; ours runs
-        step.task.learn(Desired.RUNNING, now)
+    if (
+        not desired and step.record.desired == DesiredJobState.SUSPENDED
+    ):  # an adopted one; ours runs
+        step.task.learn(DesiredJobState.RUNNING, now)
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if seen:
         step.task.learn(seen.desired, intents.ago(time.time() - float(seen.at)))
 
 
-def _release(step: "Step") -> bool:
+def _release(step: "StarterStep") -> bool:
     """Let the remote job start if the local one is to run; False while nobody knows that.
 
     Carrying its inputs may take hours, in which it may be suspended or deleted.
@@ -70,15 +72,15 @@ def _release(step: "Step") -> bool:
         return False
     if is_carried and _is_to_run(step):
         step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
-        step.note(phase=Phase.RELEASED)
+        step.note(phase=StarterPhase.RELEASED)
     return True
 
 
-def _is_to_run(step: "Step") -> bool:
-    return step.task.desired() in ("", Desired.RUNNING)
+def _is_to_run(step: "StarterStep") -> bool:
+    return step.task.desired() in ("", DesiredJobState.RUNNING)
 
 
-def _is_carried(step: "Step") -> bool:
+def _is_carried(step: "StarterStep") -> bool:
     """Carry what it declares there; False when it was deleted meanwhile."""
     if not step.record.stage:
         return True
@@ -87,35 +89,35 @@ def _is_carried(step: "Step") -> bool:
     return staging.bring_in(step)
 
 
-def _act(step: "Step", desired: str) -> None:
+def _act(step: "StarterStep", desired: str) -> None:
     """Suspend or resume the remote job, waiting or running."""
-    if desired not in (Desired.SUSPENDED, Desired.RUNNING):
+    if desired not in (DesiredJobState.SUSPENDED, DesiredJobState.RUNNING):
         return
     _make_sure(step)
-    if desired == Desired.SUSPENDED:
+    if desired == DesiredJobState.SUSPENDED:
         step.far.suspend_any(step.away, step.record.remote_id)
     elif not step.task.is_dead():
         step.far.resume_any(step.away, step.record.remote_id)
 
 
-def _make_sure(step: "Step") -> None:
+def _make_sure(step: "StarterStep") -> None:
     """Ask whose job it is, unless this step has submitted it; GridbridgeError if not ours."""
     if not step.is_sure:
         is_there(step.away, step.record)
         step.is_sure = True
 
 
-def find(away: Away, record: Message) -> str:
+def find(away: Away, record: StarterMessage) -> str:
     """Return our remote job that an earlier step submitted without noting its id."""
     return submitter(away).find_held(away, record.transfer, _owner(away))
 
 
-def delete_remote(away: Away, record: Message) -> None:
+def delete_remote(away: Away, record: StarterMessage) -> None:
     """Delete the remote job of a record if the other cluster can be asked just now.
 
     These are two requests, whatever the record knows.
     """
-    if record.kind != Kind.RECORD:
+    if record.kind != MessageKind.RECORD:
         return
     if not record.remote_id:
         remote_id = find(away, record)  # which is not somebody else's
@@ -125,7 +127,7 @@ def delete_remote(away: Away, record: Message) -> None:
         submitter(away).delete(away, remote_id)
 
 
-def is_there(away: Away, record: Message) -> bool:
+def is_there(away: Away, record: StarterMessage) -> bool:
     """Say whether the other cluster still knows the job of a record.
 
     Raises NotOurs when the job of that id is another's, or of another transfer: a

@@ -39,7 +39,7 @@ BY_SYSTEMD, BY_UID = b"s", b"u"  # how processes are counted
 _more = 0  # processes that the person of this scope may start; 0: systemd counts them
 
 
-class Scope:
+class ProcessScope:
     """A forked process with a scope of its own; in that process, `pid` is 0.
 
     Only root can make scopes. Other callers act for themselves alone, and only fork.

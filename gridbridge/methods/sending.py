@@ -7,12 +7,12 @@ import os
 
 from gridbridge.batch import wrapper
 from gridbridge.batch.submission import ONE_HOP, Result, Submission
-from gridbridge.errors import Barred, GridbridgeError, NotLetIn, Unmappable
+from gridbridge.errors import GridbridgeError, NotLetIn, OwnerBarred, UnmappableRequest
 from gridbridge.methods import job
 from gridbridge.methods.remote import find
 from gridbridge.model.ids import is_transfer
-from gridbridge.model.message import Cause
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.message import FailureCause
+from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.state import published
 
 LOGINS = 3  # tries of a person's key before the job is refused
@@ -21,18 +21,18 @@ SHUT_OUT = "shut_out"  # the note of the first refusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.step import Step
+    from gridbridge.methods.step import StarterStep
 
 CAUSES = {  # the causes of failed submissions
-    Result.REFUSED: Cause.REFUSED,
-    Result.DENIED: Cause.DENIED,
-    Result.LATER: Cause.UNREACHED,
-    Result.UNSURE: Cause.UNREACHED,
-    Result.BARRED: Cause.BARRED,
+    Result.REFUSED: FailureCause.REFUSED,
+    Result.DENIED: FailureCause.DENIED,
+    Result.LATER: FailureCause.UNREACHED,
+    Result.UNSURE: FailureCause.UNREACHED,
+    Result.BARRED: FailureCause.BARRED,
 }
 
 
-def send(step: "Step") -> Submission:
+def send(step: "StarterStep") -> Submission:
     """Submit the job; Unmappable when it can't go there, Barred when its owner is not let in."""
     try:
         return _send(step)
@@ -40,10 +40,10 @@ def send(step: "Step") -> Submission:
         raise _judged(step, error) from error
 
 
-def _send(step: "Step") -> Submission:
+def _send(step: "StarterStep") -> Submission:
     """Submit the job with what it asked for at home, unless it was sent to this cluster."""
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
-        raise Unmappable(ONE_HOP)
+        raise UnmappableRequest(ONE_HOP)
     request = step.request
     for name, value in request.hard:
         if name == "h_rt":
@@ -77,7 +77,7 @@ def _was_sent(account: str) -> bool:
     return is_array(account)
 
 
-def find_again(step: "Step") -> str:
+def find_again(step: "StarterStep") -> str:
     """Return the job that an earlier step may have submitted, empty for none; else as `send`."""
     try:
         return find(step.away, step.record)
@@ -85,7 +85,7 @@ def find_again(step: "Step") -> str:
         raise _judged(step, error) from error
 
 
-def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
+def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
     """Return a refusal once the owner's key was refused often and long enough, else the error.
 
     A job that an earlier try may have submitted is held, and nobody releases it; nothing was
@@ -96,10 +96,10 @@ def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
     if not (is_often and is_long):
         return error
     step.note(stage="")
-    return Barred(str(error))
+    return OwnerBarred(str(error))
 
 
-def claim_lines(step: "Step") -> str:
+def claim_lines(step: "StarterStep") -> str:
     """Return what the wrapper does for the claim that the first note tells of.
 
     A job that an earlier try has sent has the same claim. If the configuration has changed since,
@@ -118,7 +118,7 @@ def claim_lines(step: "Step") -> str:
     return claim.lines(step.record.claim, route.remote_claim, route.remote_spool, os.getuid())
 
 
-def keep_key(step: "Step") -> None:
+def keep_key(step: "StarterStep") -> None:
     """Write the key of the transfer's claim, if it has one, also over an earlier key."""
     if step.record.claim:
         from gridbridge.batch import claim
@@ -126,7 +126,7 @@ def keep_key(step: "Step") -> None:
         claim.keep_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
-def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
+def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
     """Make the transfer's folder there if files are carried for it; return its path.
 
     For a job that declares nothing those are its streams, if they go to files.
@@ -140,7 +140,7 @@ def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
     return staging.begin(step, request, config)
 
 
-def _kept_there(step: "Step", spec: JobSpec) -> JobSpec:
+def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
     """Keep it from the queues there that would send it on, where there are any."""
     told = published.read_stay(step.route.remote, step.task.published)
     if not told:
@@ -150,7 +150,7 @@ def _kept_there(step: "Step", spec: JobSpec) -> JobSpec:
     return spec.but(request=vocabulary.decode_queues(told).keep(spec.request))
 
 
-def _translated(step: "Step", spec: JobSpec) -> JobSpec:
+def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:
     """Bring the job into the remote cluster's words."""
     if not (step.route.remote_mapped or job.asks_for_something(spec)):
         return spec

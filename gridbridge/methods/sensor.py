@@ -56,7 +56,7 @@ class Sensor:
 
     def serve(self) -> None:
         """Answer each request, and look after the poller only after that."""
-        requests = Requests()
+        requests = SensorRequests()
         while came := os.read(0, 65536):
             asked = requests.take(came)
             if asked == QUIT:
@@ -146,7 +146,7 @@ class Sensor:
             return
 
 
-class Requests:
+class SensorRequests:
     """execd's lines, however they are cut: a pipe keeps bytes in order, and nothing else."""
 
     def __init__(self) -> None:

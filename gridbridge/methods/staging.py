@@ -8,13 +8,13 @@ the streams once; only then is the folder removed. Loaded for such jobs alone.
 import errno
 import os
 
-from gridbridge.errors import GridbridgeError, Unstageable
+from gridbridge.errors import GridbridgeError, UnstageablePaths
 from gridbridge.methods import answers, notes
-from gridbridge.methods.task import Task, me
+from gridbridge.methods.task import LocalTask, me
 from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
-from gridbridge.model.request import Request
-from gridbridge.model.route import Login
+from gridbridge.model.request import JobRequest
+from gridbridge.model.route import SshLogin
 from gridbridge.model.transfer import staging
 from gridbridge.shell import files, folder, rsync
 
@@ -22,7 +22,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.methods.step import Step
+    from gridbridge.methods.step import StarterStep
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
 HOME = "home"  # the note that all is here, and verified
@@ -33,7 +33,7 @@ SHORT_BYTES = 1 << 20  # of a stream that needs no rsync
 LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
 
 
-class Stage:
+class StagingFolder:
     """The folder there, and the lists of files to carry there and back, as they were declared."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
@@ -45,7 +45,7 @@ class Stage:
         self.stage_out = stage_out
 
 
-def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
+def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
     """Note what is carried and make the folder there; return its path.
 
     If a starter that is gone has sent the job already, it is only noted. Raises Unstageable when a
@@ -60,19 +60,19 @@ def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
         return ""
     for key in (staging.IN, staging.OUT):
         if wrong := staging.fault(key, getattr(stage, key)):
-            raise Unstageable(wrong)
+            raise UnstageablePaths(wrong)
     _refuse_missing(step.task, stage)
     step.note()
     try:
         return folder.make(_login(step), stage.folder, step.away.timeout_s)
-    except Unstageable as error:
+    except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
         answers.complain(error)
         return _make_at_home(step, stage)
 
 
-def _make_at_home(step: "Step", stage: Stage) -> str:
+def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
     """Make the folder below the account's home, where nobody takes its name, and note that."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
@@ -80,7 +80,7 @@ def _make_at_home(step: "Step", stage: Stage) -> str:
     return folder.make(_login(step), stage.folder, step.away.timeout_s)
 
 
-def bring_in(step: "Step") -> bool:
+def bring_in(step: "StarterStep") -> bool:
     """Carry the inputs there; False when the job was deleted meanwhile.
 
     Raises Unstageable when an input is gone, CommandFailed when it has to be tried again.
@@ -102,7 +102,7 @@ def bring_in(step: "Step") -> bool:
     return True
 
 
-def settle(step: "Step", has_run: bool) -> bool:
+def settle(step: "StarterStep", has_run: bool) -> bool:
     """Bring home what the job made and remove the folder; False when it was deleted meanwhile.
 
     The folder of a job that has not run is left to the service if it can't be reached now.
@@ -119,7 +119,7 @@ def settle(step: "Step", has_run: bool) -> bool:
     return True
 
 
-def _bring_home(step: "Step") -> bool:
+def _bring_home(step: "StarterStep") -> bool:
     """Carry the outputs home, once; False when the job was deleted meanwhile.
 
     A declared output that the job did not make is skipped; if the folder is gone, so are all.
@@ -148,7 +148,7 @@ def _bring_home(step: "Step") -> bool:
     return True
 
 
-def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
+def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     """Fetch a short stream over the open connection; False for a long one."""
     data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
@@ -157,12 +157,12 @@ def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
     return is_whole
 
 
-def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
+def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
     """Return the lists; the job's own take precedence over its queue's."""
     route = step.route
     told = staging.lists(route.stage_in, route.stage_out, request.context)
     place = folder.place(route.remote_stage_dir, _login(step).user or me())
-    return Stage(
+    return StagingFolder(
         folder=step.record.stage or f"{place}/{step.record.transfer}",
         cwd=config["cwd"],
         stage_in=told[staging.IN],
@@ -170,42 +170,42 @@ def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
     )
 
 
-def _note(task: Task, stage: Stage) -> None:
-    text = lines.encode({key: getattr(stage, key) for key in Stage.__slots__})
+def _note(task: LocalTask, stage: StagingFolder) -> None:
+    text = lines.encode({key: getattr(stage, key) for key in StagingFolder.__slots__})
     notes.write(f"{task.private}/{NOTE}", text)
 
 
-def _noted(task: Task) -> Stage:
+def _noted(task: LocalTask) -> StagingFolder:
     data, _ = files.read(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return Stage(**lines.decode(data, Stage.__slots__))
+    return StagingFolder(**lines.decode(data, StagingFolder.__slots__))
 
 
-def _login(step: "Step") -> Login:
+def _login(step: "StarterStep") -> SshLogin:
     login = step.away.login
     assert login  # Route.stages
     return login
 
 
-def _standard_input(task: Task) -> str:
+def _standard_input(task: LocalTask) -> str:
     path = task.env["SGE_STDIN_PATH"]
     return "" if path.startswith("/dev/") else path
 
 
-def _source(stage: Stage, path: str) -> str:
+def _source(stage: StagingFolder, path: str) -> str:
     """Return an input as rsync takes it: what stands behind `/./` is its name there."""
     name = staging.name_of(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 
-def _refuse_missing(task: Task, stage: Stage) -> None:
+def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
     """Refuse an input that can't be read, before anything depends on it."""
     declared = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")
         wrong = _wrong(path)
         if wrong:
-            raise Unstageable(f"{staging.IN}: {path}: {wrong}")
+            raise UnstageablePaths(f"{staging.IN}: {path}: {wrong}")
 
 
 def _wrong(path: str) -> str:

@@ -12,28 +12,28 @@ import sys
 from gridbridge.batch import recaller_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
-    Barred,
     CommandFailed,
     GridbridgeError,
     NoRoom,
     NoRoute,
     NotAccepted,
-    Unmappable,
-    Unstageable,
+    OwnerBarred,
+    UnmappableRequest,
+    UnstageablePaths,
 )
 from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
-from gridbridge.methods.step import Step
-from gridbridge.methods.task import BACK, WARNED, Task, now
+from gridbridge.methods.step import StarterStep
+from gridbridge.methods.task import BACK, WARNED, LocalTask, now
 from gridbridge.model.message import (
     ERROR,
     REQUEUE,
-    Cause,
-    Desired,
-    Kind,
-    Message,
-    Outcome,
-    Phase,
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
 )
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
@@ -47,13 +47,13 @@ DELETE_S = 3  # for each of two commands: terminate_method kills us after a whil
 def main() -> None:
     """Do the step that is due, for the shell that reads our answer."""
     noted, *arguments = sys.argv[1:]
-    task = Task(dict(os.environ))
+    task = LocalTask(dict(os.environ))
     answer = give_up(task) or take(task, noted, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
     os._exit(0)  # nothing is left to flush, and taking the interpreter down costs 2 ms
 
 
-def give_up(task: Task) -> str:
+def give_up(task: LocalTask) -> str:
     """Answer that the job is to enter the error state if there is no place even for our notes."""
     try:
         task.open_notes()
@@ -65,7 +65,7 @@ def give_up(task: Task) -> str:
     return ""
 
 
-def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
+def take(task: LocalTask, noted: str, arguments: tuple[str, ...]) -> str:
     """Do the step that is due; a step that failed is tried again."""
     try:
         return _try(task, noted, arguments)
@@ -73,13 +73,13 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         return answers.wait_for_room(task, error)
 
 
-def _try(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
+def _try(task: LocalTask, noted: str, arguments: tuple[str, ...]) -> str:
     try:
         step = Starter(task, noted, arguments)
         try:
             return step.take()
-        except Unstageable as error:
-            if step.record.phase == Phase.RELEASED:
+        except UnstageablePaths as error:
+            if step.record.phase == StarterPhase.RELEASED:
                 raise  # its job has run, or runs
             return step.unstageable(error)
     except NoRoom:
@@ -95,7 +95,7 @@ def _try(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         return answers.excuse(task, error)
 
 
-class Starter(Step):
+class Starter(StarterStep):
     """Does what is due for a transfer, given the notes of the steps before."""
 
     def take(self) -> str:
@@ -108,19 +108,19 @@ class Starter(Step):
             return self.send_record_again()
         if job.is_interactive(self.task.env):
             return answers.end_in_error(self.task, NOT_INTERACTIVE)
-        if self.record.kind != Kind.RECORD:
+        if self.record.kind != MessageKind.RECORD:
             self.task.require_room()
             if not begin.begin(self):
                 return answers.pause(self.task, self.record)
         guard.put(self)
-        if self.record.phase == Phase.SUBMITTING and (refusal := self.submit()):
+        if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
 
     def go_on(self) -> str:
         """Do what is due for a job that is there."""
         said = published.read_message(self.task.verdict(self.record.transfer))
-        seen = said if said and said.outcome == Outcome.AGREE else None
+        seen = said if said and said.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if seen else said):
             return answer
         is_done = follow(self, seen)
@@ -130,11 +130,11 @@ class Starter(Step):
             return answers.sleep(self.task, "again", DOUBT_S, self.record)
         return answers.pause(self.task, self.record) if seen else self.wait()
 
-    def obey_service(self, verdict: Message | None) -> str:
+    def obey_service(self, verdict: StarterMessage | None) -> str:
         """Obey a verdict, a wish of the service, or a recall that began; empty for none."""
         begun = self.task.wish()
         wish = verdict or begun
-        if wish and wish.outcome == Outcome.RECALL:
+        if wish and wish.outcome == TransferOutcome.RECALL:
             return self.recall(wish)
         if verdict is None:
             return ""
@@ -145,14 +145,14 @@ class Starter(Step):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
-    def recall(self, wish: Message) -> str:
+    def recall(self, wish: StarterMessage) -> str:
         """Bring the task home if its remote job has not started."""
         from gridbridge.methods import recall
 
         if (system := recaller_of(self.away)) is None:
             return self.wait()  # the service takes such a wish back
         done = recall.recall(system, self.task, self.away, self.record, wish)
-        if isinstance(done, Message):
+        if isinstance(done, StarterMessage):
             return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)
 
@@ -180,10 +180,10 @@ class Starter(Step):
         try:
             found = sending.find_again(self) if self.may_be_there else ""
             answer = None if found else sending.send(self)
-        except Barred as error:
-            return self.refused(str(error), Cause.BARRED)
-        except Unmappable as error:
-            return self.refused(str(error), Cause.UNMAPPABLE)
+        except OwnerBarred as error:
+            return self.refused(str(error), FailureCause.BARRED)
+        except UnmappableRequest as error:
+            return self.refused(str(error), FailureCause.UNMAPPABLE)
         if answer:
             cause = sending.CAUSES.get(answer.result, "")
             if answer.result in (Result.REFUSED, Result.DENIED):
@@ -192,7 +192,7 @@ class Starter(Step):
                 raise NotAccepted(answer.reason, cause)
             found = answer.remote_id
         self.is_sure = True
-        self.note(phase=Phase.HELD, remote_id=found)
+        self.note(phase=StarterPhase.HELD, remote_id=found)
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
@@ -204,10 +204,12 @@ class Starter(Step):
         verdict = refusals.refused(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
-    def unstageable(self, error: Unstageable) -> str:
+    def unstageable(self, error: UnstageablePaths) -> str:
         """End a job whose files can't be carried: it enters the error state, for its owner."""
         delete_remote(self.away, self.record)
-        end = Message(outcome=Outcome.ERROR, cause=Cause.FILES, reason=str(error))
+        end = StarterMessage(
+            outcome=TransferOutcome.ERROR, cause=FailureCause.FILES, reason=str(error)
+        )
         return self.finish(end, has_run=False)
 
     def end_deleted(self) -> str:
@@ -224,23 +226,23 @@ class Starter(Step):
             answers.complain(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
-    def finish(self, verdict: Message, has_run: bool = True) -> str:
+    def finish(self, verdict: StarterMessage, has_run: bool = True) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if answers.status(verdict) in (REQUEUE, ERROR):
             guard.take_back(self)
-        if verdict.outcome == Outcome.ERROR:
+        if verdict.outcome == TransferOutcome.ERROR:
             answers.blame(self.task, verdict.reason)
         self.task.close(
             self.record.but(
-                kind=Kind.CLOSED,
+                kind=MessageKind.CLOSED,
                 outcome=verdict.outcome,
                 exit_status=verdict.exit_status,
                 signal=verdict.signal,
                 cause=verdict.cause,
                 reason=verdict.reason,
-                desired=Desired.DEAD if self.task.is_done(WARNED) else "",
+                desired=DesiredJobState.DEAD if self.task.is_done(WARNED) else "",
                 at=now(),
             )
         )

@@ -12,9 +12,9 @@ from gridbridge.batch.gridengine.request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import intents, notes
 from gridbridge.model.ids import TransferId
-from gridbridge.model.message import Desired, Kind, Message, encode_short
+from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
-from gridbridge.model.route import Away, Route
+from gridbridge.model.route import Away, TransferRoute
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 
@@ -28,7 +28,7 @@ WHY_CHARACTERS = 400  # of a reason in a record
 INFINITE_S = float("inf")
 
 
-class Task:
+class LocalTask:
     """One task of a local job in a transfer queue, and where it meets the service."""
 
     def __init__(
@@ -73,11 +73,11 @@ class Task:
         """The task as Grid Engine's commands take it."""
         return TransferId("", self.job, self.task, 0).local
 
-    def route(self, queue: str = "") -> Route:
+    def route(self, queue: str = "") -> TransferRoute:
         """Return where the task's queue leads, or the one in which its transfer began."""
         return published.read_route(queue or self.queue, self.published)
 
-    def away(self, route: Route) -> Away:
+    def away(self, route: TransferRoute) -> Away:
         """Return the cluster that the task's jobs run in, as their owner reaches it."""
         return route.away_as(me()) if route.remote_ssh else route.away
 
@@ -101,7 +101,7 @@ class Task:
         if record and record.wake:
             spool.wake(record.wake, self.our_spool)
 
-    def transfer(self, route: Route, attempt: int) -> TransferId:
+    def transfer(self, route: TransferRoute, attempt: int) -> TransferId:
         """Return the name of this task's n-th transfer; 0 asks which it should be."""
         return TransferId(route.cluster, self.job, self.task, attempt)
 
@@ -113,21 +113,21 @@ class Task:
         """Return the job's variables as execd was given them, long ones whole."""
         return read_environment(_whole(f"{self.spool_dir}/environment"))
 
-    def record(self) -> Message | None:
+    def record(self) -> StarterMessage | None:
         """Return how far the transfer has come, None before its first act."""
         return notes.read(f"{self.private}/record")
 
-    def save(self, record: Message) -> None:
+    def save(self, record: StarterMessage) -> None:
         """Note how far the transfer has come; the service learns it before anything follows."""
         spool.send(record, self.our_spool)
         self._keep("record", record)
 
-    def excuse(self, why: str, cause: str) -> Message:
+    def excuse(self, why: str, cause: str) -> StarterMessage:
         """Tell the service why a step is tried again, if the spool has room; return the record."""
-        record = self.record() or Message()
+        record = self.record() or StarterMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         told = record.but(cause=cause, reason=why)
-        if record.kind != Kind.RECORD or told == record:
+        if record.kind != MessageKind.RECORD or told == record:
             return record
         told.at = now()
         try:
@@ -154,25 +154,25 @@ class Task:
 
         The starter, which knows the order, reports all others.
         """
-        if desired == Desired.DEAD:
+        if desired == DesiredJobState.DEAD:
             self.note_done("dead")
         else:
             intents.note(self.private, desired, intents.begun(os.getppid()))
         self.note_done(INTENT)
-        if desired == Desired.DEAD:
+        if desired == DesiredJobState.DEAD:
             self.tell(desired)
 
     def tell(self, desired: str) -> None:
         """Tell the service the intent, if there is a transfer."""
-        self._tell(Message(kind=Kind.INTENT, desired=desired, at=now()))
+        self._tell(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
         """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
-        self._tell(Message(kind=Kind.SPARED, at=now()))
+        self._tell(StarterMessage(kind=MessageKind.SPARED, at=now()))
 
-    def _tell(self, news: Message) -> None:
+    def _tell(self, news: StarterMessage) -> None:
         record = self.record()
-        if record and record.kind == Kind.RECORD:  # a question has no transfer yet
+        if record and record.kind == MessageKind.RECORD:  # a question has no transfer yet
             spool.send(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
@@ -182,7 +182,7 @@ class Task:
         makes the mark anew, and is left to the next step.
         """
         if self.is_dead():
-            return Desired.DEAD
+            return DesiredJobState.DEAD
         files.remove(f"{self.private}/{INTENT}")
         note = intents.newest(self.private)
         desired = intents.desired_of(note)
@@ -196,16 +196,16 @@ class Task:
         if intents.is_before(intents.newest(self.private), order):
             intents.note(self.private, desired, order)
 
-    def close(self, outcome: Message) -> None:
+    def close(self, outcome: StarterMessage) -> None:
         """Report that the transfer has no job any more: the service closes it."""
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
-    def wish(self) -> Message | None:
+    def wish(self) -> StarterMessage | None:
         """Return the recall that was begun, None when there is none."""
         return notes.read(f"{self.private}/recall")
 
-    def keep_wish(self, wish: Message) -> None:
+    def keep_wish(self, wish: StarterMessage) -> None:
         """Note how far a recall has come."""
         self._keep("recall", wish)
 
@@ -213,7 +213,7 @@ class Task:
         """Note that the task stays where it is."""
         files.remove(f"{self.private}/recall")
 
-    def closed(self) -> Message | None:
+    def closed(self) -> StarterMessage | None:
         """Return how the transfer ended, None while it has not."""
         end = notes.read(f"{self.private}/closed")
         return end if end and end.tells_end() else None
@@ -267,7 +267,7 @@ class Task:
         ) as error:
             error.write(f"gridbridge: {reason}\n")
 
-    def _keep(self, name: str, message: Message) -> None:
+    def _keep(self, name: str, message: StarterMessage) -> None:
         notes.write(f"{self.private}/{name}", encode_short(message))
 
 

@@ -17,7 +17,7 @@ def waited_s(submitted_s: float, started_s: float, ended_s: float) -> float | No
     return None
 
 
-class Source(StrEnum):
+class UsageSource(StrEnum):
     """Who tells what a remote job used."""
 
     ACCOUNTING = "accounting"  # its cluster
@@ -63,7 +63,7 @@ class RemoteRecord:
 
     transfer: str  # gb.<cluster>.<job>.<task>.<attempt>, the account that it ran under
     cluster: str
-    source: Source
+    source: UsageSource
     mark: str  # unique in its cluster: the line's digest, or the transfer's uid
     job_id: int
     owner: str  # by the name here
@@ -87,7 +87,7 @@ class RemoteRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class AccountingFilePosition:
     """A place in a growing file; the default is the beginning of one that was never seen."""
 
     device: int = 0
@@ -97,10 +97,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class AccountingCursor:
     """How far a cluster's accounting file was read."""
 
     cluster: str
     path: str
-    place: Place = Place()
+    place: AccountingFilePosition = AccountingFilePosition()
     skipped: int = 0  # lines under our accounts that could not be read

@@ -21,7 +21,7 @@ BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": 
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
 
-class Kind(StrEnum):
+class ClusterKind(StrEnum):
     """Which batch system runs a cluster."""
 
     GRIDENGINE = "gridengine"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     EMBEDDED = "embedded"
 
 
-class Push(StrEnum):
+class PushKind(StrEnum):
     """How a cluster tells at once that a job ended there."""
 
     NONE = "none"
@@ -49,7 +49,7 @@ class Claim(StrEnum):
 class Cluster:
     """A batch system, the local one or a remote one, as this machine sees it."""
 
-    kind: Kind = setting(Kind.GRIDENGINE, "the batch system")
+    kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
     root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
     cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
     qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
@@ -64,7 +64,7 @@ class Cluster:
     users: Users = setting(Users(), "by ssh: accounts with another name there", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
     accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
-    push: Push = setting(Push.NONE, "how it reports at once that a job ended there")
+    push: PushKind = setting(PushKind.NONE, "how it reports at once that a job ended there")
     push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
 
     claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")

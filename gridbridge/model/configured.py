@@ -6,7 +6,15 @@ Only root writes that file, so mistakes in it are not judged here: `gridbridge c
 from collections.abc import Mapping
 
 from gridbridge.model.places import PYTHON
-from gridbridge.model.route import EMBEDDED, OAR, Away, Cell, Folder, OarServer, login
+from gridbridge.model.route import (
+    EMBEDDED,
+    OAR,
+    Away,
+    EmbeddedFolder,
+    GridEngineCell,
+    OarServer,
+    login,
+)
 
 TIMEOUT_S = 15.0
 
@@ -19,11 +27,11 @@ def away(section: Mapping[str, object], name: str, person: str) -> Away:
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
     if section.get("kind") == EMBEDDED:
         folder = str(section.get("folder", ""))
-        return Folder(path=folder, python=PYTHON, timeout_s=patience_s)
+        return EmbeddedFolder(path=folder, python=PYTHON, timeout_s=patience_s)
     if section.get("kind") == OAR:
         binaries = str(section.get("binaries", "/usr/bin"))
         return OarServer(binaries=binaries, timeout_s=patience_s, login=way)
-    return Cell(
+    return GridEngineCell(
         root=str(section.get("root", "/var/lib/gridengine")),
         cell=str(section.get("cell", name)),
         qmaster_port=str(section.get("qmaster_port", "")),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class JobDetail:
 class SubmittedJob:
     """A job as it was submitted, or as it would be: what it asks for, and how."""
 
-    request: Request
+    request: JobRequest
     account: str
     pe: str  # its parallel environment; empty: it is serial
     slots: int  # the most that it asks for

@@ -14,7 +14,7 @@ REQUEUE = 99  # sge_shepherd(8): an exit status by which Grid Engine runs the ta
 ERROR = 100  # sge_shepherd(8): the one by which it puts the job into the error state
 
 
-class Kind:
+class MessageKind:
     """What a message is about."""
 
     RECORD = "record"  # the starter: how far it is; the file proves who owns the transfer
@@ -25,7 +25,7 @@ class Kind:
     CLOSED = "closed"  # the starter: this transfer is over and has no job any more
 
 
-class Phase:
+class StarterPhase:
     """How far a starter has come; each is written before the act that follows it."""
 
     SUBMITTING = "submitting"  # a remote job may exist, held, under the transfer's name
@@ -33,7 +33,7 @@ class Phase:
     RELEASED = "released"  # it has its real name and may run
 
 
-class Outcome:
+class TransferOutcome:
     """How a transfer ends for the local job; what the starter does last."""
 
     EXIT = "exit"  # with exit_status
@@ -46,7 +46,7 @@ class Outcome:
     WISHES = (RECALL, AGREE)
 
 
-class Cause:
+class FailureCause:
     """Why something failed or did not go on; programs decide by it, never by the reason's words."""
 
     UNKNOWN = "unknown"  # a word that this version does not know
@@ -70,7 +70,7 @@ class Cause:
     DROPPED = "dropped"  # gridbridge.toml no longer has its cluster
 
 
-class Desired:
+class DesiredJobState:
     """The state that the local job should have; DEAD wins over whatever comes later."""
 
     RUNNING = "running"
@@ -78,7 +78,7 @@ class Desired:
     DEAD = "dead"
 
 
-class Message:
+class StarterMessage:
     """One message; every value is text, empty where the kind has no use for it."""
 
     kind: str
@@ -112,31 +112,31 @@ class Message:
             setattr(self, key, values.get(key, ""))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and vars(self) == vars(other)
+        return isinstance(other, StarterMessage) and vars(self) == vars(other)
 
     def __repr__(self) -> str:
         return f"Message({encode(self).decode().strip().replace(chr(10), ', ')})"
 
-    def but(self, **values: str) -> "Message":
+    def but(self, **values: str) -> "StarterMessage":
         """Return the same message with some values replaced."""
-        return Message(**(vars(self) | values))
+        return StarterMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
         """Say whether the message tells fully how a job ended; a cut message does not."""
-        parts = {Outcome.EXIT: self.exit_status, Outcome.SIGNAL: self.signal}
+        parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
 
-KEYS = tuple(Message.__annotations__)
-CAUSES = frozenset(value for name, value in vars(Cause).items() if name.isupper())
+KEYS = tuple(StarterMessage.__annotations__)
+CAUSES = frozenset(value for name, value in vars(FailureCause).items() if name.isupper())
 
 
-def encode(message: Message) -> bytes:
+def encode(message: StarterMessage) -> bytes:
     """Write a message as it lies on disk."""
     return lines.encode(vars(message))
 
 
-def encode_short(message: Message) -> bytes:
+def encode_short(message: StarterMessage) -> bytes:
     """Write a message of at most MAX_BYTES: a reason that makes it longer is cut."""
     while len(data := encode(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
@@ -148,24 +148,24 @@ def short(sentence: str) -> str:
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
-def too_long(message: Message) -> str:
+def too_long(message: StarterMessage) -> str:
     """Return the key of a value that is too long to be kept, empty when there is none.
 
     A reason is cut anyway, and a folder is kept in the record alone, so neither counts here.
     """
-    free = ("reason", "stage") if message.kind == Kind.RECORD else ("reason",)
+    free = ("reason", "stage") if message.kind == MessageKind.RECORD else ("reason",)
     values = vars(message).items()
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")
 
 
-def decode(data: bytes) -> Message:
+def decode(data: bytes) -> StarterMessage:
     """Read a message; ParseError for anything that encode would not have written.
 
     A cause that a newer program gives is an unknown one.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    message = Message(**lines.decode(data, KEYS))
+    message = StarterMessage(**lines.decode(data, KEYS))
     if message.cause and message.cause not in CAUSES:
-        message.cause = Cause.UNKNOWN
+        message.cause = FailureCause.UNKNOWN
     return message

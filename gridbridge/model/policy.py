@@ -14,11 +14,11 @@ from gridbridge.model.campaigns.sections import (
     Failures,
     Finalize,
     Metascheduler,
-    Nikita,
+    NikitaSection,
     Notifications,
-    Runner,
+    RunnerSection,
 )
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.elastic.sections import (
     Balance,
     Bootstrap,
@@ -33,7 +33,7 @@ from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
-from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ class Policy:
     site: Site
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, TransferQueue]
-    poller: Poller = field(default_factory=Poller)
+    poller: PollerSection = field(default_factory=PollerSection)
     breaker: Breaker = field(default_factory=Breaker)
     retention: Retention = field(default_factory=Retention)
-    runner: Runner = field(default_factory=Runner)
+    runner: RunnerSection = field(default_factory=RunnerSection)
     metascheduler: Metascheduler = field(default_factory=Metascheduler)
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
-    nikita: Nikita = field(default_factory=Nikita)
+    nikita: NikitaSection = field(default_factory=NikitaSection)
     failures: Failures = field(default_factory=Failures)
     finalize: Finalize = field(default_factory=Finalize)
     notifications: Notifications = field(default_factory=Notifications)
@@ -71,7 +71,7 @@ class Policy:
     @property
     def is_personal(self) -> bool:
         """Whether all of it is one person's: embedded clusters, and so a service without rights."""
-        return self.local is not None and self.local.kind is Kind.EMBEDDED
+        return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
 
     @property
     def why_no_queues(self) -> str:

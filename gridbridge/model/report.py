@@ -67,7 +67,7 @@ class TransferReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SiteReport:
     """Everything; `alarm` says that the rest may be old, and is empty when it is not."""
 
     alarm: str
@@ -79,7 +79,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class TransferAttempt:
     """One attempt to run a task elsewhere in words: where it is, both sides, what it waits for."""
 
     transfer: ShownTransfer
@@ -92,16 +92,16 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class TaskExplanation:
     """A local task with its attempts, the newest last."""
 
     job: str
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[TransferAttempt, ...]
     left_out: int = 0  # earlier ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RecordedDecision:
     """A program's decision, a row of the state file; its inputs suffice to decide again."""
 
     number: int

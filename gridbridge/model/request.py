@@ -47,7 +47,7 @@ def is_place(resource: str) -> bool:
     return long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
-class Request:
+class JobRequest:
     """What a job asks for; empty where it asks for nothing. Nobody changes one: see `but`."""
 
     __slots__ = (
@@ -118,11 +118,11 @@ class Request:
         self.submitted = submitted  # Grid Engine sets it anew when it puts the job back
         self.rerun = rerun  # yes, no, or empty: its queue decides
 
-    def but(self, **changes: object) -> "Request":
+    def but(self, **changes: object) -> "JobRequest":
         """Return the same request with some of it replaced."""
         known = {name: getattr(self, name) for name in self.__slots__}
         known.update(changes)
-        return Request(**known)
+        return JobRequest(**known)
 
     @property
     def own_queues(self) -> str:
@@ -173,7 +173,7 @@ class JobSpec:
         self,
         *,
         transfer: str,
-        request: Request,
+        request: JobRequest,
         script: bytes = b"",
         shell: str = "/bin/sh",
         cwd: str = "",

@@ -12,7 +12,7 @@ OAR = "oar"
 EMBEDDED = "embedded"
 
 
-class Login:
+class SshLogin:
     """The account and host for a cluster's client programs, reached by ssh with our own key."""
 
     __slots__ = ("host", "person", "port", "user")
@@ -24,13 +24,13 @@ class Login:
         self.person = person  # root uses this person's key; empty: root's own
 
 
-def login(place: str, user: str, person: str = "") -> Login | None:
+def login(place: str, user: str, person: str = "") -> SshLogin | None:
     """Return the login at a configured `HOST` or `HOST:PORT`, None for an empty one."""
     host, _, port = place.partition(":")
-    return Login(host=host, port=port, user=user, person=person) if host else None
+    return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
-class Cell:
+class GridEngineCell:
     """How to reach one Grid Engine cell with the client programs."""
 
     kind = GRIDENGINE
@@ -45,7 +45,7 @@ class Cell:
         execd_port: str,
         binaries: str,
         timeout_s: float,
-        login: Login | None = None,
+        login: SshLogin | None = None,
     ) -> None:
         self.root = root
         self.cell = cell
@@ -55,9 +55,9 @@ class Cell:
         self.timeout_s = timeout_s
         self.login = login  # None: the programs are run here
 
-    def within(self, timeout_s: float) -> "Cell":
+    def within(self, timeout_s: float) -> "GridEngineCell":
         """Return the same cell with a shorter time limit."""
-        return Cell(
+        return GridEngineCell(
             root=self.root,
             cell=self.cell,
             qmaster_port=self.qmaster_port,
@@ -78,7 +78,7 @@ class Cell:
         }
 
 
-class Folder:
+class EmbeddedFolder:
     """How to reach an embedded cluster: the folder that it is, and a Python that has gridbridge."""
 
     kind = EMBEDDED
@@ -88,12 +88,12 @@ class Folder:
         self.path = path
         self.python = python
         self.timeout_s = timeout_s
-        self.login: Login | None = None  # an embedded cluster is never reached by ssh
+        self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
-    def within(self, timeout_s: float) -> "Folder":
+    def within(self, timeout_s: float) -> "EmbeddedFolder":
         """Return the same cluster with a shorter time limit."""
         limit_s = min(timeout_s, self.timeout_s)
-        return Folder(path=self.path, python=self.python, timeout_s=limit_s)
+        return EmbeddedFolder(path=self.path, python=self.python, timeout_s=limit_s)
 
     def environment(self) -> dict[str, str]:
         """Return what its program needs, and nothing of the caller's."""
@@ -109,7 +109,7 @@ class OarServer:
     def __init__(
         self,
         *,
-        login: Login | None = None,
+        login: SshLogin | None = None,
         binaries: str = "/usr/bin",
         timeout_s: float,
         ends: str = "",
@@ -131,11 +131,11 @@ class OarServer:
         return dict(BARE)
 
 
-Home = Cell | Folder  # what can have a transfer queue
-Away = Cell | OarServer | Folder  # what it can lead to
+Home = GridEngineCell | EmbeddedFolder  # what can have a transfer queue
+Away = GridEngineCell | OarServer | EmbeddedFolder  # what it can lead to
 
 
-class Route:
+class TransferRoute:
     """One transfer queue: the cluster at home and the one that it leads to."""
 
     cluster: str  # the local cluster's name
@@ -203,16 +203,16 @@ class Route:
         away.login = login(self.remote_ssh, others.get(person, person))
         return away
 
-    def _folder(self, side: str) -> Folder:
+    def _folder(self, side: str) -> EmbeddedFolder:
         from gridbridge.model.places import PYTHON  # every program with a route has loaded it
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
-        return Folder(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
+        return EmbeddedFolder(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
 
-    def _cell(self, side: str) -> Cell:
+    def _cell(self, side: str) -> GridEngineCell:
         values = vars(self)
-        return Cell(
+        return GridEngineCell(
             root=values[f"{side}_root"],
             cell=values[f"{side}_cell"],
             qmaster_port=values[f"{side}_qmaster_port"],
@@ -222,14 +222,14 @@ class Route:
         )
 
 
-KEYS = tuple(Route.__annotations__)
+KEYS = tuple(TransferRoute.__annotations__)
 
 
-def encode(route: Route) -> bytes:
+def encode(route: TransferRoute) -> bytes:
     """Write a route as it is published."""
     return lines.encode(vars(route))
 
 
-def decode(data: bytes) -> Route:
+def decode(data: bytes) -> TransferRoute:
     """Read a published route; ParseError for anything else."""
-    return Route(**lines.decode(data, KEYS))
+    return TransferRoute(**lines.decode(data, KEYS))

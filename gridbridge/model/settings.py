@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class TextFormat:
     """What a text has to look like."""
 
     holds: Callable[[str], object]  # true or false
@@ -26,54 +26,56 @@ class Setting:
     unit: str
     low: float
     high: float
-    form: Form
+    form: TextFormat
     inherits: str
 
 
-ANY_TEXT = Form(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
-CLUSTER_NAME = Form(
+ANY_TEXT = TextFormat(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
+CLUSTER_NAME = TextFormat(
     holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
 )
-ACCOUNT = Form(
+ACCOUNT = TextFormat(
     holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
     right="the name of an account that is not root",
 )
-OBJECT_NAME = Form(  # stricter than sge_types(1), object_name: no wildcards, nothing sh knows
+OBJECT_NAME = TextFormat(  # stricter than sge_types(1), object_name: no wildcards, nothing sh knows
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
     right="letters, digits, _ . + and -, a letter or digit first",
 )
-ABSOLUTE_PATH = Form(
+ABSOLUTE_PATH = TextFormat(
     holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
 )
-PATH_OR_NONE = Form(
+PATH_OR_NONE = TextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII, empty where it is not visible",
 )
-LOGIN_NAME = Form(
+LOGIN_NAME = TextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='names of accounts but root, no account twice: { alice = "al_there" }',
 )
-ASKED = Form(
+ASKED = TextFormat(
     holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
     right='resources by their names at home: { mem_free = "64G" }',
 )
-SSH_PLACE = Form(
+SSH_PLACE = TextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, empty where the programs run here",
 )
-FAR_FOLDER = Form(
+FAR_FOLDER = TextFormat(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
     right="a path in printable ASCII without blanks and .., absolute or below the account's home",
 )
-OAR_QUEUE = Form(
+OAR_QUEUE = TextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text),
     right=f"{OBJECT_NAME.right}; empty for OAR's own default",
 )
-OAR_TYPES = Form(  # OAR would run an idempotent job again, as the service does, under another id
-    holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-    right="besteffort and other types with blanks between them, but not idempotent",
+OAR_TYPES = (
+    TextFormat(  # OAR would run an idempotent job again, as the service does, under another id
+        holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
+        right="besteffort and other types with blanks between them, but not idempotent",
+    )
 )
-STATE_URL = Form(  # everybody may read the file, so no password is in it
+STATE_URL = TextFormat(  # everybody may read the file, so no password is in it
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
 )
@@ -86,7 +88,7 @@ def setting(
     low: float = 0,
     high: float = 0,
     *,
-    form: Form = ANY_TEXT,
+    form: TextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
     """Make a key with its default; `inherits` says where an empty one takes its value from."""
@@ -102,7 +104,7 @@ def known(
     low: float = 0,
     high: float = 0,
     *,
-    form: Form = ANY_TEXT,
+    form: TextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, Setting]:
     """Make the metadata of a key; a key without a default has only that."""

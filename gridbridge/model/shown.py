@@ -59,7 +59,7 @@ class ShownHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTask:
+class PublishedTransferTask:
     """A task of a local job with its owner's transfers of it, first attempt first."""
 
     job: str  # 12, or 12.3 for a task of an array
@@ -222,7 +222,7 @@ class ShownLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PublishedState:
     """All that the published files say at one moment; None is a file that is not there."""
 
     service: ShownService | None = None

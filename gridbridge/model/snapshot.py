@@ -151,7 +151,7 @@ class ClusterSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentJob:
     """What campaigns have sent to a cluster, as it is recorded before the cluster is asked."""
 
     jobs: frozenset[int] = frozenset()  # ids, also of what is not released yet

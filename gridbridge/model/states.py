@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Fact:
+class JobFact:
     """What may be true of a job."""
 
     WAITING = "waiting"  # it has no host
@@ -42,18 +42,18 @@ class QueueFact:
 
 # The first that holds is the word for a job: a deleted one is nothing else, whatever it was before.
 WORDS = (
-    Fact.UNKNOWN,
-    Fact.DELETING,
-    Fact.ERROR,
-    Fact.SUSPENDED,
-    Fact.RUNNING,
-    Fact.HELD,
-    Fact.WAITING,
-    Fact.FINISHED,
+    JobFact.UNKNOWN,
+    JobFact.DELETING,
+    JobFact.ERROR,
+    JobFact.SUSPENDED,
+    JobFact.RUNNING,
+    JobFact.HELD,
+    JobFact.WAITING,
+    JobFact.FINISHED,
 )
 
 
-class State:
+class StateFacts:
     """Facts, and the text that people are shown; nobody changes one."""
 
     __slots__ = ("facts", "text")
@@ -64,7 +64,7 @@ class State:
 
     def __eq__(self, other: object) -> bool:
         """Say whether it is of the same kind, with the same facts and text."""
-        if not isinstance(other, State) or type(self) is not type(other):
+        if not isinstance(other, StateFacts) or type(self) is not type(other):
             return NotImplemented
         return (self.facts, self.text) == (other.facts, other.text)
 
@@ -77,13 +77,13 @@ class State:
         return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
 
 
-class QueueState(State):
+class QueueState(StateFacts):
     """A queue on one host; without facts it is open."""
 
     __slots__ = ()
 
 
-class JobState(State):
+class JobState(StateFacts):
     """A job of a batch system; without facts it is not listed, or was not yet."""
 
     __slots__ = ()
@@ -96,12 +96,12 @@ class JobState(State):
     @property
     def word(self) -> str:
         """The one fact for when only one is wanted; UNKNOWN for a job that is not listed."""
-        return next((word for word in WORDS if word in self.facts), Fact.UNKNOWN)
+        return next((word for word in WORDS if word in self.facts), JobFact.UNKNOWN)
 
     @property
     def is_waiting(self) -> bool:
         """Whether it has no host."""
-        return Fact.WAITING in self.facts
+        return JobFact.WAITING in self.facts
 
     @property
     def can_start(self) -> bool:
@@ -114,42 +114,42 @@ class JobState(State):
     @property
     def is_running(self) -> bool:
         """Whether it occupies a host, though it may be suspended or be being deleted."""
-        return Fact.RUNNING in self.facts
+        return JobFact.RUNNING in self.facts
 
     @property
     def has_begun(self) -> bool:
         """Whether its first process was started."""
-        return self.is_running and Fact.STARTING not in self.facts
+        return self.is_running and JobFact.STARTING not in self.facts
 
     @property
     def is_held(self) -> bool:
         """Whether a hold is on it; a running job runs on and is held once it is put back."""
-        return Fact.HELD in self.facts
+        return JobFact.HELD in self.facts
 
     @property
     def is_suspended(self) -> bool:
         """Whether anybody suspended it."""
-        return Fact.SUSPENDED in self.facts
+        return JobFact.SUSPENDED in self.facts
 
     @property
     def is_by_hand(self) -> bool:
         """Whether it was somebody who suspended it."""
-        return Fact.BY_HAND in self.facts
+        return JobFact.BY_HAND in self.facts
 
     @property
     def is_deleting(self) -> bool:
         """Whether somebody deleted it and it is not gone yet."""
-        return Fact.DELETING in self.facts
+        return JobFact.DELETING in self.facts
 
     @property
     def is_error(self) -> bool:
         """Whether it waits until somebody clears its error."""
-        return Fact.ERROR in self.facts
+        return JobFact.ERROR in self.facts
 
     @property
     def is_restarted(self) -> bool:
         """Whether it was started before."""
-        return Fact.RESTARTED in self.facts
+        return JobFact.RESTARTED in self.facts
 
     @property
     def is_put_back(self) -> bool:

@@ -16,5 +16,5 @@ class Users(dict[str, str]):
         return f"{account}@{cluster}" if account in self else account
 
 
-class Asks(dict[str, str]):
+class QueueDefaults(dict[str, str]):
     """What a queue's jobs ask for unless they do so themselves, by the resource's name at home."""

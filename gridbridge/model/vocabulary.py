@@ -9,14 +9,14 @@ from gridbridge.model import lines
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.model.request import Request
+    from gridbridge.model.request import JobRequest
 
 ANY = "*"  # among the names of a kind: every name may be asked for
 NO_RULE = "="  # of a cluster whose queues have no parallel environment
 ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots on each host
 
 
-class Vocabulary:
+class ClusterVocabulary:
     """The names that a cluster knows, of each kind."""
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
@@ -36,7 +36,7 @@ class Vocabulary:
         self.string = self.string or frozenset({ANY})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and encode(self) == encode(other)
+        return isinstance(other, ClusterVocabulary) and encode(self) == encode(other)
 
     def environment(self, nodes: int, each: int) -> str:
         """Return a parallel environment that puts so many slots on each node; empty for none.
@@ -50,17 +50,17 @@ class Vocabulary:
         return on_one or names.get(str(each), "")
 
 
-def encode(vocabulary: Vocabulary) -> bytes:
+def encode(vocabulary: ClusterVocabulary) -> bytes:
     """Write a vocabulary as it is published: `KIND=NAME NAME ...`, a line a kind."""
     return lines.encode(
-        {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in Vocabulary.KINDS}
+        {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in ClusterVocabulary.KINDS}
     )
 
 
-def decode(data: bytes) -> Vocabulary:
+def decode(data: bytes) -> ClusterVocabulary:
     """Read a published vocabulary; ParseError for anything that encode would not have written."""
-    read = lines.decode(data, Vocabulary.KINDS) if data else {}
-    return Vocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
+    read = lines.decode(data, ClusterVocabulary.KINDS) if data else {}
+    return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
 def no_environment(nodes: int, each: int) -> str:
@@ -85,7 +85,7 @@ class LocalQueues:
     def __repr__(self) -> str:
         return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
 
-    def keep(self, request: "Request") -> "Request":
+    def keep(self, request: "JobRequest") -> "JobRequest":
         """Keep a job there: have it ask for those queues."""
         targets, stays = self.kept(request.targets)
         return request.but(targets=targets, stays=stays)
@@ -105,7 +105,7 @@ class LocalQueues:
             return targets, True
         return ",".join(kept), False
 
-    def only(self, request: "Request") -> "Request | None":
+    def only(self, request: "JobRequest") -> "JobRequest | None":
         """Return a request that no other queue is given; None where all that it names are others.
 
         With `remote=false` a pattern is no danger; without it the names have to be known.

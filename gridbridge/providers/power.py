@@ -14,7 +14,7 @@ from typing import Protocol
 
 from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed, plain_words
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.sections import PoweredHost, ProviderSection, Way
+from gridbridge.model.elastic.sections import DecisionPolicy, PoweredHost, ProviderSection
 from gridbridge.providers import credentials, program
 
 AT_ONCE = 32  # hosts whose states are asked for side by side
@@ -37,7 +37,7 @@ def log_untold(host: str, why: str) -> None:
     _log.warning("event=no_state host=%s why=%r", host, why)
 
 
-class Switch(Protocol):
+class PowerSwitch(Protocol):
     """Turns one host on and off."""
 
     def on(self) -> None:
@@ -57,7 +57,7 @@ class Switch(Protocol):
 class PowerProvider:
     """The hosts of a section."""
 
-    switches: Mapping[str, Switch]
+    switches: Mapping[str, PowerSwitch]
     cluster: str
     pool: str = ""  # under which the balancer keeps them
     tell: Untold = log_untold
@@ -84,7 +84,7 @@ class PowerProvider:
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return Machine(id=name, name=name, state=state, tags=tags)
 
-    def _switch(self, verb: str, machine: Machine) -> Switch:
+    def _switch(self, verb: str, machine: Machine) -> PowerSwitch:
         if machine.id not in self.switches:
             raise ProviderFailed(f"power {verb} {machine.id}: no host of this provider")
         return self.switches[machine.id]
@@ -101,7 +101,7 @@ def _state_of(printed: bytes, words: Mapping[bytes, MachineState]) -> MachineSta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class ManagementController:
     """A host by its management controller."""
 
     bmc: str
@@ -161,7 +161,7 @@ class ByProgram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Woken:
+class WakeOnLanHost:
     """A host whose network card wakes it; what else there is to do, a program does."""
 
     host: str
@@ -211,8 +211,8 @@ def made(
     return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=tell)
 
 
-def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:
-    return Controller(
+def _controller(section: ProviderSection, _: str, host: PoweredHost) -> PowerSwitch:
+    return ManagementController(
         bmc=host.bmc,
         user=host.user,
         password_file=host.password_file,
@@ -225,11 +225,17 @@ def _told(section: ProviderSection, name: str, _: PoweredHost) -> ByProgram:
     return ByProgram(program=own, host=name, timeout_s=section.timeout_s)
 
 
-def _woken(section: ProviderSection, name: str, host: PoweredHost) -> Switch:
+def _woken(section: ProviderSection, name: str, host: PoweredHost) -> PowerSwitch:
     told = _told(section, name, host) if section.program else None
-    return Woken(host=name, mac=host.mac, broadcast=section.broadcast, told=told)
+    return WakeOnLanHost(host=name, mac=host.mac, broadcast=section.broadcast, told=told)
 
 
-MAKERS: Mapping[Way, Callable[[ProviderSection, str, PoweredHost], Switch]] = MappingProxyType(
-    {Way.IPMI: _controller, Way.WAKE: _woken, Way.COMMAND: _told}
+MAKERS: Mapping[DecisionPolicy, Callable[[ProviderSection, str, PoweredHost], PowerSwitch]] = (
+    MappingProxyType(
+        {
+            DecisionPolicy.IPMI: _controller,
+            DecisionPolicy.WAKE: _woken,
+            DecisionPolicy.COMMAND: _told,
+        }
+    )
 )

@@ -9,7 +9,7 @@ from gridbridge.errors import (
     NoCapacity,
     NotGranted,
     ProviderFailed,
-    Untrusted,
+    UntrustedFile,
 )
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell import host, runner, trust
@@ -34,7 +34,7 @@ def trusted(path: str) -> str:
     is_other = bool(balancer) and me not in (0, balancer)
     try:
         trust.require(path, owner=me)
-    except Untrusted as error:
+    except UntrustedFile as error:
         if not is_other:
             raise ProviderFailed(str(error)) from error
         _require_balancers(path, balancer)
@@ -47,7 +47,7 @@ def _require_balancers(path: str, balancer: int) -> None:
     """Raise ProviderFailed unless it is the balancer's; what mends that is told to others."""
     try:
         trust.require(path, owner=balancer)
-    except Untrusted as error:
+    except UntrustedFile as error:
         raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
 
 

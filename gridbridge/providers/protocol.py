@@ -6,7 +6,7 @@ from typing import Protocol
 from gridbridge.model.elastic.machines import Machine
 
 
-class Listing(Protocol):
+class MachineListing(Protocol):
     """Tells which machines there are.
 
     Each call, of those below too, raises NoCapacity when there is none left, NotGranted when the
@@ -23,7 +23,7 @@ class Listing(Protocol):
         ...
 
 
-class Provider(Listing, Protocol):
+class MachineProvider(MachineListing, Protocol):
     """Makes machines come and go."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
@@ -38,7 +38,7 @@ class Provider(Listing, Protocol):
         ...
 
 
-class PowerSupply(Listing, Protocol):
+class PowerSupply(MachineListing, Protocol):
     """Switches hosts of the site's own on and off."""
 
     def start(self, machine: Machine) -> None:

@@ -11,12 +11,12 @@ from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSectio
 from gridbridge.model.policy import Policy
 from gridbridge.providers import ec2, libcloud, power, program
 from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.protocol import PowerSupply, Provider
+from gridbridge.providers.protocol import MachineProvider, PowerSupply
 
 Made = TypeVar("Made")
 
 
-def provider_of(settings: Policy, pool: str) -> Provider:
+def provider_of(settings: Policy, pool: str) -> MachineProvider:
     """Return who makes the nodes of a pool; ProviderFailed when it has nobody who does.
 
     Each pool has a provider object of its own, also where two of them name the same section: it
@@ -53,7 +53,7 @@ def switched(settings: Policy, tell: power.Untold = power.log_untold) -> dict[st
     return {name: power_of(settings, host, tell) for name, host in _one_of_each(settings)}
 
 
-def makers(settings: Policy) -> dict[str, Provider]:
+def makers(settings: Policy) -> dict[str, MachineProvider]:
     """Return who makes the nodes of each pool.
 
     Where one can't be made, each call of it says why: the others are asked all the same.
@@ -114,7 +114,7 @@ def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(section: ProviderSection, _pool: Pool, cluster: str) -> Provider:
+def _command(section: ProviderSection, _pool: Pool, cluster: str) -> MachineProvider:
     return CommandProvider(
         program=program.trusted(section.program),
         timeout_s=section.timeout_s,
@@ -123,10 +123,12 @@ def _command(section: ProviderSection, _pool: Pool, cluster: str) -> Provider:
     )
 
 
-MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool, str], Provider]] = MappingProxyType(
-    {
-        ProviderKind.COMMAND: _command,
-        ProviderKind.EC2: ec2.made,
-        ProviderKind.LIBCLOUD: libcloud.made,
-    }
+MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool, str], MachineProvider]] = (
+    MappingProxyType(
+        {
+            ProviderKind.COMMAND: _command,
+            ProviderKind.EC2: ec2.made,
+            ProviderKind.LIBCLOUD: libcloud.made,
+        }
+    )
 )

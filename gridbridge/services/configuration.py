@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class RejectedConfiguration:
     """A file that does not come into force, and a line for each reason."""
 
     sha256: str = ""  # empty: it could not be read
@@ -104,7 +104,7 @@ class Configuration:
         if not self._watch.has_changed(at_once):
             return False
         found = judge(self._path, self.in_force, self._clock.now(), away())
-        if isinstance(found, Refusal):
+        if isinstance(found, RejectedConfiguration):
             return self._refuse(found, at_once)
         is_news = found is not self.in_force or self.refused is not None
         self.in_force, self.refused = found, None
@@ -118,7 +118,7 @@ class Configuration:
         stays = tuple(away(earlier.policy)) if is_other else ()
         found = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
         if found:
-            self.refused = Refusal(sha256=self.in_force.sha256, problems=found)
+            self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=found)
             self.in_force = earlier
 
     def tell(self) -> None:
@@ -132,7 +132,7 @@ class Configuration:
             files.replace(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
-    def _refuse(self, found: Refusal, at_once: bool) -> bool:
+    def _refuse(self, found: RejectedConfiguration, at_once: bool) -> bool:
         """Leave the old file in force; log the mistakes, again if somebody asked."""
         is_news = found != self.refused
         self.refused = found
@@ -142,7 +142,7 @@ class Configuration:
 
     def shown(self) -> ShownConfiguration:
         """Return what people may see of it."""
-        refused = self.refused or Refusal(problems=())
+        refused = self.refused or RejectedConfiguration(problems=())
         return ShownConfiguration(
             sha256=self.in_force.sha256,
             since=self.in_force.since,
@@ -165,27 +165,31 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
 
 def judge(
     path: str, in_force: InForce, now: datetime, away: Iterable[AwayJob] = ()
-) -> InForce | Refusal:
+) -> InForce | RejectedConfiguration:
     """Read a changed file; return the one in force if it says the same."""
     found = _read(path, now, in_force)
-    if isinstance(found, Refusal) or found is in_force:
+    if isinstance(found, RejectedConfiguration) or found is in_force:
         return found
     if problems := unchangeable(in_force.policy, found.policy, path, away):
-        return Refusal(sha256=found.sha256, problems=problems)
+        return RejectedConfiguration(sha256=found.sha256, problems=problems)
     return found
 
 
-def _first(path: str, now: datetime, earlier: Earlier) -> tuple[InForce, Refusal | None]:
+def _first(
+    path: str, now: datetime, earlier: Earlier
+) -> tuple[InForce, RejectedConfiguration | None]:
     """Return the file with which a service begins, and why that is not the one there."""
     found = _read(path, now)
-    if not isinstance(found, Refusal):
+    if not isinstance(found, RejectedConfiguration):
         return found, None
     if (last := earlier()) is None:
         raise ConfigError(found.problems)
     return last, found
 
 
-def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce | Refusal:
+def _read(
+    path: str, now: datetime, in_force: InForce | None = None
+) -> InForce | RejectedConfiguration:
     sha256 = ""
     try:
         raw = policy_file.read(path)
@@ -194,7 +198,7 @@ def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce 
             return in_force
         return _parsed(path, raw, now)
     except ConfigError as error:
-        return Refusal(sha256=sha256, problems=error.problems)
+        return RejectedConfiguration(sha256=sha256, problems=error.problems)
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> InForce:

@@ -13,14 +13,14 @@ from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.services import log_file
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
 from gridbridge.services.work.threads import has_no_room
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import BEAT_S, LifeSign
-from gridbridge.shell.signals import Signals
+from gridbridge.shell.life_sign import BEAT_S, Watchdog
+from gridbridge.shell.signals import ProcessSignals
 
 FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
@@ -34,11 +34,11 @@ Plan = TypeVar("Plan")
 _log = logging.getLogger(__name__)
 
 
-class Program(Protocol[Seen, Plan]):
+class CycleProgram(Protocol[Seen, Plan]):
     """The verbs of a program, in the order in which a cycle calls them."""
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> DecisionJournal:
         """Where its decisions are kept."""
         ...
 
@@ -50,7 +50,7 @@ class Program(Protocol[Seen, Plan]):
         """Return what to do, and do nothing."""
         ...
 
-    def entry(self, seen: Seen, plan: Plan) -> Entry | None:
+    def entry(self, seen: Seen, plan: Plan) -> JournalEntry | None:
         """Return a decision's sentence and rows; None for one that is no news."""
         ...
 
@@ -59,7 +59,7 @@ class Program(Protocol[Seen, Plan]):
         ...
 
 
-class Daemon(Protocol[Seen, Plan]):
+class CycleDaemon(Protocol[Seen, Plan]):
     """A program that runs until it is told to stop."""
 
     @property
@@ -67,7 +67,7 @@ class Daemon(Protocol[Seen, Plan]):
         """How long it waits between two cycles."""
         ...
 
-    def open_cycle(self) -> AbstractContextManager[Program[Seen, Plan]]:
+    def open_cycle(self) -> AbstractContextManager[CycleProgram[Seen, Plan]]:
         """Begin a cycle of the program, and end it; GridbridgeError when it failed as a whole."""
         ...
 
@@ -92,7 +92,7 @@ def hold(path: str, program: str, status: int) -> None:
 @contextmanager
 def held(path: str, program: str, status: int) -> Iterator[None]:
     """Be the only process that does this; if there is another, say so and exit."""
-    with lock.Held(path) as is_ours:
+    with lock.MomentaryLock(path) as is_ours:
         _require_alone(program, status, is_ours=is_ours)
         yield
 
@@ -105,7 +105,7 @@ def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
 
 
 def once(
-    program: Program[Seen, Plan], tell: Callable[[str], None], *, is_dry: bool = False
+    program: CycleProgram[Seen, Plan], tell: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
     """Do one cycle and say it in one sentence; a dry run keeps and applies nothing."""
     seen = program.gather()
@@ -121,9 +121,9 @@ def once(
 
 
 def run_forever(
-    daemon: Daemon[Seen, Plan],
-    signals: Signals,
-    life_sign: LifeSign,
+    daemon: CycleDaemon[Seen, Plan],
+    signals: ProcessSignals,
+    life_sign: Watchdog,
     clock: Clock,
     tell: Callable[[str], None] = _log.debug,
 ) -> None:
@@ -146,8 +146,8 @@ def run_forever(
 
 
 def _try(
-    daemon: Daemon[Seen, Plan],
-    life_sign: LifeSign,
+    daemon: CycleDaemon[Seen, Plan],
+    life_sign: Watchdog,
     tell: Callable[[str], None],
     *,
     has_failed: bool,
@@ -164,7 +164,7 @@ def _try(
     return None
 
 
-def _failed(daemon: Daemon[Seen, Plan], error: Exception) -> Exception:
+def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
     if isinstance(error, RuntimeError) and not has_no_room(error):
         raise error
     try:
@@ -178,7 +178,7 @@ def _failed(daemon: Daemon[Seen, Plan], error: Exception) -> Exception:
 class _News:
     """What may end a pause; nothing does after a failure, and looking for news may be one."""
 
-    def __init__(self, daemon: Daemon[Seen, Plan], trouble: Exception | None) -> None:
+    def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
@@ -192,7 +192,11 @@ class _News:
 
 
 def _pause(
-    limit_s: float, wakes: Callable[[], bool], signals: Signals, life_sign: LifeSign, clock: Clock
+    limit_s: float,
+    wakes: Callable[[], bool],
+    signals: ProcessSignals,
+    life_sign: Watchdog,
+    clock: Clock,
 ) -> None:
     """Sleep so long, or until a signal or news come, and show meanwhile that we live."""
     deadline_s = clock.steady_s() + limit_s

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from gridbridge.model.message import Message
-from gridbridge.model.states import JobState, QueueState, State
+from gridbridge.model.message import StarterMessage
+from gridbridge.model.states import JobState, QueueState, StateFacts
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def decode(kept: object, kind: type[T]) -> T:
     return _CONVERTER.structure(kept, kind)
 
 
-def _encode_state(state: State) -> dict[str, object]:
+def _encode_state(state: StateFacts) -> dict[str, object]:
     return {"facts": sorted(state.facts), "text": state.text}
 
 
@@ -36,9 +36,9 @@ def _converter() -> Converter:
     made.register_unstructure_hook(range, lambda some: [some.start, some.stop, some.step])
     made.register_structure_hook(range, lambda kept, _: range(*kept))
     made.register_unstructure_hook(
-        Message, lambda message: {key: text for key, text in vars(message).items() if text}
+        StarterMessage, lambda message: {key: text for key, text in vars(message).items() if text}
     )
-    made.register_structure_hook(Message, lambda kept, _: Message(**kept))
+    made.register_structure_hook(StarterMessage, lambda kept, _: StarterMessage(**kept))
     return made
 
 

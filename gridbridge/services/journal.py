@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
 ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
@@ -19,7 +19,7 @@ class NotKept(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """A decision that is to be kept, with the rows that it looked at as JSON has them."""
 
     at: datetime
@@ -28,7 +28,7 @@ class Entry:
     inputs: Mapping[str, object]
 
 
-class Journalled(Protocol):
+class JournalledDecision(Protocol):
     """A module of a capability by which a decision that was kept is made again."""
 
     PROGRAM: str  # under which its decisions are kept
@@ -48,7 +48,7 @@ def telling(
     inputs: Mapping[str, object],
     actions: Sequence[str],
     said: Sequence[str] | None = None,
-) -> Entry:
+) -> JournalEntry:
     """Return an entry whose sentence has the first actions, and how many more there are.
 
     `said` is how they are said to people, where that is shorter.
@@ -57,16 +57,16 @@ def telling(
     told = [*said[:MOST_TOLD]]
     told += [f"{left} more"] if (left := len(said) - MOST_TOLD) > 0 else []
     kept = {**inputs, "actions": list(actions)}
-    return Entry(at=at, program=program, sentence="; ".join(told), inputs=kept)
+    return JournalEntry(at=at, program=program, sentence="; ".join(told), inputs=kept)
 
 
-class Journal:
+class DecisionJournal:
     """The decisions of programs that have the same state file."""
 
-    def __init__(self, database: Database) -> None:
-        self._decisions = Decisions(database)
+    def __init__(self, database: StateFile) -> None:
+        self._decisions = DecisionRows(database)
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: JournalEntry) -> None:
         """Keep a decision; StateError when there is no room for it."""
         self._decisions.record(
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs

@@ -12,7 +12,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.services.version import version
 from gridbridge.shell import synopsis
-from gridbridge.shell.signals import Signals
+from gridbridge.shell.signals import ProcessSignals
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
-    signals = Signals()  # first of all, for SIGHUP ends a process that does not know it
+    signals = ProcessSignals()  # first of all, for SIGHUP ends a process that does not know it
     from gridbridge.services.transfer import daemon  # half a second
 
     try:

@@ -6,10 +6,10 @@ from typing import Any
 
 from gridbridge.model.policy import Policy
 from gridbridge.services.configuration import Configuration
-from gridbridge.services.cycle import Daemon
+from gridbridge.services.cycle import CycleDaemon
 
 
-class Reloading:
+class ReloadingProgram:
     """A program that begins anew with a gridbridge.toml that was changed, before its next cycle.
 
     As the poller: a wrong file is logged, and the one before stays in force.
@@ -17,9 +17,9 @@ class Reloading:
 
     def __init__(
         self,
-        daemon: Daemon[Any, Any],
+        daemon: CycleDaemon[Any, Any],
         configuration: Configuration,
-        make: Callable[[Policy], Daemon[Any, Any]],
+        make: Callable[[Policy], CycleDaemon[Any, Any]],
     ) -> None:
         self._daemon = daemon
         self._configuration = configuration

@@ -5,7 +5,7 @@ import subprocess
 DIE_WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")
 
 
-class Child:
+class ChildProgram:
     """A long-running program; ended when we end, whatever ends us."""
 
     def __init__(self, argv: tuple[str, ...], env: dict[str, str], folder: str) -> None:

@@ -21,7 +21,7 @@ def _steady() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Dated(dict[K, V]):
+class TimedValues(dict[K, V]):
     """Values that have moments, each under its key."""
 
     __slots__ = ("__weakref__", "_moved")
@@ -45,7 +45,7 @@ class Clock:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()
-        self._dated: list[weakref.ref[Dated[Any, Any]]] = []
+        self._dated: list[weakref.ref[TimedValues[Any, Any]]] = []
 
     def now(self) -> datetime:
         """Return the time as it is set, in UTC."""
@@ -67,9 +67,9 @@ class Clock:
         """Let so much time pass."""
         time.sleep(seconds)
 
-    def dated(self, moved: Callable[[V, timedelta], V]) -> Dated[Any, V]:
+    def dated(self, moved: Callable[[V, timedelta], V]) -> TimedValues[Any, V]:
         """Return an empty dictionary, whose values `moved` moves when the clock was set."""
-        kept = Dated[Any, V](moved)
+        kept = TimedValues[Any, V](moved)
         self._dated = [one for one in self._dated if one() is not None]
         self._dated.append(weakref.ref(kept))
         return kept

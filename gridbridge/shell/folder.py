@@ -3,9 +3,9 @@
 Its name is the transfer's, so that nobody removes anything else by mistake.
 """
 
-from gridbridge.errors import CommandFailed, ParseError, Unsafe, Unstageable
+from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
 from gridbridge.model.ids import is_transfer
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
@@ -97,7 +97,7 @@ def place(stage_dir: str, account: str) -> str:
     return stage_dir or STAGE_DIR
 
 
-def make(login: Login, folder: str, timeout_s: float) -> str:
+def make(login: SshLogin, folder: str, timeout_s: float) -> str:
     """Make it anew with an empty working directory; return its absolute path.
 
     Unstageable if somebody else has what should be the account's own folder above it, Unsafe if
@@ -108,7 +108,7 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
     except CommandFailed as error:
         if error.status != TAKEN:
             raise
-        raise Unstageable(
+        raise UnstageablePaths(
             f"{folder.rpartition('/')[0]} at {login.host} is somebody else's; remove it there"
         ) from error
     if not path.startswith(b"/"):
@@ -116,7 +116,7 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def require_safe(login: Login, stage_dir: str, timeout_s: float) -> None:
+def require_safe(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
     """Raise Unsafe unless accounts may have their folders in an absolute `stage_dir`."""
     argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
     try:
@@ -125,25 +125,25 @@ def require_safe(login: Login, stage_dir: str, timeout_s: float) -> None:
         raise _unsafe(error, stage_dir, login.host) or error from error
 
 
-def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> Unsafe | None:
+def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeFolder | None:
     from shlex import quote  # seldom needed
 
     place = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:
-        return Unsafe(f"{place}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
+        return UnsafeFolder(f"{place}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
     if error.status == LOOSE:
         wrong = f"{place}: others may write there, and it is not sticky"
-        return Unsafe(wrong, f"chmod +t {quote(stage_dir)}")
+        return UnsafeFolder(wrong, f"chmod +t {quote(stage_dir)}")
     return None
 
 
-def keep(login: Login, folder: str, timeout_s: float) -> None:
+def keep(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Make it again if somebody removed it; what is in it stays."""
     _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
 def present(
-    login: Login, folder: str, names: tuple[str, ...], timeout_s: float
+    login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float
 ) -> dict[str, bool] | None:
     """Return which of these names it has, and whether each is a link to something; else None.
 
@@ -157,17 +157,17 @@ def present(
     return {names[int(at)]: word == b"leads" for at, word in found}
 
 
-def read(login: Login, folder: str, name: str, most: int, timeout_s: float) -> bytes:
+def read(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
     """Return the content of a file in it, of at most that many bytes."""
     return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
 
 
-def remove(login: Login, folder: str, timeout_s: float) -> None:
+def remove(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Remove it with all that is in it; one that is gone is removed."""
     _ask(login, REMOVE, (_checked(folder),), timeout_s)
 
 
-def remove_own(login: Login | None, folder: str, transfer: str, timeout_s: float) -> None:
+def remove_own(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
     """Remove the folder that a record names; ParseError if it is not its transfer's own."""
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no folder of {transfer} elsewhere")
@@ -180,7 +180,7 @@ def _checked(folder: str) -> str:
     return folder
 
 
-def _ask(login: Login, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+def _ask(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
     try:
         return ssh.run(login, argv, dict(BARE), timeout_s).checked().stdout

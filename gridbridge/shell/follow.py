@@ -11,7 +11,7 @@ from hashlib import blake2b
 from stat import S_ISREG
 
 from gridbridge.errors import StateError
-from gridbridge.model.accounting import Place
+from gridbridge.model.accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
@@ -19,16 +19,18 @@ QUIET_S = 5.0  # a process that has it open may still write to a renamed file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FollowStep:
     """What one step has read: whole lines, where the next step begins, and whether at once."""
 
     lines: bytes
-    place: Place
+    place: AccountingFilePosition
     is_more: bool = False
     lost: str = ""  # in a sentence, when something between two steps can't be found any more
 
 
-def read_on(path: str, place: Place, now: float, most: int = STEP_BYTES) -> Step:
+def read_on(
+    path: str, place: AccountingFilePosition, now: float, most: int = STEP_BYTES
+) -> FollowStep:
     """Read what came after `place`; StateError when the file can't be read.
 
     Half a line is left for the next step. One longer than `most` bytes is passed over.
@@ -39,20 +41,20 @@ def read_on(path: str, place: Place, now: float, most: int = STEP_BYTES) -> Step
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _read_on(path: str, place: Place, now: float, most: int) -> Step:
+def _read_on(path: str, place: AccountingFilePosition, now: float, most: int) -> FollowStep:
     if _continues(path, place):
         return _read(path, place, most)
     old = next((name for name in _neighbours(path) if _continues(name, place)), "")
     if not old:
         why = f"{path}: was cut short or replaced, and no file beside it has what was read of it"
-        return _read(path, Place(), most, lost=why)
+        return _read(path, AccountingFilePosition(), most, lost=why)
     step = _read(old, place, most)
     if step.lines or step.is_more:
-        return Step(lines=step.lines, place=step.place, is_more=True)
+        return FollowStep(lines=step.lines, place=step.place, is_more=True)
     status = os.stat(old)
     if now - status.st_mtime < QUIET_S:
         return step
-    return _read(_next(path, old), Place(), most)
+    return _read(_next(path, old), AccountingFilePosition(), most)
 
 
 def _next(path: str, old: str) -> str:
@@ -76,7 +78,7 @@ def _may_read(path: str) -> bool:
     return os.access(path, os.R_OK, effective_ids=True)
 
 
-def _continues(path: str, place: Place) -> bool:
+def _continues(path: str, place: AccountingFilePosition) -> bool:
     """Say whether this is the file that `place` is in: by what was read, else by its inode."""
     try:
         with open(path, "rb", buffering=0) as file:
@@ -85,14 +87,14 @@ def _continues(path: str, place: Place) -> bool:
         return False
 
 
-def _is_in(end: int, place: Place) -> bool:
+def _is_in(end: int, place: AccountingFilePosition) -> bool:
     status = os.fstat(end)
     if not place.offset:
         return place.inode in (0, status.st_ino)
     return status.st_size >= place.offset and _tail(end, place.offset) == place.tail
 
 
-def _read(path: str, place: Place, most: int, lost: str = "") -> Step:
+def _read(path: str, place: AccountingFilePosition, most: int, lost: str = "") -> FollowStep:
     with open(path, "rb", buffering=0) as file:
         end = file.fileno()
         data = os.pread(end, most, place.offset)
@@ -101,8 +103,10 @@ def _read(path: str, place: Place, most: int, lost: str = "") -> Step:
         offset = place.offset + (len(lines) or (most if is_more else 0))
         status = os.fstat(end)
         tail = _tail(end, offset) if offset else ""
-    place = Place(device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail)
-    return Step(lines=lines, place=place, is_more=is_more, lost=lost)
+    place = AccountingFilePosition(
+        device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail
+    )
+    return FollowStep(lines=lines, place=place, is_more=is_more, lost=lost)
 
 
 def _tail(end: int, offset: int) -> str:

@@ -12,8 +12,8 @@ from math import inf
 
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.nodes import is_same_host
-from gridbridge.model.site.host import PathFacts, Room
-from gridbridge.model.site.setup import Daemon
+from gridbridge.model.site.host import FolderRoom, PathFacts
+from gridbridge.model.site.setup import DaemonEdit
 from gridbridge.shell import files
 
 UNIT = ".service"
@@ -125,14 +125,14 @@ def _account(uid: int) -> str:
         return f"uid {uid}"
 
 
-def room(folder: str) -> Room:
+def room(folder: str) -> FolderRoom:
     """Return what a folder's filesystem still takes (statvfs(3))."""
     try:
         seen = os.statvfs(folder)
     except OSError as error:
-        return Room(trouble=error.strerror or str(error))
+        return FolderRoom(trouble=error.strerror or str(error))
     free_files = seen.f_favail if seen.f_files else None
-    return Room(free_bytes=seen.f_bavail * seen.f_frsize, free_files=free_files)
+    return FolderRoom(free_bytes=seen.f_bavail * seen.f_frsize, free_files=free_files)
 
 
 def folders_of_others(path: str) -> dict[str, int]:
@@ -147,7 +147,7 @@ def folders_of_others(path: str) -> dict[str, int]:
     return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
-def room_by_trying(folder: str) -> Room:
+def room_by_trying(folder: str) -> FolderRoom:
     """Return the same, having written a file there: a quota is seen by that alone."""
     path = f"{folder}/{files.random_name(files.TEMPORARY)}"
     try:
@@ -179,7 +179,7 @@ def last_line(path: str) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def daemon(program: str) -> Daemon | None:
+def daemon(program: str) -> DaemonEdit | None:
     """Return the process of a daemon of root's, None when it doesn't run.
 
     Root may start its program again: a process that somebody else called so is not the daemon.
@@ -188,7 +188,7 @@ def daemon(program: str) -> Daemon | None:
         if text(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             found = _executable(pid) or program
             if found.rpartition("/")[2] == program:
-                return Daemon(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
+                return DaemonEdit(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
     return None
 
 

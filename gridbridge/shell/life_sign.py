@@ -11,7 +11,7 @@ BEAT_S = 2.0  # between two signs
 BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
 
 
-class LifeSign:
+class Watchdog:
     """Shows that this process is alive; without that systemd or the sensor kills it."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:

@@ -72,7 +72,7 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | OPTIONS)
 
 
-class Held:
+class MomentaryLock:
     """The lock for a moment, where nobody else holds it: `with Held(path) as is_ours`.
 
     Several may share it, where nobody holds it alone.

@@ -9,7 +9,7 @@ INTERVAL_S = 60.0
 WITHHELD = 1000
 
 
-class Quota:
+class LogQuota:
     """Counts the lines about each person; after the interval it says how many were left out."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Quota:
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
-class Withheld:
+class WithheldLines:
     """Lines that were left out for now: a few of each person, the first of each subject."""
 
     def __init__(self, most: int = WITHHELD) -> None:

@@ -11,7 +11,7 @@ import select
 import time
 
 from gridbridge.errors import CommandFailed, NotStarted, TooLong
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -45,7 +45,7 @@ LINE_BYTES = 200  # a line of progress has less
 REMOVAL_S = 600.0
 
 
-class Pace:
+class CopyPace:
     """Copies into a folder that nobody uses yet: how fast, and whom to tell how far they are.
 
     Even when rsync is killed by SIGKILL, the part of a file that came is where it goes on.
@@ -64,11 +64,11 @@ class Pace:
 
 
 def push(
-    login: Login | None,
+    login: SshLogin | None,
     names: "Iterable[str]",
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: Pace | None = None,
+    pace: CopyPace | None = None,
 ) -> bool:
     """Carry files into a folder there; False when it was ended because the job was deleted.
 
@@ -80,20 +80,20 @@ def push(
     return _carry(login, options, names, "/", _there(login, target), is_unwanted, pace)
 
 
-def push_one(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
+def push_one(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Carry one file under another name."""
     return _carry(login, ("--copy-links",), (), path, _there(login, target), is_unwanted)
 
 
 def pull(
-    login: Login,
+    login: SshLogin,
     names: "Iterable[str]",
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
     may_miss: bool = False,
-    pace: Pace | None = None,
+    pace: CopyPace | None = None,
     follows: bool = True,
 ) -> bool:
     """Carry the files with these names in a folder there into one here; links stay links.
@@ -117,18 +117,18 @@ def remove(folder: str) -> None:
         return
 
 
-def _there(login: Login | None, path: str) -> str:
+def _there(login: SshLogin | None, path: str) -> str:
     return f"{login.host}:{path}" if login else path
 
 
 def _carry(
-    login: Login | None,
+    login: SshLogin | None,
     options: tuple[str, ...],
     names: "Iterable[str]",
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: Pace | None = None,
+    pace: CopyPace | None = None,
 ) -> bool:
     by = ("-e", " ".join(ssh.connection(login))) if login else ()  # no word of it has a blank
     paced = pace.options() if pace else BESIDE
@@ -163,7 +163,7 @@ def _reason(lines: list[str], host: str) -> str:
 
 
 def _run(
-    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: Pace | None
+    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: CopyPace | None
 ) -> tuple[int | None, str]:
     """Run it to its end; the status is None when it was ended because the job was deleted."""
     source = runner.in_memory(stdin)

@@ -15,7 +15,9 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Asked = Callable[[tuple[str, ...], dict[str, str], Callable[[], "Completed"]], "Completed"]
+    Asked = Callable[
+        [tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"
+    ]
 
 CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20  # of a program's output that answers one question
@@ -27,7 +29,7 @@ SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
 
 
-class Completed:
+class CompletedProgram:
     """How a program ended: exit status (negative: the signal) and what it printed."""
 
     __slots__ = ("argv", "status", "stderr", "stdout")
@@ -38,7 +40,7 @@ class Completed:
         self.stdout = stdout
         self.stderr = stderr
 
-    def checked(self) -> "Completed":
+    def checked(self) -> "CompletedProgram":
         """Return self; CommandFailed unless the exit status is 0."""
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
@@ -78,7 +80,7 @@ def run(
     timeout_s: float,
     stdin: bytes = b"",
     most_bytes: int = ANSWER_BYTES,
-) -> Completed:
+) -> CompletedProgram:
     """Run a program to its end, with `stdin` to read.
 
     Raises CommandFailed with status None when it did not end within `timeout_s`, TooLong when it
@@ -92,7 +94,7 @@ def run(
 
 def _run(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes, most_bytes: int
-) -> Completed:
+) -> CompletedProgram:
     source = in_memory(stdin)
     try:
         return run_on(argv, env, timeout_s, source, most_bytes)
@@ -119,7 +121,7 @@ def run_on(
     timeout_s: float,
     source: int,
     most_bytes: int = ANSWER_BYTES,
-) -> Completed:
+) -> CompletedProgram:
     """Do as `run` with an open file as the program's standard input; its position is shared."""
     deadline = time.monotonic() + timeout_s
     ours, theirs = ends()
@@ -142,12 +144,12 @@ def run_on(
     finally:
         close(ours)
         _after_each()
-    return Completed(argv, status, stdout, stderr)
+    return CompletedProgram(argv, status, stdout, stderr)
 
 
 def run_unheard(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b""
-) -> Completed:
+) -> CompletedProgram:
     """Do as `run`, but keep nothing of what the program prints, however much that is."""
     theirs = [in_memory(stdin), os.open(os.devnull, os.O_WRONLY)]
     try:
@@ -163,7 +165,7 @@ def run_unheard(
     if not has_ended:
         kill(pid)
         raise CommandFailed(argv, None, transient=True)
-    return Completed(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
+    return CompletedProgram(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
 
 
 def quote(text: str) -> str:

@@ -11,15 +11,15 @@ import termios
 import time
 
 from gridbridge.errors import NotStarted, TooLong
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner
-from gridbridge.shell.runner import Completed
-from gridbridge.shell.ssh import FAILED, TOKENS, Client, client
+from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, client
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
 
-class Line:
+class ClientProcess:
     """A running client and our ends of its three streams."""
 
     __slots__ = ("argv", "errors", "output", "pid", "theirs", "to_it")
@@ -51,34 +51,34 @@ class Line:
         runner.close([self.output, self.errors, self.theirs, self.to_it])
 
 
-class Session(Client):
+class SshSession(OpenSshClient):
     """The lines that are open; each request goes over the one of its login."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, ...], Line] = {}
+        self._lines: dict[tuple[str, ...], ClientProcess] = {}
 
-    def begin(self, login: Login) -> None:
+    def begin(self, login: SshLogin) -> None:
         """Have a client log in, for the first request; NotStarted where none can be started."""
         argv = client(login)
         if argv not in self._lines:
-            self._lines[argv] = Line(argv)
+            self._lines[argv] = ClientProcess(argv)
 
     def carry(
         self,
-        login: Login,
+        login: SshLogin,
         token: str,
         request: bytes,
         timeout_s: float,
         most_bytes: int = runner.ANSWER_BYTES,
-    ) -> tuple[Completed, bool]:
+    ) -> tuple[CompletedProgram, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
         A line that fails once is given up: the next request makes a new one.
         """
         deadline = time.monotonic() + timeout_s
         argv = client(login)
-        line = self._lines.pop(argv, None) or Line(argv)
-        exchange = Exchange(line, token, request, most_bytes)
+        line = self._lines.pop(argv, None) or ClientProcess(argv)
+        exchange = SessionRequest(line, token, request, most_bytes)
         if exchange.is_done_by(deadline):
             self._lines[argv] = line
             return exchange.answer(), False
@@ -89,11 +89,11 @@ class Session(Client):
         return exchange.answer(), is_unread
 
 
-class Exchange:
+class SessionRequest:
     """One request over a line, and what has come back of its answer."""
 
     def __init__(
-        self, line: Line, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
+        self, line: ClientProcess, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
     ) -> None:
         self._line = line
         self._token = token.encode()
@@ -123,9 +123,9 @@ class Exchange:
         """Say whether the answer is longer than the limit."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
-    def answer(self) -> Completed:
+    def answer(self) -> CompletedProgram:
         """Return what came back; of the client's own end nothing is known, nor wanted."""
-        return Completed(self._line.argv, FAILED, *map(bytes, self._read.values()))
+        return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
     def _write(self) -> None:
         self.written += os.write(self._line.to_it, self._request[self.written :])

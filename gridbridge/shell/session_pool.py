@@ -9,24 +9,24 @@ from contextlib import suppress
 from queue import Empty, LifoQueue
 
 from gridbridge.errors import NotStarted
-from gridbridge.model.route import Login
-from gridbridge.shell.runner import ANSWER_BYTES, Completed
-from gridbridge.shell.session import Session
-from gridbridge.shell.ssh import Client
+from gridbridge.model.route import SshLogin
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.session import SshSession
+from gridbridge.shell.ssh import OpenSshClient
 
 PATIENCE_S = 1.0  # for an idle session before another login, which costs both hosts 0.1 s of CPU
 
 Account = tuple[str, str, str, str]
 
 
-class SessionPool(Client):
+class SessionPool(OpenSshClient):
     """The idle sessions of each login, and the logins that gave no answer in time."""
 
     def __init__(self) -> None:
-        self._idle: dict[Account, LifoQueue[Session]] = {}
-        self._silences: dict[Account, tuple[Completed, bool]] = {}
+        self._idle: dict[Account, LifoQueue[SshSession]] = {}
+        self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
-    def begin(self, login: Login) -> None:
+    def begin(self, login: SshLogin) -> None:
         """Have a client log in; the first request finds it logged in, or says why it is not."""
         idle = self._sessions(login)
         session = idle.get()
@@ -36,12 +36,12 @@ class SessionPool(Client):
 
     def carry(
         self,
-        login: Login,
+        login: SshLogin,
         token: str,
         request: bytes,
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
-    ) -> tuple[Completed, bool]:
+    ) -> tuple[CompletedProgram, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
         After a request without an answer in time each further one ends so at once.
@@ -52,7 +52,7 @@ class SessionPool(Client):
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
         except Empty:  # what is asked before us may hang
-            session = Session()
+            session = SshSession()
         try:
             rest_s = max(0.0, deadline - time.monotonic())
             ended = session.carry(login, token, request, rest_s, most_bytes)
@@ -62,15 +62,15 @@ class SessionPool(Client):
             self._silences[_account(login)] = ended
         return ended
 
-    def _sessions(self, login: Login) -> "LifoQueue[Session]":
+    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSession]":
         return self._idle.setdefault(_account(login), _one_session())
 
 
-def _account(login: Login) -> Account:
+def _account(login: SshLogin) -> Account:
     return login.host, login.port, login.user, login.person
 
 
-def _one_session() -> "LifoQueue[Session]":
-    sessions: LifoQueue[Session] = LifoQueue()
-    sessions.put(Session())
+def _one_session() -> "LifoQueue[SshSession]":
+    sessions: LifoQueue[SshSession] = LifoQueue()
+    sessions.put(SshSession())
     return sessions

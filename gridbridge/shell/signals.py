@@ -6,7 +6,7 @@ import signal
 from contextlib import suppress
 
 
-class Signals:
+class ProcessSignals:
     """What SIGTERM, SIGINT and SIGHUP have asked for; one a process, made in its main thread.
 
     A handler only notes: a lock that it took might be held by what it interrupts. Each signal

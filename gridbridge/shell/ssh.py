@@ -11,9 +11,9 @@ import os
 import pwd
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached, TooLong
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import files, runner
-from gridbridge.shell.runner import ANSWER_BYTES, Completed, quote
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 
-class Client:
+class OpenSshClient:
     """Carries requests, each by a process of OpenSSH's client."""
 
     def carry(
         self,
-        login: Login,
+        login: SshLogin,
         _token: str,
         request: bytes,
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
-    ) -> tuple[Completed, bool]:
+    ) -> tuple[CompletedProgram, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
         Raises TooLong when more came back than `most_bytes`.
@@ -77,15 +77,15 @@ class Client:
         finally:
             os.close(source)
 
-    def listen(self, login: Login, command: str, text: bytes) -> "Iterator[bytes]":
+    def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
         """Refuse to listen: only programs that keep connections can."""
         raise NotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
 
 
-_carrier = Client()
+_carrier = OpenSshClient()
 
 
-def carry_by(carrier: Client) -> None:
+def carry_by(carrier: OpenSshClient) -> None:
     """Carry every request of this process in another way: connection.Connections has one."""
     global _carrier
     _carrier = carrier
@@ -93,23 +93,23 @@ def carry_by(carrier: Client) -> None:
 
 def keeps_connections() -> bool:
     """Say whether requests are carried by another than OpenSSH's client."""
-    return type(_carrier) is not Client
+    return type(_carrier) is not OpenSshClient
 
 
-def listen(login: Login, command: str, text: bytes) -> "Iterator[bytes]":
+def listen(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
     """Have a command read a text there, and give what it prints as long as we listen."""
     return _carrier.listen(login, command, text)
 
 
 def run(
-    login: Login | None,
+    login: SshLogin | None,
     argv: tuple[str, ...],
     env: dict[str, str],
     timeout_s: float,
     stdin: bytes = b"",
-    carrier: Client | None = None,
+    carrier: OpenSshClient | None = None,
     most_bytes: int = ANSWER_BYTES,
-) -> Completed:
+) -> CompletedProgram:
     """Run a program to its end where the login leads, or here when there is none.
 
     As runner.run; besides, an exit status of 129 to 192 is taken for a signal, no NUL of `stdin`
@@ -129,12 +129,12 @@ def run(
     return answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
 
-def client(login: Login) -> tuple[str, ...]:
+def client(login: SshLogin) -> tuple[str, ...]:
     """Return the command line that reaches the far shell."""
     return (*connection(login), "--", login.host, FAR_SHELL)
 
 
-def connection(login: Login) -> tuple[str, ...]:
+def connection(login: SshLogin) -> tuple[str, ...]:
     """Return the client with everything but the host; root becomes the person whose key it uses."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
@@ -162,7 +162,7 @@ def request(
     return f"{len(whole)}\n".encode() + whole
 
 
-def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | None:
+def answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
     """Return a program's outputs between the tokens, None when they are not whole.
 
     CommandFailed with status 127 when it could not be started.
@@ -174,7 +174,9 @@ def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | N
     if status in NOT_STARTED:
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
     is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
-    return Completed(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
+    return CompletedProgram(
+        argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1]
+    )
 
 
 def is_whole(token: str, stdout: bytes, stderr: bytes) -> bool:
@@ -189,7 +191,7 @@ def _open_key(words: bytes) -> str:
     return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
 
 
-def _become(login: Login) -> tuple[str, ...]:
+def _become(login: SshLogin) -> tuple[str, ...]:
     if not login.person or os.geteuid():
         return ()
     account = pwd.getpwnam(login.person)
@@ -209,7 +211,7 @@ def _apart() -> tuple[str, ...]:
     return ("/usr/bin/unshare", "--pid", "--fork", "--") if may else ()
 
 
-def _call(login: Login, timeout_s: float, source: int, most_bytes: int) -> Completed:
+def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
     """Call the client; one that has to be killed for its time said nothing."""
     argv = client(login)
     try:
@@ -219,7 +221,7 @@ def _call(login: Login, timeout_s: float, source: int, most_bytes: int) -> Compl
     except CommandFailed as error:
         if error.status is not None:
             raise
-        return Completed(argv, -runner.SIGKILL, b"", b"")
+        return CompletedProgram(argv, -runner.SIGKILL, b"", b"")
 
 
 def _is_unread(source: int) -> bool:
@@ -227,7 +229,9 @@ def _is_unread(source: int) -> bool:
     return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
-def _fail(login: Login, token: str, ended: Completed, is_unread: bool) -> Completed:
+def _fail(
+    login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
+) -> CompletedProgram:
     """Raise for an answer that is not whole."""
     last = _last_words(token, ended)
     if is_unread:
@@ -239,7 +243,7 @@ def _fail(login: Login, token: str, ended: Completed, is_unread: bool) -> Comple
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
-def _last_words(token: str, ended: Completed) -> str:
+def _last_words(token: str, ended: CompletedProgram) -> str:
     """Return the last that was said: by the client, or by a login shell that obeys nobody."""
     before = ended.stdout.partition(token.encode())[0]
     for said in (ended.stderr, before):
@@ -259,7 +263,7 @@ def is_shut_out(words: bytes) -> bool:
     return b"@" in who and b" " not in who and why.startswith(DENIED)
 
 
-def explain(login: Login, words: bytes) -> str:
+def explain(login: SshLogin, words: bytes) -> str:
     """Return what a person can do about ssh's message; empty if the failure passes by itself."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     place = f"-p {login.port} {login.host}" if login.port else login.host

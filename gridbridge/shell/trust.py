@@ -8,7 +8,7 @@ import os
 import pwd
 import stat
 
-from gridbridge.errors import Untrusted
+from gridbridge.errors import UntrustedFile
 from gridbridge.shell.runner import quote
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -37,7 +37,7 @@ def require(path: str, opened: int | None = None, owner: int = ROOT) -> None:
     if opened is not None:
         doubts |= of(path, os.fstat(opened), owner)
     if doubts:
-        raise Untrusted(path, ", ".join(doubts), " && ".join(doubts.values()))
+        raise UntrustedFile(path, ", ".join(doubts), " && ".join(doubts.values()))
 
 
 def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":

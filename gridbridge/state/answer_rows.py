@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobState, QueueState, State
+from gridbridge.model.states import JobState, QueueState, StateFacts
 
 _QUICK = 1  # zlib's level: rows are alike
 _COUNTS = ("pending", "free_slots", "besteffort_slots")
@@ -73,7 +73,7 @@ def _job_state(words: str) -> JobState:
     return JobState(*_read(words))
 
 
-def _words(state: State) -> str:
+def _words(state: StateFacts) -> str:
     return f"{','.join(sorted(state.facts))} {state.text}"
 
 

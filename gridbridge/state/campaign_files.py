@@ -19,7 +19,7 @@ from typing import Any
 
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, file_of
-from gridbridge.model.campaigns.request import Asked, Verb
+from gridbridge.model.campaigns.request import OwnerRequest, OwnerVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
 from gridbridge.state import campaign_inbox as picked
@@ -122,7 +122,7 @@ def ask(
     return token
 
 
-def requests(listed: Iterable[str], verb: Verb, folder: str = CAMPAIGNS) -> list[str]:
+def requests(listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS) -> list[str]:
     """Return those of the names by which people ask for this; all are left where they are."""
     known = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
@@ -130,12 +130,12 @@ def requests(listed: Iterable[str], verb: Verb, folder: str = CAMPAIGNS) -> list
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
-def _asks(path: str, verb: Verb) -> bool:
+def _asks(path: str, verb: OwnerVerb) -> bool:
     found = _request(path)
     return found is not None and found.verb is verb
 
 
-def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
+def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
     """Give what people ask, which they can't take back from then on.
 
     What is no request is removed.
@@ -147,17 +147,19 @@ def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
             done(token, folder)
 
 
-def _request(path: str) -> Asked | None:
+def _request(path: str) -> OwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
         data, facts = files.read(path, ASKED_BYTES)
         said = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in said.get("campaigns", ())))
-        verb, task = Verb(said["verb"]), _number(said.get("task", 0))
+        verb, task = OwnerVerb(said["verb"]), _number(said.get("task", 0))
         wish = {key: _text(said.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # whatever somebody wrote there
         return None
-    return Asked(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **wish)
+    return OwnerRequest(
+        token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **wish
+    )
 
 
 def _number(value: object) -> int:

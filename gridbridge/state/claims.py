@@ -15,7 +15,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.places import SPOOL
 from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
 from gridbridge.shell import files
-from gridbridge.state.reading import Portions
+from gridbridge.state.reading import FolderScan
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows
 
@@ -67,7 +67,7 @@ def remove(name: str, spool: str = SPOOL) -> None:
 
 
 def sweep(
-    known: Container[str], now_s: float, spool: str = SPOOL, names: Portions | None = None
+    known: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
 ) -> None:
     """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start.
 
@@ -75,7 +75,7 @@ def sweep(
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
-        entries = (names or Portions()).take(f"{spool}/{FOLDER}")
+        entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in known]
     except (OSError, StateError):
         return  # there is none where no cluster has claims

@@ -4,14 +4,14 @@ import json
 from datetime import datetime
 
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.shell import files
 
 MAX_BYTES = 1 << 20
 
 
-def put(clocks: Clocks, path: str = NIKITA_CLOCKS) -> None:
+def put(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
     """Keep it; StateError when there is no room."""
     told = {
         "boot": clocks.boot,
@@ -22,16 +22,16 @@ def put(clocks: Clocks, path: str = NIKITA_CLOCKS) -> None:
     files.replace(path, json.dumps(told).encode())
 
 
-def read(path: str = NIKITA_CLOCKS) -> Clocks | None:
+def read(path: str = NIKITA_CLOCKS) -> CancellationClocks | None:
     """Return it; None where there is none that can be read."""
     try:
         told = json.loads(files.read(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in told["leaps"]]
-        return Clocks(
+        return CancellationClocks(
             boot=str(told["boot"]),
             wall=datetime.fromisoformat(told["wall"]),
             steady_s=float(told["steady_s"]),
-            leaps=tuple(Leap(at=at, by_s=by_s) for at, by_s in leaps),
+            leaps=tuple(ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
         )
     except (OSError, StateError, ValueError, KeyError, TypeError):
         return None

@@ -13,14 +13,14 @@ from contextlib import suppress
 from itertools import chain, islice
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.message import Message, short
+from gridbridge.model.message import StarterMessage, short
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import Quota
+from gridbridge.shell.quota import LogQuota
 from gridbridge.state import reading
-from gridbridge.state.reading import Found, Portions, Reader, SpooledMessage
+from gridbridge.state.reading import FolderScan, SpooledMessage, SpoolFile, SpoolReader
 from gridbridge.state.spool import MARK, WAKE
 
 MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
@@ -39,11 +39,11 @@ class Inbox:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
-        self._quota = Quota(clock.steady_s)  # of lines about each uid
-        self._reader = Reader(folder, clock.now_s)
-        self._names = Portions(NAMES_A_SCAN)
+        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+        self._reader = SpoolReader(folder, clock.now_s)
+        self._names = FolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # files of each uid within its limit, in this pass
-        self._waking = Portions()
+        self._waking = FolderScan()
         self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
         self._full_met: frozenset[str] = frozenset()  # of these, what the pass has come to
 
@@ -104,7 +104,7 @@ class Inbox:
         """Return when the local job of a record was submitted; empty when that is not known."""
         return self._record(path).submitted
 
-    def _record(self, path: str) -> Message:
+    def _record(self, path: str) -> StarterMessage:
         return reading.record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
@@ -129,7 +129,7 @@ class Inbox:
         old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
-    def _scan(self) -> list[Found]:
+    def _scan(self) -> list[SpoolFile]:
         """List names, oldest first, and remove folders and files that were never finished."""
         try:
             folders, entries = _apart(self._names.take(self._folder))
@@ -162,20 +162,20 @@ class Inbox:
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
-    def _open_new(self, of_uid: list[Found]) -> list[SpooledMessage]:
+    def _open_new(self, of_uid: list[SpoolFile]) -> list[SpooledMessage]:
         """Read a uid's oldest new messages, in the order of their own times."""
         new = [one for one in of_uid if self._reader.is_due(one)]
         read = (self._open(one) for one in new[:MESSAGES_A_SCAN])
         return sorted((one for one in read if one is not None), key=reading.age)
 
-    def _open(self, found: Found) -> SpooledMessage | None:
+    def _open(self, found: SpoolFile) -> SpooledMessage | None:
         try:
             return self._reader.read(found)
         except (StateError, ParseError, OSError) as error:
             self._refuse(found, error)
             return None
 
-    def _refuse(self, found: Found, error: Exception) -> None:
+    def _refuse(self, found: SpoolFile, error: Exception) -> None:
         """Remove a file that is no message; if that fails it is not tried or reported again.
 
         When the trouble is ours (no more descriptors, a failing disk) the file stays, to be
@@ -194,7 +194,7 @@ class Inbox:
                 short(str(error)),
             )
 
-    def _remove_surplus(self, surplus: list[Found], count: int) -> None:
+    def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
         """Remove a uid's newest files beyond its limit, some at a time."""
         newest = surplus[::-1]
         removed = 0
@@ -266,8 +266,8 @@ def _changed_s(entry: os.DirEntry[str]) -> float:
     return found.changed_s if found else float("inf")
 
 
-def _by_uid(found: Iterable[Found]) -> list[list[Found]]:
-    groups: dict[int, list[Found]] = {}
+def _by_uid(found: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
+    groups: dict[int, list[SpoolFile]] = {}
     for one in found:
         groups.setdefault(one.uid, []).append(one)
     return list(groups.values())

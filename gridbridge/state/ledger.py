@@ -10,7 +10,7 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 
-from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER, LEDGER_CUT
 from gridbridge.state.sent_tasks import SentTasks
@@ -33,7 +33,7 @@ OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 NONE = -1  # instead of a descriptor
 
 
-class Ledger:
+class RootLedger:
     """What root knows of one campaign; held by one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
@@ -90,7 +90,7 @@ class Ledger:
                 self._requests.add(words[0])
             self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
 
-    def __enter__(self) -> "Ledger":
+    def __enter__(self) -> "RootLedger":
         return self
 
     def __exit__(
@@ -126,7 +126,7 @@ class Ledger:
     def require_going(self) -> None:
         """Raise Ended where the campaign has ended."""
         if self.has_ended:
-            raise Ended(f"{self._path}: the campaign has ended")
+            raise CampaignClosed(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
         """Note the campaign's file; NotAsBrought when it was another at the first call.

@@ -8,9 +8,9 @@ import os
 
 from gridbridge.errors import NoRoute, ParseError, StateError
 from gridbridge.model import lines, message, route
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.route import Route
+from gridbridge.model.route import TransferRoute
 from gridbridge.shell import files
 
 SERVICE = "service.json"  # what the service says of itself
@@ -81,7 +81,7 @@ def load_path(published: str = PUBLISHED) -> str:
     return f"{published}/load"
 
 
-def read_route(queue: str, published: str = PUBLISHED) -> Route:
+def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's route; NoRoute when the poller does not publish one."""
     try:
         return route.decode(files.read(route_path(queue, published), 65536)[0])
@@ -144,7 +144,7 @@ def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
                 files.remove(f"{folder}/{queue}")
 
 
-def read_message(path: str) -> Message | None:
+def read_message(path: str) -> StarterMessage | None:
     """Read a verdict or a reply; None while there is none."""
     try:
         return message.decode(files.read(path, message.MAX_BYTES)[0])

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
+from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
 MOST = 5000  # names in a portion: to remove as many takes a tenth of a second
 WHOLE = b"\n\n"  # what a message ends with that a shell wrote
-OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (Kind.ENDED, Kind.CLOSED))
+OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (MessageKind.ENDED, MessageKind.CLOSED))
 YEAR_10000_S = 253402300800  # datetime ends there
 # How opening fails when it is no readable file; any other failure is trouble of our own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
@@ -32,22 +32,22 @@ class SpooledMessage:
 
     path: str
     uid: int
-    message: Message
+    message: StarterMessage
 
 
-class Mark(NamedTuple):
+class FileMark(NamedTuple):
     """Identifies a file, so that another under its name is noticed."""
 
     inode: int
     mtime_ns: int
 
 
-class Found(NamedTuple):
+class SpoolFile(NamedTuple):
     """A file of the spool as a scan sees it; they sort by age."""
 
     mtime_ns: int
     name: str
-    mark: Mark
+    mark: FileMark
     uid: int
     size: int  # bytes
     changed_s: float  # unlike the modification time nobody can set it
@@ -59,18 +59,18 @@ class Found(NamedTuple):
         return self.name.startswith(files.TEMPORARY)
 
 
-class Reader:
+class SpoolReader:
     """Reads each file of the spool once; it remembers which."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._read: dict[str, Mark] = {}
-        self._growing: dict[str, Found] = {}  # files that were read before they were whole
-        self._linked: set[Mark] = set()
-        self._met: set[str | Mark] = set()  # what of all this is still there
+        self._read: dict[str, FileMark] = {}
+        self._growing: dict[str, SpoolFile] = {}  # files that were read before they were whole
+        self._linked: set[FileMark] = set()
+        self._met: set[str | FileMark] = set()  # what of all this is still there
 
-    def remember(self, found: Iterable[Found]) -> None:
+    def remember(self, found: Iterable[SpoolFile]) -> None:
         """Keep what is known of these files where they are unchanged.
 
         Once linked is linked for ever: with two links of somebody's file in the spool the
@@ -85,7 +85,7 @@ class Reader:
                 self._linked.add(one.mark)
             self._met.update(self._known(one))
 
-    def _known(self, one: Found) -> Iterator[str | Mark]:
+    def _known(self, one: SpoolFile) -> Iterator[str | FileMark]:
         """Give the name and the mark of a file if anything is known of them."""
         if one.name in self._read or one.name in self._growing:
             yield one.name
@@ -100,21 +100,21 @@ class Reader:
         self._linked = {mark for mark in self._linked if mark in met}
         self._met = set()
 
-    def is_due(self, found: Found) -> bool:
+    def is_due(self, found: SpoolFile) -> bool:
         """Say whether a file was not read yet and looks whole."""
         if found.name in self._read or found.is_unfinished:
             return False
         return self._growing.get(found.name) != found or not self.is_young(found)
 
-    def is_young(self, found: Found) -> bool:
+    def is_young(self, found: SpoolFile) -> bool:
         """Say whether its writer may still be at work."""
         return self._clock() - found.changed_s < UNFINISHED_S
 
-    def has_replaced(self, name: str, now: Mark) -> bool:
+    def has_replaced(self, name: str, now: FileMark) -> bool:
         """Say whether another file has taken the place of the one that was read."""
         return self._read.get(name, now) != now
 
-    def skip(self, found: Found) -> None:
+    def skip(self, found: SpoolFile) -> None:
         """Never read a file, as long as it is this one."""
         self._read[found.name] = found.mark
         self._met.add(found.name)
@@ -124,7 +124,7 @@ class Reader:
         for name in names:
             self._read.pop(name, None)
 
-    def read(self, found: Found) -> SpooledMessage | None:
+    def read(self, found: SpoolFile) -> SpooledMessage | None:
         """Return a file's message, None while its writer may be at work or when it is gone.
 
         Raises ParseError, StateError or OSError if it is no message, or no file that may be read.
@@ -144,22 +144,22 @@ class Reader:
         self._met.add(found.name)
         return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
-    def _may_grow(self, found: Found, data: bytes) -> bool:
+    def _may_grow(self, found: SpoolFile, data: bytes) -> bool:
         """Say whether a shell may still be writing this file."""
         return not data.endswith(WHOLE) and self.is_young(found)
 
-    def _refuse_linked(self, found: Found) -> None:
+    def _refuse_linked(self, found: SpoolFile) -> None:
         if found.mark in self._linked:
             raise StateError(f"{found.name}: not a file of one link")
 
 
-def look(entry: os.DirEntry[str]) -> Found | None:
+def look(entry: os.DirEntry[str]) -> SpoolFile | None:
     """Return a file as it lies there; None when it is gone."""
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return Found(
+    return SpoolFile(
         mtime_ns=facts.st_mtime_ns,
         name=entry.name,
         mark=mark(facts),
@@ -170,18 +170,18 @@ def look(entry: os.DirEntry[str]) -> Found | None:
     )
 
 
-def mark(facts: os.stat_result) -> Mark:
+def mark(facts: os.stat_result) -> FileMark:
     """Return what identifies a file among others of its name."""
-    return Mark(facts.st_ino, facts.st_mtime_ns)
+    return FileMark(facts.st_ino, facts.st_mtime_ns)
 
 
-def record(path: str) -> Message:
+def record(path: str) -> StarterMessage:
     """Return what a transfer's record says; nothing when it can't be read."""
     try:
         data, _ = files.read(path, MAX_BYTES)
         return decode(data)
     except (OSError, ParseError, StateError):
-        return Message()
+        return StarterMessage()
 
 
 def is_writers_fault(error: Exception) -> bool:
@@ -208,7 +208,7 @@ def _whole(name: str, data: bytes) -> bytes:
     return data[: -len(WHOLE) + 1]
 
 
-def _parse(data: bytes, written_s: float) -> Message:
+def _parse(data: bytes, written_s: float) -> StarterMessage:
     """Read a message; one without a time is as old as its file."""
     message = decode(data)
     if not message.at:
@@ -227,7 +227,7 @@ def _seconds(at: str) -> float:
         return -1
 
 
-class Portions:
+class FolderScan:
     """A pass over a folder that anybody may fill, which goes on at each call.
 
     To look at very many names at once would keep the round waiting, and with it all transfers.

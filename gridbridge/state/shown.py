@@ -16,12 +16,12 @@ from cattrs.preconf.json import make_converter
 from gridbridge.errors import StateError
 from gridbridge.model.places import ELSEWHERE, SET_UP
 from gridbridge.model.shown import (
-    Shown,
+    PublishedState,
+    PublishedTransferTask,
     ShownBreakers,
     ShownCluster,
     ShownLoad,
     ShownService,
-    ShownTask,
     ShownTransfer,
     ShownTransfers,
 )
@@ -61,11 +61,11 @@ def read(path: str, kind: type[T]) -> T | None:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
-def read_all(folder: str) -> Shown:
+def read_all(folder: str) -> PublishedState:
     """Read everything but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
-    return Shown(
+    return PublishedState(
         service=read_service(folder),
         load=_load(folder),
         clusters={each.cluster: each for each in clusters(folder)},
@@ -91,7 +91,7 @@ def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
     return found.transfers if found else ()
 
 
-def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
+def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read the histories of a job or task; of all tasks for an array's job number.
 
     A task that several people claim, while nobody is proved to own it, is there several times.
@@ -104,11 +104,11 @@ def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
     return tuple(one for task in every for one in read_task(folder, f"{local}.{task}"))
 
 
-def read_task(folder: str, local: str) -> tuple[ShownTask, ...]:
+def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read the history of a task as its owner's; while nothing is proved, everybody's."""
-    if found := read(published.history_path(local, folder), ShownTask):
+    if found := read(published.history_path(local, folder), PublishedTransferTask):
         return (found,)
-    every = (read(path, ShownTask) for path in unproved.paths(folder, local))
+    every = (read(path, PublishedTransferTask) for path in unproved.paths(folder, local))
     return tuple(one for one in every if one)
 
 

@@ -10,7 +10,7 @@ import os
 import stat
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import Message, encode_short
+from gridbridge.model.message import StarterMessage, encode_short
 from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
@@ -20,7 +20,7 @@ MARK = "m.mark"  # as old as the spool is since it was last emptied: a record ma
 IN_PLACE = "w."  # the same for a message that a shell writes in its place: an empty line ends it
 
 
-def send(message: Message, spool: str = SPOOL) -> str:
+def send(message: StarterMessage, spool: str = SPOOL) -> str:
     """Put a message into the spool and return its path; StateError when it can't be written."""
     path = f"{spool}/{files.random_name(MESSAGE)}"
     files.replace(path, encode_short(message))

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.copies import ShownCopy
-from gridbridge.model.campaigns.task import Ended, MadeWay, Moved, ShownTask
+from gridbridge.model.campaigns.task import PublishedTask, TaskEndTimes, TaskMove, TaskPreemption
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import publishing
@@ -23,16 +23,16 @@ MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
-OUTCOMES = {each.value: each for each in Outcome}
+OUTCOMES = {each.value: each for each in TaskOutcome}
 
 
-def put(campaign: int, part: int, tasks: Iterable[ShownTask], folder: str = PUBLISHED) -> None:
+def put(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
     """Replace one part of a campaign's tasks."""
     text = "".join(map(_line, tasks))
     files.replace(f"{_made(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
-def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTask]:
+def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
     """Return the tasks of one part that were ever sent, by number."""
     path = f"{_place(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
@@ -44,7 +44,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTa
     return {}
 
 
-def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> None:
+def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED) -> None:
     """Note how many tasks were found ended at one moment; fewer than none were taken back."""
     lines = map(_end_line, ends)
     path = f"{_made(campaign, folder)}/{ENDS}"
@@ -56,7 +56,7 @@ def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> N
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ended, ...]:
+def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign were found ended, in that order."""
     try:
         data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", MAX_BYTES)
@@ -110,7 +110,7 @@ def _made(campaign: int, folder: str) -> str:
     return place
 
 
-def _line(task: ShownTask) -> str:
+def _line(task: PublishedTask) -> str:
     known = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     there = (task.cluster or NONE, task.job_id, task.place)
     figures = (task.exit_status, task.wallclock_s, task.beyond_s)
@@ -121,12 +121,12 @@ def _line(task: ShownTask) -> str:
     return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways, moves)))}\n"
 
 
-def _task(line: str) -> ShownTask:
+def _task(line: str) -> PublishedTask:
     """Read a line; a page has 100,000 of them, and few have what stands last."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, place, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]
-    return ShownTask(
+    return PublishedTask(
         number=int(number),
         attempt=int(attempt),
         outcome=OUTCOMES[outcome],
@@ -153,42 +153,42 @@ def _copy(text: str) -> ShownCopy:
     return ShownCopy(
         attempt=int(attempt),
         cluster=cluster,
-        outcome=Outcome(outcome),
+        outcome=TaskOutcome(outcome),
         beyond_s=None if beyond == NONE else int(beyond),
     )
 
 
-def _way_words(one: MadeWay) -> str:
+def _way_words(one: TaskPreemption) -> str:
     return f"{one.attempt}:{one.cluster}:{one.job}:{'+'.join(one.lacked)}"
 
 
-def _way(text: str) -> MadeWay:
+def _way(text: str) -> TaskPreemption:
     attempt, cluster, job, lacked = text.split(":")
-    return MadeWay(
+    return TaskPreemption(
         attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
     )
 
 
-def _move_words(one: Moved) -> str:
+def _move_words(one: TaskMove) -> str:
     return f"{one.attempt}:{one.cluster}:{one.to}"
 
 
-def _move(text: str) -> Moved:
+def _move(text: str) -> TaskMove:
     attempt, cluster, to = text.split(":")
-    return Moved(attempt=int(attempt), cluster=cluster, to=to)
+    return TaskMove(attempt=int(attempt), cluster=cluster, to=to)
 
 
-def _end_line(end: Ended) -> str:
+def _end_line(end: TaskEndTimes) -> str:
     numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
     return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
 
 
-def _ends(lines: Iterable[str]) -> Iterator[Ended]:
+def _ends(lines: Iterable[str]) -> Iterator[TaskEndTimes]:
     for line in lines:
         with suppress(ValueError):  # power may have gone while a line was written
             at, cluster, *numbers = line.split(" ")
             tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
-            yield Ended(
+            yield TaskEndTimes(
                 at=datetime.fromtimestamp(int(at), UTC),
                 cluster=cluster,
                 tasks=tasks,

@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gridbridge.state.ledger import Ledger
+    from gridbridge.state.ledger import RootLedger
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
@@ -35,14 +35,14 @@ class VerifiedCampaign:
         self.file = file_of(campaign)
         self._whole, self.uid = self._read(self.file)
 
-    def note(self, ledger: "Ledger") -> None:
+    def note(self, ledger: "RootLedger") -> None:
         """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
         ledger.require(self.uid, digest)
 
-    def claim(self, ledger: "Ledger") -> None:
+    def claim(self, ledger: "RootLedger") -> None:
         """Note the same where nothing will be submitted, whatever the file was before."""
         ledger.require(self.uid, _digest(self._whole))
 
@@ -50,7 +50,7 @@ class VerifiedCampaign:
         """Return what it says of the campaign: JSON."""
         return first_line(self._whole)
 
-    def lines(self, tasks: "Iterable[int]", ledger: "Ledger") -> dict[int, bytes]:
+    def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
         """Return the parameters of some tasks, by number; NotRead where it has none."""
         wanted = sorted(set(tasks))
         found = _lines(self._whole, wanted)
@@ -68,7 +68,7 @@ class VerifiedCampaign:
             first += count
         return found
 
-    def _part(self, part: int, ledger: "Ledger") -> bytes:
+    def _part(self, part: int, ledger: "RootLedger") -> bytes:
         """Return the file of a part, which the same person added to this campaign."""
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)

@@ -12,21 +12,23 @@ from gridbridge.apply.clusters import REACHED
 from gridbridge.batch import HOT, MARKERS, RECALLERS, recaller_of, submitter
 from gridbridge.config.kinds import OF_KIND
 from gridbridge.decisions.site.check import JUDGES
-from gridbridge.model.cluster import Kind
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Away, Cell, Folder, OarServer
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, OarServer
 
-CELL = Cell(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCell(
+    root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
+)
 OAR = OarServer(timeout_s=15)
-FOLDER = Folder(path="/c", python="/usr/bin/python3", timeout_s=5)
-SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=Request(), cwd="/work")
+FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
+SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
 OPTIONAL = tuple(field.name for field in fields(Adapter) if field.default is None)
 
 
 def test_every_kind_has_an_adapter_and_a_way_to_reach_it() -> None:
     """A new kind is a line in each table; nothing else asks for a kind's name."""
-    assert set(ADAPTERS) == set(REACHED) == set(HOT) == set(Kind)
-    assert set(OF_KIND) == set(JUDGES) == set(Kind)
+    assert set(ADAPTERS) == set(REACHED) == set(HOT) == set(ClusterKind)
+    assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
 
 
 def comparisons(source: str) -> Iterator[str]:
@@ -57,7 +59,7 @@ ROOT = Path(__file__).parents[2] / "gridbridge"
 ASKING = [
     path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts
 ]
-KINDS = {name for kind in Kind for name in (kind.name, kind.value)}
+KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
 CLASSES = {"Cell", "OarServer", "Folder"}
 

@@ -3,25 +3,25 @@
 import pytest
 
 from gridbridge.apply import as_user
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 
 @pytest.mark.parametrize(
     ("kind", "first"),
-    [(Kind.GRIDENGINE, as_user.SUDO), (Kind.EMBEDDED, as_user.ALONE)],
+    [(ClusterKind.GRIDENGINE, as_user.SUDO), (ClusterKind.EMBEDDED, as_user.ALONE)],
     ids=["others", "alone"],
 )
 def test_only_a_site_of_several_people_needs_sudo(
-    monkeypatch: pytest.MonkeyPatch, kind: Kind, first: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, kind: ClusterKind, first: tuple[str, ...]
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
-    def run(argv: tuple[str, ...], *_: object) -> Completed:
+    def run(argv: tuple[str, ...], *_: object) -> CompletedProgram:
         asked.append(argv)
-        return Completed(argv, 0, b"", b"")
+        return CompletedProgram(argv, 0, b"", b"")
 
     monkeypatch.setattr(as_user, "run", run)
     monkeypatch.setattr(as_user, "_is_personal", False)
@@ -37,7 +37,7 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
 ) -> None:
     """Root has removed it, and goes on."""
     said = b"ledger-cut c.12 14\nno job\n"
-    monkeypatch.setattr(as_user, "run", lambda argv, *_: Completed(argv, 0, b"", said))
+    monkeypatch.setattr(as_user, "run", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
     as_user.call("list-arrays", "c.12")
 
     assert [one.getMessage() for one in caplog.records] == [

@@ -12,29 +12,29 @@ from gridbridge.apply import clusters
 from gridbridge.batch import submitter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.requests.mapping import Asked, translate
-from gridbridge.errors import ConfigError, Unmappable
+from gridbridge.decisions.transfer.requests.mapping import MappedRequest, translate
+from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import route
-from gridbridge.model.cluster import Cluster, Kind, Push
+from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.rules import (
+    AmountUnit,
     AnyRule,
     PeRule,
     ProjectRule,
     QueueRule,
     Relation,
     ResourceRule,
-    Unit,
 )
 from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.users import Asks, Users
+from gridbridge.model.users import QueueDefaults, Users
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import SessionPool
 
-MEMORY = ResourceRule(to="memnode", unit=Unit.MEBI, relation=Relation.AT_LEAST)
+MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
     ("resource", "arch"): ResourceRule(),
@@ -46,7 +46,7 @@ RULES: dict[tuple[str, str], AnyRule] = {
 
 def a_policy(**more: object) -> Policy:
     users = Users({"alice": "al_gamma", "gridbridge": "gb_gamma"})
-    gamma = Cluster(kind=Kind.OAR, ssh="far", users=users, push=Push.OAR)
+    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=PushKind.OAR)
     return Policy(
         site=Site(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
@@ -55,20 +55,20 @@ def a_policy(**more: object) -> Policy:
     )
 
 
-def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> Asked:
+def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
     """Translate a request with the rules as starters read them."""
     rules = mapping.decode(mapping.encode(clusters.mapping(a_policy(), "gamma", "transfer-gamma")))
-    request = Asked(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
+    request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate(request, rules, "gamma")
 
 
-def asked_of_queue(queue: TransferQueue, *queues: str) -> Asked:
+def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
     """Translate what asks for these queues, in a queue to the OAR server."""
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
     found = mapping.decode(mapping.encode(clusters.mapping(policy, "gamma", "transfer-gamma")))
-    return translate(Asked(queues=queues, pe="mpi", slots=8), found, "gamma")
+    return translate(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
 
 def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
@@ -122,7 +122,7 @@ def test_a_rule_says_what_a_resource_is_there(
 
 
 def test_what_has_no_rule_is_refused_and_its_rule_named() -> None:
-    with pytest.raises(Unmappable, match=r"no virtual_free: \[map\.gamma\.resource\.NAME\]"):
+    with pytest.raises(UnmappableRequest, match=r"no virtual_free: \[map\.gamma\.resource\.NAME\]"):
         asked({"virtual_free": "1M"})
 
 
@@ -146,18 +146,18 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     hard: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
     """In the words of home, which the cluster's rules convert."""
-    policy, asks = a_policy(), Asks({"mem_free": "64G", "h_rt": "3600"})
+    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
     rules = mapping.decode(mapping.encode(clusters.mapping(policy, "gamma", "transfer-big")))
 
-    assert sorted(translate(Asked(hard=tuple(hard.items())), rules, "gamma").hard) == sorted(
-        expected
-    )
+    assert sorted(
+        translate(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
+    ) == sorted(expected)
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
-    policy, asks = a_policy(), Asks({"mem_free": "64G"})
+    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 
@@ -174,7 +174,7 @@ def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
 
 
 def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "_carrier", ssh.Client())
+    monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     clusters.keep_connections(a_policy())
     first = ssh._carrier
     clusters.keep_connections(a_policy())
@@ -189,13 +189,13 @@ def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
 import sys
 from gridbridge.apply import clusters
 from gridbridge.errors import NotReached
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from tests.apply.test_clusters import a_policy
 clusters.keep_connections(a_policy())
 print("paramiko" in sys.modules)
 try:
-    ssh.run(Login(host="127.0.0.1", port="1"), ("true",), {}, 5)
+    ssh.run(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
 except NotReached:
     print("paramiko" in sys.modules)
 """
@@ -210,7 +210,7 @@ def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun = list[str]()
-    monkeypatch.setattr(ssh, "_carrier", ssh.Client())
+    monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(SessionPool, "begin", lambda _, login: begun.append(login.host))
 
     clusters.open_sessions(a_policy())

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.records import NO_LINE, NOT_READ
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 DAY_S = 86400.0
 
@@ -30,7 +30,7 @@ def keep(file: Path, *accounts: str, days_old: float = 0) -> None:
 def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     """Return the exit status and the accounts of the lines that were shown."""
     root = str(common.parents[1])
-    cell = Cell(
+    cell = GridEngineCell(
         root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
     )
     argv = commands.accounted(cell, list(accounts))

@@ -5,9 +5,9 @@ import pytest
 from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import commands as gridengine
 from gridbridge.batch.oar import commands as oar
-from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.route import GridEngineCell, OarServer
 
-CELL = Cell(
+CELL = GridEngineCell(
     root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9
 )
 PAST = len(oar.LIMITED) + 1  # where a client of OAR's stands in its command

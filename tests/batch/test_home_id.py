@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper import Start
+from gridbridge.batch.wrapper import JobStartMode
 from tests.batch.test_wrapper import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
@@ -75,7 +75,7 @@ def test_the_job_of_a_site_that_has_no_array_is_named_as_it_is(site: Site) -> No
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-@pytest.mark.parametrize("start", [Start.POSIX, Start.BINARY])
+@pytest.mark.parametrize("start", [JobStartMode.POSIX, JobStartMode.BINARY])
 def test_a_profile_that_sets_another_path_takes_nothing_away(
     site: Site, shell: str, start: str
 ) -> None:
@@ -86,7 +86,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
     (home / ".profile").write_text(f"PATH={path}\nof_the_profile() {{ echo there; }}\n")
     script = b'qdel $JOB_ID; of_the_profile; echo "${0##*/} $1"; exit 3\n'
     values = {"script": script, "arguments": ("a  b",)}
-    if start == Start.BINARY:
+    if start == JobStartMode.BINARY:
         values = {"arguments": ("qdel $JOB_ID; of_the_profile; echo", "12 a; exit 3")}
     environment = (("HOME", str(home)), ("JOB_ID", str(HOME)))
     status = site.run(
@@ -98,7 +98,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
         **values,
     )
 
-    last = "12 a" if start == Start.BINARY else "12 a  b"
+    last = "12 a" if start == JobStartMode.BINARY else "12 a  b"
     assert (status, site.out.read_text()) == (3, f"qdel|77\nthere\n{last}\n")
 
 

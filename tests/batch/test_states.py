@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from gridbridge.batch.gridengine import parse
 from gridbridge.batch.gridengine.letters import read_job, read_queue
 from gridbridge.batch.shown import job_letters, queue_letters
-from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
-    Fact.WAITING: "qw Rq Rqw",
-    Fact.HELD: "hqw hRwq hRq hq",
-    Fact.RUNNING: "t r hr Rr Rt hRr ht",
-    Fact.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
-    Fact.ERROR: "Eqw Ehqw EhRqw",
-    Fact.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
-    Fact.FINISHED: "z",
+    JobFact.WAITING: "qw Rq Rqw",
+    JobFact.HELD: "hqw hRwq hRq hq",
+    JobFact.RUNNING: "t r hr Rr Rt hRr ht",
+    JobFact.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
+    JobFact.ERROR: "Eqw Ehqw EhRqw",
+    JobFact.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
+    JobFact.FINISHED: "z",
 }
 
 
@@ -62,14 +62,14 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     ("letters", "expected"),
     [
         ("r", set()),
-        ("s", {Fact.BY_HAND}),
-        ("tS", {Fact.BY_QUEUE}),
-        ("dT", {Fact.BY_THRESHOLD}),
-        ("sST", {Fact.BY_HAND, Fact.BY_QUEUE, Fact.BY_THRESHOLD}),
+        ("s", {JobFact.BY_HAND}),
+        ("tS", {JobFact.BY_QUEUE}),
+        ("dT", {JobFact.BY_THRESHOLD}),
+        ("sST", {JobFact.BY_HAND, JobFact.BY_QUEUE, JobFact.BY_THRESHOLD}),
     ],
 )
 def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
-    suspenders = {Fact.BY_HAND, Fact.BY_QUEUE, Fact.BY_THRESHOLD}
+    suspenders = {JobFact.BY_HAND, JobFact.BY_QUEUE, JobFact.BY_THRESHOLD}
 
     assert read_job(letters).facts & suspenders == expected
 
@@ -80,7 +80,7 @@ def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         words = {parse.read_state(letters).word for _ in range(2)}
 
-    assert words == {Fact.UNKNOWN}
+    assert words == {JobFact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]
 
 
@@ -124,6 +124,6 @@ def test_other_systems_show_queues_so_too() -> None:
 
 
 def test_states_with_the_same_facts_and_text_are_equal() -> None:
-    assert {JobState([Fact.RUNNING], "r"), read_job("r")} == {read_job("r")}
-    assert JobState([Fact.RUNNING], "r") != JobState([Fact.RUNNING], "Running")
+    assert {JobState([JobFact.RUNNING], "r"), read_job("r")} == {read_job("r")}
+    assert JobState([JobFact.RUNNING], "r") != JobState([JobFact.RUNNING], "Running")
     assert JobState() != QueueState()

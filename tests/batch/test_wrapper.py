@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
+from gridbridge.batch.wrapper import BODY, JobStartMode, WrappedJob, bundle
 from gridbridge.decisions.wrapper import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Message
+from gridbridge.model.message import FailureCause, StarterMessage
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
@@ -35,7 +35,7 @@ class Site:
             "transfer": "gb.alpha.12.0.1",
             "spool": str(self.spool),
             "name": "12",
-            "start": Start.POSIX,
+            "start": JobStartMode.POSIX,
             "shell": "/bin/sh",
             "login": False,
             "arguments": (),
@@ -60,7 +60,7 @@ class Site:
         argv = [*default, *(under or ("/bin/sh",)), str(wrapper)]
         return subprocess.run(argv, env=env, check=False, timeout=20).returncode
 
-    def told(self) -> Message:
+    def told(self) -> StarterMessage:
         """Return the one message that the wrapper left in the spool."""
         (message,) = self.spool.iterdir()
         return decode_in_place(message.read_bytes())
@@ -112,7 +112,7 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     own = (("MINE", "a\nb"), ("PATH", "/usr/bin:/bin:/x"), ("BASH_FUNC_f%%", "() { :; }"))
     site.run(
         shell,
-        start=Start.BINARY_NO_SHELL,
+        start=JobStartMode.BINARY_NO_SHELL,
         arguments=("/usr/bin/env", "-0"),
         environment=own,
     )
@@ -140,16 +140,19 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     [
         ({"script": SHOW, "arguments": ("a b", "", "*")}, "a b||*|{script}\n"),
         (
-            {"script": b"#!/bin/sh\n" + SHOW, "start": Start.UNIX, "arguments": ("x",)},
+            {"script": b"#!/bin/sh\n" + SHOW, "start": JobStartMode.UNIX, "arguments": ("x",)},
             "x|{script}\n",
         ),
-        ({"script": SHOW, "start": Start.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
+        ({"script": SHOW, "start": JobStartMode.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
         (
-            {"start": Start.BINARY, "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x")},
+            {
+                "start": JobStartMode.BINARY,
+                "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x"),
+            },
             "a b  sh\nx\n",
         ),
-        ({"start": Start.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
-        ({"start": Start.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")}, "$0 *\n"),
+        ({"start": JobStartMode.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
+        ({"start": JobStartMode.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")}, "$0 *\n"),
     ],
     ids=["posix", "unix", "stdin", "binary", "binary-login", "no-shell"],
 )
@@ -276,7 +279,7 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
         ({"shell": "/no/shell"}, "can not find /no/shell on beta-n1"),
         (
             {
-                "start": Start.BINARY_NO_SHELL,
+                "start": JobStartMode.BINARY_NO_SHELL,
                 "arguments": ("gone",),
                 "environment": (("PATH", "/x"),),
             },
@@ -284,7 +287,7 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
         ),
         (
             {
-                "start": Start.BINARY_NO_SHELL,
+                "start": JobStartMode.BINARY_NO_SHELL,
                 "arguments": ("env",),
                 "environment": (("PATH", "/x"),),
             },
@@ -315,7 +318,7 @@ def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
 ) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
 
-    assert why_unstarted(JobEnd(signal=-ended, host="delta-n1")) == (Cause.JOB, why)
+    assert why_unstarted(JobEnd(signal=-ended, host="delta-n1")) == (FailureCause.JOB, why)
 
 
 def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:
@@ -362,7 +365,7 @@ def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -
     ended = site.run(script=b"echo ran\n", stdout="/no/such/out")
 
     told = why_unstarted(JobEnd(signal=-ended, host="n1"))
-    assert told == (Cause.JOB, "can not append to standard output on n1")
+    assert told == (FailureCause.JOB, "can not append to standard output on n1")
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
@@ -394,7 +397,7 @@ def test_a_login_shell_hands_on_what_execd_made(site: Site) -> None:
     home.mkdir()
     (home / ".profile").write_text("export OF_THE_PROFILE=1 PATH=/x:/usr/bin:/bin TMPDIR=/x\n")
     start = f'HOME={home} exec -a -sh /bin/sh "$0"'
-    site.run("bash", "-c", start, start=Start.BINARY_NO_SHELL, arguments=("/usr/bin/env",))
+    site.run("bash", "-c", start, start=JobStartMode.BINARY_NO_SHELL, arguments=("/usr/bin/env",))
 
     seen = dict(line.split("=", 1) for line in site.out.read_text().splitlines() if "=" in line)
     assert ("OF_THE_PROFILE" in seen, seen["TMPDIR"]) == (False, str(site.tmpdir))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import as_root
-from gridbridge.cli.as_root import BEGIN, END, NotKnown, Refused
-from gridbridge.errors import Untrusted
+from gridbridge.cli.as_root import BEGIN, END, NotKnown, RootRefusal
+from gridbridge.errors import UntrustedFile
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -94,7 +94,7 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
     ],
 )
 def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[str, ...]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RootRefusal):
         as_root.perform(words, str(hosts))
 
     assert hosts.read_text() == OTHERS
@@ -117,7 +117,7 @@ def test_no_other_machine_of_the_site_loses_its_name(
     settings.write_text('[site]\ncluster = "alpha"\n')
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({leads}))
 
-    refusal = nullcontext() if is_named else pytest.raises(Refused)
+    refusal = nullcontext() if is_named else pytest.raises(RootRefusal)
     with refusal:
         as_root.perform(("name", host, "10.0.0.7"), str(hosts), str(settings))
 
@@ -289,7 +289,7 @@ def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
 def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -> None:
     hosts.write_text(OTHERS + half)
 
-    with pytest.raises(Refused, match=r"block|before"):
+    with pytest.raises(RootRefusal, match=r"block|before"):
         as_root.perform(("unname", "alpha-n7"), str(hosts))
     assert hosts.read_text() == OTHERS + half
 
@@ -304,7 +304,7 @@ def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path:
         as_root.perform((verb, "alpha-n7"), str(hosts), str(settings))
     assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
     program.chmod(0o777)
-    with pytest.raises(Untrusted):
+    with pytest.raises(UntrustedFile):
         as_root.perform(("export", "alpha-n7"), str(hosts), str(settings))
 
 
@@ -342,7 +342,7 @@ def test_only_its_own_words_about_one_node_of_oars_are_obeyed(
     """Nothing is run: OAR writes what it is given into SQL."""
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")
-    with pytest.raises(as_root.Refused):
+    with pytest.raises(as_root.RootRefusal):
         as_root.of_node(words, str(conf))
 
 
@@ -350,7 +350,7 @@ def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
     conf = tmp_path / "oar.conf"
     conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
     for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):
-        with pytest.raises(as_root.Refused, match="OAR itself halts and wakes nodes"):
+        with pytest.raises(as_root.RootRefusal, match="OAR itself halts and wakes nodes"):
             as_root.of_node(words, str(conf))
     conf.write_text('ENERGY_SAVING_INTERNAL="no"\n')
 

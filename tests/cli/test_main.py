@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from gridbridge.cli import check, main, setup
 from gridbridge.config import policy_file
-from gridbridge.model.site.setup import Edit, State, Verb
-from gridbridge.services.site.check import Item, Report
+from gridbridge.model.site.setup import EditVerb, FindingState, SetupEdit
+from gridbridge.services.site.check import CheckItem, CheckReport
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 
@@ -142,8 +142,8 @@ def test_who_is_not_root_makes_no_balancer(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Useradd would only say that it can't lock a file, and to try later."""
-    edit = Edit(verb=Verb.SHELL, value="false")
-    step = setup.Step(what="x", line="false", environment="", where="", edit=edit)
+    edit = SetupEdit(verb=EditVerb.SHELL, value="false")
+    step = setup.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup.balancer, "balancer_steps", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
     monkeypatch.setattr(setup.policy_file, "load", lambda _: None)
@@ -215,8 +215,8 @@ def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
     assert capsys.readouterr().err == "gridbridge: /nosuch: No such file or directory\n"
 
 
-def an_item(state: State) -> Item:
-    return Item(
+def an_item(state: FindingState) -> CheckItem:
+    return CheckItem(
         name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""
     )
 
@@ -225,7 +225,7 @@ def an_item(state: State) -> Item:
 def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = Report(items=(an_item(State(state)),), worst=State(state))
+    report = CheckReport(items=(an_item(FindingState(state)),), worst=FindingState(state))
     monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
@@ -234,7 +234,7 @@ def test_the_checks_exit_status_is_its_worst_item(
 def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = Report(items=(an_item(State.BROKEN),), worst=State.BROKEN)
+    report = CheckReport(items=(an_item(FindingState.BROKEN),), worst=FindingState.BROKEN)
     monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     run(monkeypatch, "check")
@@ -268,7 +268,7 @@ def test_the_check_says_once_what_mends_several_items(
 def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = Report(items=(an_item(State.WARNING),), worst=State.WARNING)
+    report = CheckReport(items=(an_item(FindingState.WARNING),), worst=FindingState.WARNING)
     monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     run(monkeypatch, "check", "--json")

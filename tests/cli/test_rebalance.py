@@ -12,11 +12,17 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import OutputError
-from gridbridge.model.rebalance.moves import Advice, Checked, Move, MoveKind, Rejected
+from gridbridge.model.rebalance.moves import (
+    MoveKind,
+    MovePlan,
+    PlacementMove,
+    RecheckedMoves,
+    RejectedMove,
+)
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
 from gridbridge.services.rebalance import running
-from gridbridge.services.rebalance.deciding import Planned
+from gridbridge.services.rebalance.deciding import RebalancePlan
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"
@@ -146,14 +152,14 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moves = tuple(
-        Move(kind=MoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
+        PlacementMove(kind=MoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
         for number in (3, 4)
     )
-    seen = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
-    advice = Advice(sentence="decided", moves=moves)
-    planned = Planned(snapshot=seen, rules=Rebalance(), advice=advice)
-    dropped = Rejected(job="7", number=3, target="gamma", reason="it is running")
-    checked = Checked(moves=moves[1:], dropped=(dropped,))
+    seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+    advice = MovePlan(sentence="decided", moves=moves)
+    planned = RebalancePlan(snapshot=seen, rules=Rebalance(), advice=advice)
+    dropped = RejectedMove(job="7", number=3, target="gamma", reason="it is running")
+    checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
     monkeypatch.setattr(running, "run", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
 

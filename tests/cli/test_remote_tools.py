@@ -16,8 +16,8 @@ from gridbridge.cli.qacct_remote import qacct_remote
 from gridbridge.cli.qalter_remote import qalter_remote
 from gridbridge.cli.qdel_remote import qdel_remote
 from gridbridge.cli.qstat_remote import qstat_remote
-from gridbridge.model.accounting import RemoteRecord, Source
-from gridbridge.services.tools.qacct_remote import Account
+from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.services.tools.qacct_remote import TaskAccounting
 from gridbridge.services.version import version
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
@@ -200,7 +200,7 @@ LOCAL = AccountingRecord(
 REMOTE = RemoteRecord(
     transfer="gb.alpha.12.0.1",
     cluster="beta",
-    source=Source.ACCOUNTING,
+    source=UsageSource.ACCOUNTING,
     mark="00",
     job_id=34,
     owner="alice",
@@ -237,7 +237,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 
 
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    one = Account(
+    one = TaskAccounting(
         job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)
     )
 
@@ -255,7 +255,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.show(
-        [Account(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
+        [TaskAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
     )
 
     told = capsys.readouterr()
@@ -365,7 +365,7 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.show(
-        [Account(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
+        [TaskAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
     )
 
     assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out

@@ -7,19 +7,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.life import LifecyclePatience
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.services.encoding import encode
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.tools import replay as service
 from gridbridge.services.transfer.journalled.plans import PlanJournal
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
-PATIENCE = Patience(boot_s=600, join_s=300, silent_s=120)
+PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
 TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
 
@@ -36,13 +36,13 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database(config: Path) -> Database:
-    database = Database.open(f"sqlite:///{config.parent}/state.db")
+def database(config: Path) -> StateFile:
+    database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
     entry = PlanJournal().entry(transfers, situation, POLICY, plan(transfers, situation, POLICY))
     assert entry
-    Journal(database).keep(entry)
+    DecisionJournal(database).keep(entry)
     return database
 
 
@@ -51,7 +51,7 @@ def run(config: Path, *words: str) -> Result:
 
 
 def test_the_last_decisions_are_listed_and_one_is_made_again(
-    config: Path, database: Database
+    config: Path, database: StateFile
 ) -> None:
     assert TOLD in run(config).stdout
     listed = json.loads(run(config, "--json").stdout)
@@ -65,11 +65,11 @@ def test_the_last_decisions_are_listed_and_one_is_made_again(
     assert (told["actions"], told["now"]) == ([WHY], [WHY])
 
 
-def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: Database) -> None:
+def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: StateFile) -> None:
     """As when a later version has another rule."""
-    [kept] = Decisions(database).last(1)
+    [kept] = DecisionRows(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    Decisions(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
+    DecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
 
     again = run(config, "2")
     assert again.exit_code == 1
@@ -77,13 +77,15 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: Da
 
 
 def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
-    config: Path, database: Database
+    config: Path, database: StateFile
 ) -> None:
     unknown = run(config, "77")
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
 
-    Decisions(database).record(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
+    DecisionRows(database).record(
+        at=second(0), program="poller", sentence="x", inputs={"of": "old"}
+    )
     with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
         raise run(config, "2").exception or AssertionError
 
@@ -95,14 +97,14 @@ def test_no_state_file_is_made_by_looking(config: Path) -> None:
 
 
 def test_a_decision_of_the_balancers_comes_from_its_own_file(
-    config: Path, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Path, database: StateFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both files have a decision 1."""
     asked = list[str]()
     monkeypatch.setattr(service, "become", lambda account, *_: asked.append(account))
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
     none = run(config, "--balancer", "1")
-    own = Decisions(Database.open(f"sqlite:///{tmp_path}/balance.db"))
+    own = DecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = World(cluster="alpha", now=second(0), kept=(), machines={})
     inputs = {"world": encode(world), "patience": encode(PATIENCE), "actions": []}
     own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)

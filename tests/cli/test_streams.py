@@ -119,7 +119,7 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
 ) -> None:
     """A script that repeats what ended with 2 or 75 would run everything twice."""
     program = (
-        "from gridbridge.config.submission.jdl import Said as Read\n"
+        "from gridbridge.config.submission.jdl import ParsedJdl as Read\n"
         "from gridbridge.services.tools import campaign_tasks, campaigns\n"
         "from gridbridge.services.tools.submission import admission, sources\n"
         "from gridbridge.cli.grid import gridsub, relay\n"

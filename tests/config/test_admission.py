@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import admission
-from gridbridge.errors import ConfigError, Untrusted
-from gridbridge.model.campaigns.admission import Candidate, Refusal
+from gridbridge.errors import ConfigError, UntrustedFile
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignCandidate
 from gridbridge.model.campaigns.jdl import Jdl
 
 RULES = '''"""Of this site."""
 from dataclasses import replace
 
-from gridbridge.model.campaigns.admission import Refusal
+from gridbridge.model.campaigns.admission import AdmissionRefusal
 
 
 def _helper():
@@ -21,7 +21,7 @@ def _helper():
 
 
 def few(candidate):
-    return Refusal(reason="too many") if candidate.tasks > _helper() else None
+    return AdmissionRefusal(reason="too many") if candidate.tasks > _helper() else None
 
 
 def named(candidate):
@@ -64,8 +64,8 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
         "20-names.py:few",
         "20-names.py:named",
     ]
-    many = Candidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
-    assert found[1].judge(many) == Refusal(reason="too many")
+    many = CampaignCandidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
+    assert found[1].judge(many) == AdmissionRefusal(reason="too many")
     assert found[2].judge(many) == Jdl(name="site-alice")
 
 
@@ -77,7 +77,7 @@ def test_what_others_can_write_is_refused_with_what_mends_it(
     put(folder, "10.py", "raise SystemExit")
     (folder / what).chmod(mode)
 
-    with pytest.raises(Untrusted, match=f"chmod go-w {folder / what}"):
+    with pytest.raises(UntrustedFile, match=f"chmod go-w {folder / what}"):
         admission.load(str(folder), ME)
 
 
@@ -85,7 +85,7 @@ def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
     """They could have removed the rules."""
     folder.chmod(0o777)
 
-    with pytest.raises(Untrusted):
+    with pytest.raises(UntrustedFile):
         admission.load(str(folder), ME)
 
 
@@ -96,7 +96,7 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     put(folder, "10.py", RULES)
     os.chown(folder / what, 12345, 0)
 
-    with pytest.raises(Untrusted, match=f"chown root {folder / what}"):
+    with pytest.raises(UntrustedFile, match=f"chown root {folder / what}"):
         admission.load(str(folder))
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config.submission import typed
-from gridbridge.config.submission.directives import Asked, Script
-from gridbridge.config.submission.typed import Typed
+from gridbridge.config.submission.directives import ScriptRequest, SubmittedScript
+from gridbridge.config.submission.typed import CommandLineOptions
 from gridbridge.errors import ConfigError
 from tests.config import qsub_lines
 from tests.config.qsub_lines import REFUSED, TAKEN
 
-AT = Typed(clusters=("beta",), by_resource=frozenset({"beta"}))
+AT = CommandLineOptions(clusters=("beta",), by_resource=frozenset({"beta"}))
 YEAR_S = 31_536_000
 
 
@@ -20,14 +20,14 @@ def script(lines: str) -> str:
     return f"#!/bin/sh\n{lines}\necho\n"
 
 
-def read(lines: str) -> Script:
+def read(lines: str) -> SubmittedScript:
     """Read a script."""
-    found = Script("job.sh")
+    found = SubmittedScript("job.sh")
     found.read(script(lines))
     return found
 
 
-def shown(asked: Asked) -> dict[str, str]:
+def shown(asked: ScriptRequest) -> dict[str, str]:
     """Return what was read in the words of qstat."""
     limit = [f"h_rt={asked.walltime_s}"] * bool(asked.walltime_s)
     array = asked.array

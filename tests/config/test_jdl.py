@@ -9,7 +9,7 @@ import pytest
 from gridbridge.config.submission import jdl, jdl_ranges, jdl_values, task_file
 from gridbridge.config.submission.task_file import MOST_TOLD, TaskFile
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 
 SWEEP = """{
   "name": "sweep", "nb_jobs": 3, "walltime": "00:10:00",
@@ -182,10 +182,10 @@ def test_toml_says_the_same() -> None:
     """A JDL is JSON or TOML."""
     text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'
 
-    said = jdl.load("sweep.toml", text, type_=Type.TEST)
+    said = jdl.load("sweep.toml", text, type_=CampaignType.TEST)
 
     assert said.jdl == Jdl(
-        name="sweep", type=Type.TEST, clusters={"beta": AtCluster(exec_file="run")}
+        name="sweep", type=CampaignType.TEST, clusters={"beta": AtCluster(exec_file="run")}
     )
 
 

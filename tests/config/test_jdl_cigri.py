@@ -13,7 +13,7 @@ from gridbridge.config.submission.jdl_words import as_jdl
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from tests.config.test_jdl_lines import wrong_with
 
 
@@ -200,7 +200,7 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
     said = jdl.load("n", json.dumps(known))
-    asked = Request(hard=wanted(kept), either=either(kept))
+    asked = JobRequest(hard=wanted(kept), either=either(kept))
 
     assert said.jdl.clusters["b"].properties == kept
     again = jdl.load("n", json.dumps(as_jdl(said.jdl, said.parameters)))

@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.config.submission import added, jdl, typed
 from gridbridge.config.submission.mistaken import is_jdl
-from gridbridge.config.submission.typed import Typed
-from gridbridge.errors import ConfigError, Mistyped
+from gridbridge.config.submission.typed import CommandLineOptions
+from gridbridge.errors import ConfigError, UsageMistake
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 YEAR = 'expected "H:M:S", from "0:0:1" to "8760:0:0", a year'
@@ -18,7 +18,7 @@ LAYOUT = (
     " with 1 to 100000 slots in all"
 )
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
-AT = Typed(clusters=("beta", "gamma"))
+AT = CommandLineOptions(clusters=("beta", "gamma"))
 
 
 def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
@@ -178,7 +178,7 @@ def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> 
         typed.script("job.sh", line, (), AT)
 
     assert told.value.problems == (problem,)
-    assert not isinstance(told.value, Mistyped)
+    assert not isinstance(told.value, UsageMistake)
 
 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
@@ -206,13 +206,13 @@ def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
 )
 def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: str) -> None:
     """The script is right, so that it is the command line which is wrong."""
-    asked = Typed(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
+    asked = CommandLineOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
         lambda: typed.array("1-3", ("x",), asked),
         lambda: typed.script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
     ):
-        with pytest.raises(Mistyped) as told:
+        with pytest.raises(UsageMistake) as told:
             run()
 
         assert told.value.problems == (f"the command line: {problem}",)
@@ -224,15 +224,15 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
         typed.each_line(f"{tmp_path}/empty", ("x",), AT)
-    with pytest.raises(Mistyped, match="No such file or directory; expected a readable file"):
+    with pytest.raises(UsageMistake, match="No such file or directory; expected a readable file"):
         typed.each_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(
-        Mistyped, match="no plain file; expected a file with one line for each task"
+        UsageMistake, match="no plain file; expected a file with one line for each task"
     ):
         added.of_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
-    assert not isinstance(refused.value, Mistyped)
+    assert not isinstance(refused.value, UsageMistake)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Cluster, Kind, Push
+from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import PollerSection, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
@@ -63,14 +63,16 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
             "beta": Cluster(qmaster_port=6444, execd_port=6445),
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=2, slots=10)},
-        poller=Poller(),
+        poller=PollerSection(),
     )
 
 
 @pytest.mark.parametrize(
-    ("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', Kind.OAR), ("", None)]
+    ("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', ClusterKind.OAR), ("", None)]
 )
-def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: Kind | None) -> None:
+def test_a_site_without_queues_may_have_a_home_of_oar_or_none(
+    home: str, kind: ClusterKind | None
+) -> None:
     policy = policy_file.parse("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
 
     assert (policy.local.kind if policy.local else None) == kind
@@ -84,11 +86,11 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
 
     policy = policy_file.load(str(path))
 
-    assert policy.poller == Poller(lost_polls=3)
+    assert policy.poller == PollerSection(lost_polls=3)
     assert policy.clusters["beta"] == Cluster(
-        kind=Kind.GRIDENGINE,
+        kind=ClusterKind.GRIDENGINE,
         cell="b",
-        push=Push.QEVENT,
+        push=PushKind.QEVENT,
         spool_shared=True,
         binaries="/usr/lib/gridengine",
         qmaster_port=6444,

@@ -5,11 +5,11 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.sections import (
+    DecisionPolicy,
     Pool,
     PoweredHost,
     ProviderKind,
     ProviderSection,
-    Way,
 )
 
 SITE = '[site]\ncluster = "alpha"\n'
@@ -41,7 +41,9 @@ def test_a_provider_of_each_kind_is_read() -> None:
     assert {
         "rental": ProviderSection(program="/opt/rent"),
         "cloud": ProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
-        "bmc": ProviderSection(kind=ProviderKind.POWER, way=Way.WAKE, broadcast="10.0.0.255"),
+        "bmc": ProviderSection(
+            kind=ProviderKind.POWER, way=DecisionPolicy.WAKE, broadcast="10.0.0.255"
+        ),
     } == policy.providers
     assert {"a": Pool(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
     assert {"n1": PoweredHost(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.config.sections import Group, Single
+from gridbridge.config.sections import SectionGroup, SingleSection
 from gridbridge.config.words import Table, table_of
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
@@ -29,7 +29,7 @@ class Squeeze:
 class Squeezing:
     """What such a capability's module of `config` has."""
 
-    GROUPS: tuple[Group, ...] = (Single(name="squeeze", kind=Squeeze),)
+    GROUPS: tuple[SectionGroup, ...] = (SingleSection(name="squeeze", kind=Squeeze),)
 
     def problems(self, sections: Table) -> Iterator[str]:
         """Find what its section can't say."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.config import policy_file, words
 from gridbridge.model.campaigns.sections import CampaignsAt
-from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
 from gridbridge.model.elastic.sections import ProviderSection, Squeeze
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
@@ -46,11 +46,11 @@ from gridbridge.model.transfer.sections import (
     STAGED_IN,
     STAGED_OUT,
     Breaker,
-    Poller,
+    PollerSection,
     Retention,
     TransferQueue,
 )
-from gridbridge.model.users import Asks, Users
+from gridbridge.model.users import QueueDefaults, Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
@@ -58,7 +58,7 @@ TITLES = {
     "[site]": Site,
     "[cluster.NAME]": Cluster,
     "[queue.NAME]": TransferQueue,
-    "[poller]": Poller,
+    "[poller]": PollerSection,
     "[breaker]": Breaker,
     "[retention]": Retention,
     "[map.CLUSTER.resource.NAME]": ResourceRule,
@@ -102,8 +102,10 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
-    if key.type is Asks:  # what every cluster has, an OAR server, too
-        return st.builds(Asks, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
+    if key.type is QueueDefaults:  # what every cluster has, an OAR server, too
+        return st.builds(
+            QueueDefaults, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
+        )
     if key.type is Users:
         return st.builds(Users, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
@@ -142,20 +144,22 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     return st.dictionaries(names, rules, min_size=1, max_size=1)
 
 
-POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)
+POLLERS = sections_of(PollerSection).filter(lambda poller: poller.stale_s > poller.interval_s)
 PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
-    **{"kind": Kind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
-    "push": st.sampled_from([Push.NONE, Push.QEVENT]),
+    **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
+    "push": st.sampled_from([PushKind.NONE, PushKind.QEVENT]),
     "folder": "",
 }
 USUAL = Cluster()
 HERE = sections_of(Cluster, **CELL, ssh="", users=Users(), claim=Claim.NONE)
 SHARED = sections_of(Cluster, **CELL, ssh="", users=Users(), spool_shared=True, claim=Claim.FILE)
-BY_SSH = sections_of(Cluster, **{**CELL, "push": Push.NONE}, spool_shared=False, claim=Claim.NONE)
+BY_SSH = sections_of(
+    Cluster, **{**CELL, "push": PushKind.NONE}, spool_shared=False, claim=Claim.NONE
+)
 OF_OAR = sections_of(
     Cluster,
-    kind=Kind.OAR,
+    kind=ClusterKind.OAR,
     folder="",
     root=USUAL.root,
     cell="",
@@ -163,12 +167,12 @@ OF_OAR = sections_of(
     execd_port=0,
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
-    push=st.sampled_from([Push.NONE, Push.OAR]),
+    push=st.sampled_from([PushKind.NONE, PushKind.OAR]),
     claim=Claim.NONE,
 )
 FOLDERS = sections_of(
     Cluster,
-    kind=Kind.EMBEDDED,
+    kind=ClusterKind.EMBEDDED,
     folder="/x y",
     root=USUAL.root,
     cell="",
@@ -178,7 +182,7 @@ FOLDERS = sections_of(
     ssh="",
     users=Users(),
     accounting="",
-    push=Push.NONE,
+    push=PushKind.NONE,
     claim=Claim.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
@@ -209,7 +213,7 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
         site=Site(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=1, execd_port=2),
-            "gamma": Cluster(kind=Kind.OAR, ssh="far"),
+            "gamma": Cluster(kind=ClusterKind.OAR, ssh="far"),
         },
         queues={"transfer-gamma": queue},
         maps={"gamma": {("pe", "mpi"): PeRule(spread="4"), ("pe", "x"): PeRule(spread="fill_up")}},

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.task import Task, script
+from gridbridge.batch.task import ScriptTask, script
 from gridbridge.config.submission import typed
-from gridbridge.config.submission.jdl import Said
-from gridbridge.config.submission.typed import Typed
-from gridbridge.errors import ConfigError, Mistyped
+from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.config.submission.typed import CommandLineOptions
+from gridbridge.errors import ConfigError, UsageMistake
 from gridbridge.model.campaigns.names import words
 
-AT = Typed(clusters=("beta", "gamma"))
+AT = CommandLineOptions(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
 HOSTILE = [
     "plain",
@@ -34,9 +34,9 @@ HOSTILE = [
 ]
 
 
-def run(said: Said, folder: Path, place: int, system: str = "sge") -> str:
+def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
-    tasks = tuple(Task(n, 1, words(line)) for n, line in enumerate(said.parameters))
+    tasks = tuple(ScriptTask(n, 1, words(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}
@@ -77,7 +77,7 @@ def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
 
-    with pytest.raises(Mistyped):
+    with pytest.raises(UsageMistake):
         typed.script("job.sh", "#$ -cwd\necho\n", (), AT)
     assert typed.script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
 
@@ -116,7 +116,9 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
 
 def test_options_say_what_a_jdl_would() -> None:
     """The time in qsub's words or oarsub's, the slots in oarsub's."""
-    options = Typed(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
+    options = CommandLineOptions(
+        clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine"
+    )
 
     found = typed.array("1", ("./run",), options).jdl
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.model.job import JobEnd
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell, Folder, Login, OarServer
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.states import JobState
 from tests.contract import resident
@@ -60,7 +60,7 @@ class EmbeddedReach:
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
         self.person = pwd.getpwuid(os.getuid()).pw_name
         self.folder = str(path / "jobs")
-        self.where = Folder(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
+        self.where = EmbeddedFolder(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
         self._path, self._slots = path, slots
 
     def create(self) -> None:
@@ -87,7 +87,9 @@ class EmbeddedReach:
 class LabReach:
     """A real cluster of the lab, asked with its real clients from a host of alpha."""
 
-    def __init__(self, grid: Grid, caller: str, where: Cell | OarServer, folder: str) -> None:
+    def __init__(
+        self, grid: Grid, caller: str, where: GridEngineCell | OarServer, folder: str
+    ) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
         self.pause_s = 0.5 if where.login else PAUSE_S  # by ssh a look takes about as long
@@ -112,7 +114,7 @@ class LabReach:
         where, login = copy.copy(self._where), copy.copy(self._where.login)
         if login:
             login.port, where.login = "6499", login
-        elif isinstance(where, Cell):
+        elif isinstance(where, GridEngineCell):
             where.qmaster_port = "6499"
         return LabReach(self._grid, self._caller, where, self.folder)
 
@@ -121,23 +123,25 @@ class LabReach:
         return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
 
 
-def beta() -> Cell:
+def beta() -> GridEngineCell:
     """Return beta as a host of alpha reaches it."""
     return _cell("beta", "6454", "6455")
 
 
-def delta(account: str) -> Cell:
+def delta(account: str) -> GridEngineCell:
     """Return delta as it is reached by ssh into somebody's account there."""
-    return _cell("delta", "6444", "6445", Login(host="delta-master", user=account))
+    return _cell("delta", "6444", "6445", SshLogin(host="delta-master", user=account))
 
 
 def gamma(account: str) -> OarServer:
     """Return gamma as it is reached by ssh into somebody's account there."""
-    return OarServer(login=Login(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
+    return OarServer(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
-def _cell(name: str, qmaster_port: str, execd_port: str, login: Login | None = None) -> Cell:
-    return Cell(
+def _cell(
+    name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None
+) -> GridEngineCell:
+    return GridEngineCell(
         root="/var/lib/gridengine",
         cell=name,
         qmaster_port=qmaster_port,
@@ -179,7 +183,7 @@ class Far:
         """Submit a held job in the folder of the jobs, and return the answer."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
-        plain = JobSpec(transfer=name, request=Request(), cwd=self.reach.folder, script=text)
+        plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
         told: Submission = self.hot("submit", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name

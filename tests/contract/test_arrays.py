@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from gridbridge.batch.task import Task, script
+from gridbridge.batch.task import ScriptTask, script
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import until
@@ -16,7 +16,7 @@ from tests.contract.waiting import until
 pytestmark = pytest.mark.timeout(600)
 
 AT_ONCE = 1  # in a cluster of the lab: all tasks of a test are to run at once
-HOUR = Request(hard=(("h_rt", "3600"),))
+HOUR = JobRequest(hard=(("h_rt", "3600"),))
 WAITING = "until [ -e go ]; do sleep 0.05; done"
 PLACE_ENDS = 'sh -c "exit $1" sh'
 
@@ -39,7 +39,7 @@ def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: 
         "exec": run,
         "outputs": "",
     }
-    tasks = tuple(Task(next(numbers), 1, (words,)) for words in parameters)
+    tasks = tuple(ScriptTask(next(numbers), 1, (words,)) for words in parameters)
     name = str(options.pop("name", "") or new_name(far))
     asked = {"request": HOUR, "tasks": len(tasks), "cwd": "", **options}
     return far.submit(script(settings, tasks), name=name, **asked)
@@ -184,7 +184,7 @@ def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
     far.hot("delete_array", job)
     outcomes = {outcome_of(end, 3600) for end in ends(far, job, 2).values()}
 
-    assert outcomes <= {Outcome.CANCELLED, Outcome.SIGNAL}
+    assert outcomes <= {TaskOutcome.CANCELLED, TaskOutcome.SIGNAL}
 
 
 def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
@@ -235,16 +235,16 @@ def begun(far: Far, job: str, place: int) -> bool:
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
 def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
     """Grid Engine and OAR have limits of their own, which the lab's campaigns meet."""
-    job = array(far, ["0"], run="sleep 100 #", request=Request(hard=(("h_rt", "1"),)))
+    job = array(far, ["0"], run="sleep 100 #", request=JobRequest(hard=(("h_rt", "1"),)))
     release(far, job)
 
-    assert outcome_of(ends(far, job, 1)[1], 1) is Outcome.WALLTIME
+    assert outcome_of(ends(far, job, 1)[1], 1) is TaskOutcome.WALLTIME
 
 
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
 def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
     """As many as are needed; the job starts, and what did not make way goes on."""
-    request = Request(hard=(("h_rt", "3600"),), types=("besteffort",))
+    request = JobRequest(hard=(("h_rt", "3600"),), types=("besteffort",))
     job = array(far, ["0"] * (far.slots + 2), run=f"{WAITING} #", request=request)
     release(far, job)
     until(lambda: not far.snapshot().besteffort_slots, "every slot to have a task")
@@ -255,5 +255,5 @@ def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
     outcomes = [outcome_of(one, 3600) for one in ends(far, job, far.slots + 2).values()]
 
     assert (end.exit_status, free_for_others) == (0, far.slots)
-    assert outcomes.count(Outcome.PREEMPTED) == 2
-    assert outcomes.count(Outcome.SUCCESS) == far.slots
+    assert outcomes.count(TaskOutcome.PREEMPTED) == 2
+    assert outcomes.count(TaskOutcome.SUCCESS) == far.slots

@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.batch.submission import Result
-from gridbridge.batch.wrapper import Start, WrappedJob, bundle
+from gridbridge.batch.wrapper import JobStartMode, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.message import Message
-from gridbridge.model.request import Request
+from gridbridge.model.message import StarterMessage
+from gridbridge.model.request import JobRequest
 from gridbridge.model.states import UNSEEN
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
 from tests.contract.far import UNKNOWN, Far
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 AT_ONCE = 4  # in a cluster of the lab
 HELD = job_state("hqw")
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
-ASKS_TOO_MUCH = Request(hard=(("nonesuch", "1"),))
+ASKS_TOO_MUCH = JobRequest(hard=(("nonesuch", "1"),))
 
 
 def ticks(far: Far) -> int:
@@ -241,7 +241,7 @@ def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
     assert (message.outcome, message.exit_status, message.host) == ("exit", "99", end.host)
 
 
-def told(far: Far) -> Message:
+def told(far: Far) -> StarterMessage:
     """Wait for the wrapper's message."""
     data = until(lambda: far.read("spool/w.*"), "the message")
     return decode_in_place(data.encode())
@@ -252,7 +252,7 @@ def wrapped(far: Far, name: str) -> WrappedJob:
         transfer=name,
         spool=f"{far.reach.folder}/spool",
         name="12",
-        start=Start.POSIX,
+        start=JobStartMode.POSIX,
         shell="/bin/sh",
         login=False,
         arguments=("a b",),

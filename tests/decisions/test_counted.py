@@ -6,14 +6,14 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import sentences
 from gridbridge.decisions.campaigns.failures.event_words import text
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
-from gridbridge.model.campaigns.events import Code, Event, Kind
-from gridbridge.model.campaigns.plan import Again, Plan
+from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.plan import CyclePlan, Retry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def ended(task: int, outcome: Outcome) -> Attempt:
+def ended(task: int, outcome: TaskOutcome) -> Attempt:
     """Return an attempt that has ended."""
     return Attempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
 
@@ -26,11 +26,11 @@ def ended(task: int, outcome: Outcome) -> Attempt:
     ],
 )
 def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
-    lost = tuple(ended(task, Outcome.SITE_FAULT) for task in range(tasks))
-    copies = tuple(ended(task, Outcome.COPY) for task in range(tasks))
-    again = tuple(Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost)
+    lost = tuple(ended(task, TaskOutcome.SITE_FAULT) for task in range(tasks))
+    copies = tuple(ended(task, TaskOutcome.COPY) for task in range(tasks))
+    again = tuple(Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost)
 
-    assert sentences(Plan(ended=(*lost, *copies), again=again)) == told
+    assert sentences(CyclePlan(ended=(*lost, *copies), again=again)) == told
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
     ],
 )
 def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
-    event = Event(
-        kind=Kind.CAMPAIGN,
-        code=Code.BLACKLIST,
+    event = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.BLACKLIST,
         cluster="beta",
         tasks=tasks,
         opened_at=NOON,

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions.local_queues import local_queues
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.vocabulary import LocalQueues
 
@@ -106,6 +106,6 @@ def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
     all_say: str, targets: str, expected: tuple[str, bool] | None
 ) -> None:
     """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
-    found = LocalQueues(queues="all.q,big.q", all_say=all_say).only(Request(targets=targets))
+    found = LocalQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
 
     assert (found and (found.targets, found.stays)) == expected

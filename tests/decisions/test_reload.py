@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.reload import unchangeable
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import LogLevel, Site
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import PollerSection, TransferQueue
 from gridbridge.model.users import Users
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)
@@ -18,14 +18,14 @@ POLICY = Policy(
     clusters={"alpha": CLUSTER, "beta": CLUSTER},
     queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
 )
-EMBEDDED = Cluster(kind=Kind.EMBEDDED, folder="/alpha")
+EMBEDDED = Cluster(kind=ClusterKind.EMBEDDED, folder="/alpha")
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"queues": {}},
-        {"poller": Poller(interval_s=60, stale_s=200)},
+        {"poller": PollerSection(interval_s=60, stale_s=200)},
         {"site": replace(SITE, log_level=LogLevel.DEBUG, min_uid=5)},
         {"clusters": {"alpha": replace(CLUSTER, qmaster_port=9), "gamma": CLUSTER}},
     ],

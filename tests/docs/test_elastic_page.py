@@ -9,8 +9,8 @@ import pytest
 from gridbridge.cli.balancing.planning import plan
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic.program import Wanted, require_fit
-from gridbridge.services.tools.balance import Given, ruled
+from gridbridge.services.elastic.program import BalanceOptionsOfProgram, require_fit
+from gridbridge.services.tools.balance import BalanceOptions, ruled
 from tests.docs.console import ROOT
 
 HOW_TO = (ROOT / "docs/how-to/elastic.md").read_text()
@@ -34,7 +34,7 @@ def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
     shown = HOW_TO.partition("## Set it up")[2].partition("```toml\n")[2].partition("```")[0]
     policy = configured(textwrap.dedent(shown))
 
-    require_fit(Wanted(policy=policy, rules=policy.balance, demand=policy.demand))
+    require_fit(BalanceOptionsOfProgram(policy=policy, rules=policy.balance, demand=policy.demand))
     assert policy.pools["usual"].provider in policy.providers
 
 
@@ -51,7 +51,7 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
     """Of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params
-    given = Given(**{one.name: typed[one.name] for one in fields(Given)})
+    given = BalanceOptions(**{one.name: typed[one.name] for one in fields(BalanceOptions)})
     policy = configured("[balance]\nmax_nodes = 9\n")
     told = "\n".join(re.findall("`(.+?)`", keys))
     wanted = configured(f"[balance]\nmax_nodes = 9\n{key}\n[demand]\n{told}\n")

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.config import words
 from gridbridge.config.capabilities import GROUPS
-from gridbridge.config.sections import Named, Single
+from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.settings import describe
 from gridbridge.model.transfer.rules import KINDS
 from tests.docs.console import ROOT
@@ -65,7 +65,9 @@ def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(
     text = (pages / "gridbridge.toml.5").read_text()
     for written, shown in ((r"\\\(dq", '"'), (r"\\\(aq", "'"), (r"\\f[BIP]|\\", "")):
         text = re.sub(written, shown, text)
-    plain = [group.kind for group in GROUPS.values() if isinstance(group, Single | Named)]
+    plain = [
+        group.kind for group in GROUPS.values() if isinstance(group, SingleSection | NamedSections)
+    ]
     keys = [key for kind in (*plain, *(kind for kind, _ in KINDS.values())) for key in fields(kind)]
     entries = [
         f"{key.name}\n{describe(key).meaning}. {words.right(key)}; {words.default(key)}\n"

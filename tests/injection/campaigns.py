@@ -23,25 +23,25 @@ import gridbridge
 from gridbridge.apply import as_user
 from gridbridge.config import policy_file
 from gridbridge.methods import as_user as as_user_program
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.request import Verb
+from gridbridge.model.campaigns.request import OwnerVerb
 from gridbridge.model.campaigns.steps import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
-from gridbridge.services.campaigns.nikita.service import Daemon
-from gridbridge.services.campaigns.runner import Runner
-from gridbridge.services.rebalance.deciding import Asked, What
+from gridbridge.services.campaigns.nikita.service import NikitaDaemon
+from gridbridge.services.campaigns.runner import CampaignRunner
+from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state import campaign_files, campaign_inbox, campaign_register
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 from tests.injection import killing, sandbox
 
 ALICE = 4000
@@ -125,7 +125,7 @@ KILLER = Killer()
 NOTES = -1
 
 
-def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Completed:
+def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> CompletedProgram:
     """Run gridbridge-as-user in a child, as sudo would."""
     del env, patience_s
     out, err = Path("/opt/out"), Path("/opt/err")
@@ -140,12 +140,12 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
         as_user_program.main()
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return Completed(argv, status, out.read_bytes(), err.read_bytes())
+    return CompletedProgram(argv, status, out.read_bytes(), err.read_bytes())
 
 
-def runner(forgotten_s: float = 60.0) -> Runner:
+def runner(forgotten_s: float = 60.0) -> CampaignRunner:
     """Return a runner that waits for nothing; a task without a trace may be forgotten soon."""
-    return Runner(_impatient(forgotten_s), Clock())
+    return CampaignRunner(_impatient(forgotten_s), Clock())
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
@@ -160,7 +160,7 @@ def _impatient(forgotten_s: float = 60.0) -> Policy:
 
 
 def cycles(
-    is_done: Callable[[Campaigns], bool], most: int = CYCLES, forgotten_s: float = 60.0
+    is_done: Callable[[CampaignRows], bool], most: int = CYCLES, forgotten_s: float = 60.0
 ) -> Callable[[], None]:
     """Return what does cycles until something is so."""
 
@@ -171,7 +171,7 @@ def cycles(
         for _ in range(most):
             program.take_in()
             cycle.once(program, lambda _: None)
-            if is_done(Campaigns(program.database)):
+            if is_done(CampaignRows(program.database)):
                 return
         raise AssertionError(f"not done after {most} cycles")
 
@@ -182,18 +182,18 @@ def wiping() -> None:
     """Do two cycles of nikita's, as cron does."""
     if KILLER.files == NIKITAS:
         KILLER.begin()
-    daemon = Daemon(_impatient(), Clock())
+    daemon = NikitaDaemon(_impatient(), Clock())
     for _ in range(2):
         with daemon.open_cycle() as program:
             cycle.once(program, lambda _: None)
 
 
-def is_over(campaigns: Campaigns) -> bool:
+def is_over(campaigns: CampaignRows) -> bool:
     """Say whether the campaign has ended."""
     return not campaigns.unfinished() and bool(campaigns.all())
 
 
-def is_wound_up(campaigns: Campaigns) -> bool:
+def is_wound_up(campaigns: CampaignRows) -> bool:
     """Say whether no campaign has anything left to do."""
     return not campaigns.unfinished()
 
@@ -221,7 +221,7 @@ def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -245,14 +245,14 @@ def cancelled() -> None:
     brought()
     program = runner()
     program.take_in()
-    campaigns = Campaigns(program.database)
+    campaigns = CampaignRows(program.database)
     array = campaigns.intend(1, "beta", 3, Clock().now())
     assert array
     release = sandbox.CELLS / "beta/bin/qalter"
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -277,7 +277,7 @@ def rebalancer() -> Rebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return Rebalancer(policy, Clock(), Asked(what=What.HOST, name="beta"))
+    return Rebalancer(policy, Clock(), RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"))
 
 
 def moving() -> None:
@@ -308,7 +308,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:
@@ -387,15 +387,15 @@ def _has_steps(rows: list[list[str]]) -> list[str]:
 def copied_once() -> list[str]:
     """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
     found = ran_once()
-    database = Database.open(STATE)
+    database = StateFile.open(STATE)
     shown = CampaignTasks(database).sent(1, TASKS - 1, TASKS - 1)
     database.close()
     beside = [[each.outcome for each in one.copies] for one in shown]
     sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
     return [
         *found,
-        *check("the task", [one.outcome for one in shown], [Outcome.SUCCESS]),
-        *check("its other attempts", beside, [[Outcome.COPY]]),
+        *check("the task", [one.outcome for one in shown], [TaskOutcome.SUCCESS]),
+        *check("its other attempts", beside, [[TaskOutcome.COPY]]),
         *check("the ledger's copies", len(sent), 1),
     ]
 
@@ -421,8 +421,8 @@ def wiped_once() -> list[str]:
     KILLER.aim(())
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
-    database = Database.open(STATE)
-    marked = sum(len(places) for places in Marks(database).all().values())
+    database = StateFile.open(STATE)
+    marked = sum(len(places) for places in CancellationMarks(database).all().values())
     database.close()
     _let_start()
     return [
@@ -457,8 +457,8 @@ def _let_start() -> None:
 def _is_clean(
     state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)
 ) -> list[str]:
-    database = Database.open(STATE)
-    found = [(one.state, (one.ended, one.failed)) for one in Campaigns(database).all()]
+    database = StateFile.open(STATE)
+    found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all()]
     database.close()
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
     left = sorted(name for name in there if name != campaign_register.NAME)
@@ -589,7 +589,7 @@ def _start_when(moment: str) -> None:
     program.database.close()
     if moment == "marked":
         waits.unlink()
-    with Daemon(_impatient(), Clock()).open_cycle() as nikita:
+    with NikitaDaemon(_impatient(), Clock()).open_cycle() as nikita:
         listed = nikita.gather()
         plans = nikita.decide(listed)
         if moment == "looked":
@@ -704,7 +704,7 @@ def main(name: str, each: int = 1) -> int:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
     vars(as_user)["run"] = call
     reset()
-    Database.open(STATE).close()
+    StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
     todo = SAMPLE if name == "sample" else {name: each}
     return max(_done(one, every) for one, every in todo.items())

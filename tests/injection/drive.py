@@ -19,8 +19,14 @@ from typing import NamedTuple
 
 from gridbridge.apply import as_user
 from gridbridge.methods import control, starter
-from gridbridge.methods.task import Task
-from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
+from gridbridge.methods.task import LocalTask
+from gridbridge.model.message import (
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    TransferOutcome,
+    encode,
+)
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
 from gridbridge.services.configuration import Configuration
@@ -29,14 +35,16 @@ from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 from tests.injection import killing, sandbox
 from tests.injection.killing import ANSWER
 from tests.injection.sandbox import NAME
 
 STATE = f"sqlite:///{HOME}/state.db"
-VERDICT = Message(transfer=NAME, remote_id="40", outcome=Outcome.EXIT, exit_status="7")
+VERDICT = StarterMessage(
+    transfer=NAME, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="7"
+)
 LIMIT_S = 10.0
 FULL = "full"
 SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
@@ -88,14 +96,14 @@ def ask(desired: str) -> Callable[[], None]:
 
     def act() -> None:
         killing.run(step)
-        Task(sandbox.environment()).ask(desired)
+        LocalTask(sandbox.environment()).ask(desired)
 
     return act
 
 
 def see(desired: str) -> Callable[[], None]:
     """Return what submits a job, and has the service say what it saw of the local one."""
-    return end(outcome=Outcome.AGREE, desired=desired, at=f"{time.time():.3f}")
+    return end(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time():.3f}")
 
 
 def end(**values: str) -> Callable[[], None]:
@@ -172,7 +180,7 @@ def die() -> None:
 def finish() -> None:
     """Submit a job, and have it end there."""
     killing.run(step)
-    spool.send(VERDICT.but(kind=Kind.ENDED, at="1767225600"))
+    spool.send(VERDICT.but(kind=MessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:
@@ -212,7 +220,7 @@ def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
         found = shell()
         return [
             *check("the answer", found, answer),
-            *check("closed", {m.kind for m in sandbox.messages()} >= {Kind.CLOSED}, True),
+            *check("closed", {m.kind for m in sandbox.messages()} >= {MessageKind.CLOSED}, True),
             *check("the task here", sandbox.job("alpha", "7"), ("sleep", at_home)),
         ]
 
@@ -235,7 +243,7 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
     def look() -> list[str]:
         killing.run(step)
         files.remove(published.verdict_path(NAME, os.getuid()))
-        told = {m.desired for m in sandbox.messages() if m.kind == Kind.INTENT}
+        told = {m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT}
         return [*waits(state)(), *check("the service knows", told, {desired})]
 
     return look
@@ -248,12 +256,12 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
         if name:
             killing.run(method(name))
         answer = shell()
-        told = [m.desired for m in sandbox.messages() if m.kind == Kind.INTENT]
+        told = [m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT]
         return [
             *check("the answer", answer, "signal 9"),
             *check("what is at beta", sandbox.jobs("beta"), []),
             # A killed epilog is not run again: the service finds that the starter is gone.
-            *check("the service knows", Desired.DEAD in told or name == "epilog", True),
+            *check("the service knows", DesiredJobState.DEAD in told or name == "epilog", True),
         ]
 
     return look
@@ -262,8 +270,8 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
 def is_clean() -> list[str]:
     """Run the poller again, and look that nothing is left."""
     status = killing.run(rounds(is_over))
-    database = Database.open(STATE)
-    left = [one.name for one in Transfers(database).open()]
+    database = StateFile.open(STATE)
+    left = [one.name for one in TransferRows(database).open()]
     database.close()
     return [
         *check("the poller's end", status, 0),
@@ -309,8 +317,8 @@ def comes_home() -> list[str]:
 
 def opens() -> list[str]:
     """Open the state file and use it."""
-    database = Database.open(STATE)
-    found = Transfers(database).open()
+    database = StateFile.open(STATE)
+    found = TransferRows(database).open()
     database.close()
     return check("open", found, ())
 
@@ -330,12 +338,16 @@ def nothing() -> None:
 
 SCENARIOS = {
     "submit": Scenario(nothing, step, waits()),
-    "follow-suspend": Scenario(ask(Desired.SUSPENDED), step, waits("hs")),
-    "follow-agree": Scenario(see(Desired.SUSPENDED), step, agrees(Desired.SUSPENDED, "hs")),
-    "follow-dead": Scenario(ask(Desired.DEAD), step, is_dead()),
+    "follow-suspend": Scenario(ask(DesiredJobState.SUSPENDED), step, waits("hs")),
+    "follow-agree": Scenario(
+        see(DesiredJobState.SUSPENDED), step, agrees(DesiredJobState.SUSPENDED, "hs")
+    ),
+    "follow-dead": Scenario(ask(DesiredJobState.DEAD), step, is_dead()),
     "finish": Scenario(end(), step, ends("exit 7")),
-    "finish-requeue": Scenario(end(outcome=Outcome.REQUEUE), step, ends("exit 99", "r")),
-    "finish-error": Scenario(end(outcome=Outcome.ERROR, reason="no"), step, ends("exit 100", "r")),
+    "finish-requeue": Scenario(end(outcome=TransferOutcome.REQUEUE), step, ends("exit 99", "r")),
+    "finish-error": Scenario(
+        end(outcome=TransferOutcome.ERROR, reason="no"), step, ends("exit 100", "r")
+    ),
     "suspend": Scenario(step, method("suspend"), waits_after("suspend", "hs")),
     "resume": Scenario(step, method("resume"), waits_after("resume", "r")),
     "terminate": Scenario(be_deleted, method("terminate"), is_dead("terminate")),
@@ -347,7 +359,7 @@ SCENARIOS = {
         claimed, rounds(has_verdict, recall_unreachable_s=0.0), comes_home, since="symlink"
     ),
     "state": Scenario(
-        lambda: os.unlink(f"{HOME}/state.db"), lambda: Database.open(STATE).close(), opens
+        lambda: os.unlink(f"{HOME}/state.db"), lambda: StateFile.open(STATE).close(), opens
     ),
 }
 
@@ -357,7 +369,7 @@ def main(name: str, each: int = 1, how: str = "") -> int:
     sandbox.mount()
     as_user.SUDO = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
-    Database.open(STATE).close()
+    StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
     scenario = SCENARIOS[name]
     wrong = kills = 0

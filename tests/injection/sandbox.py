@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from gridbridge.model import message
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.route import Route, encode
+from gridbridge.model.route import TransferRoute, encode
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.state import published
@@ -142,14 +142,14 @@ def environment() -> dict[str, str]:
     }
 
 
-def a_route() -> Route:
+def a_route() -> TransferRoute:
     """Return the route that the service would publish."""
     sides = {}
     for side, cluster in (("local", "alpha"), ("remote", "beta")):
         values = {"root": "/", "cell": cluster, "qmaster_port": "1", "execd_port": "2"}
         values |= {"binaries": f"{CELLS}/{cluster}/bin", "timeout_s": "15"}
         sides |= {f"{side}_{key}": value for key, value in values.items()}
-    return Route(cluster="alpha", remote="beta", **sides)
+    return TransferRoute(cluster="alpha", remote="beta", **sides)
 
 
 def claim_by_file() -> None:
@@ -167,7 +167,7 @@ def claims() -> list[str]:
     return [claim.HOME if path.is_symlink() else claim.JOB for path in made]
 
 
-def messages() -> list[Message]:
+def messages() -> list[StarterMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
     return [message.decode(Path(SPOOL, name).read_bytes()) for name in names]

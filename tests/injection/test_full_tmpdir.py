@@ -11,7 +11,7 @@ import pytest
 from gridbridge.methods import control
 from gridbridge.methods.answers import ROOM_S
 from gridbridge.methods.starter import give_up, take
-from gridbridge.model.message import Cause, Kind, Message, encode
+from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, encode
 from tests.methods.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"
@@ -119,15 +119,15 @@ def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) 
     fill(small)
     status, answer = finish(small), step(small)
     notes = os.listdir(small.folder / "tmp/.gridbridge")
-    told = {one.reason for one in small.sent(Kind.RECORD) if one.cause == Cause.HERE}
+    told = {one.reason for one in small.sent(MessageKind.RECORD) if one.cause == FailureCause.HERE}
     make_room(small)
 
     assert (status, answer.split()[:2]) == (LEFT_TO_PYTHON, ["again", "10"])
     assert [name for name in notes if "closed" in name or name.startswith(".")] == []
     assert [NO_ROOM in reason for reason in told] == [True]
-    assert small.sent(Kind.CLOSED) == []
+    assert small.sent(MessageKind.CLOSED) == []
     assert step(small) == f"exit {outcome.get('exit_status', '99')}"
-    assert len(small.sent(Kind.CLOSED)) == 1
+    assert len(small.sent(MessageKind.CLOSED)) == 1
 
 
 @pytest.mark.root
@@ -152,7 +152,7 @@ def test_an_empty_or_cut_note_of_the_end_counts_as_none(place: Place, content: b
     place.decide(outcome="exit", exit_status="7")
 
     assert step(place) == "exit 7"
-    [end] = place.sent(Kind.CLOSED)
+    [end] = place.sent(MessageKind.CLOSED)
     assert (end.outcome, end.exit_status) == ("exit", "7")
 
 
@@ -173,7 +173,7 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
 
 def test_an_end_is_read_as_it_was_written(place: Place) -> None:
     step(place)
-    end = Message(kind=Kind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
+    end = StarterMessage(kind=MessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
     (place.folder / "tmp/.gridbridge/closed").write_bytes(encode(end))
 
     assert end == place.task().closed()

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 from gridbridge.methods.starter import Starter
-from gridbridge.methods.task import Task
+from gridbridge.methods.task import LocalTask
 from gridbridge.model import route
-from gridbridge.model.message import Kind, Message, decode, encode
-from gridbridge.model.route import Route
+from gridbridge.model.message import MessageKind, StarterMessage, decode, encode
+from gridbridge.model.route import TransferRoute
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
@@ -84,7 +84,7 @@ class Place:
         (folder / "active/environment").write_text("JOB_ID=7\n")
         (folder / "tmp/.gridbridge").mkdir()
 
-    def task(self, **env: str) -> Task:
+    def task(self, **env: str) -> LocalTask:
         """Return the task as a new process would see it."""
         known = {
             "JOB_ID": "7",
@@ -100,7 +100,7 @@ class Place:
             "SGE_STDOUT_PATH": "/dev/null",
             "SGE_STDERR_PATH": "/dev/null",
         }
-        return Task(known | env, f"{self.folder}/spool", f"{self.folder}/published")
+        return LocalTask(known | env, f"{self.folder}/spool", f"{self.folder}/published")
 
     def step(self, noted: str = "") -> str:
         """Take the step that is due, as the starter's shell would have it taken."""
@@ -129,7 +129,9 @@ class Place:
         """Answer a question: it is this transfer."""
         path = Path(self.task().verdict(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(Message(kind=Kind.RECORD, transfer=TRANSFER, **known)))
+        path.write_bytes(
+            encode(StarterMessage(kind=MessageKind.RECORD, transfer=TRANSFER, **known))
+        )
 
     def unable(self) -> None:
         """Let no queue at home be one that could run the job."""
@@ -170,7 +172,7 @@ class Place:
             else []
         )
 
-    def sent(self, kind: str) -> list[Message]:
+    def sent(self, kind: str) -> list[StarterMessage]:
         """Return the messages of a kind that lie in the spool."""
         spool = self.folder / "spool"
         found = [decode(path.read_bytes()) for path in spool.glob("m.*")]
@@ -181,7 +183,7 @@ class Place:
         """Publish a verdict on a transfer."""
         path = Path(self.task().verdict(name))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(Message(kind=Kind.ENDED, transfer=name, **verdict)))
+        path.write_bytes(encode(StarterMessage(kind=MessageKind.ENDED, transfer=name, **verdict)))
 
     def retract(self) -> None:
         """Take the verdict back, as the service does for a closed transfer."""
@@ -191,7 +193,7 @@ class Place:
         """Lose one of the task's notes, as a step killed before it was written."""
         (self.folder / "tmp/.gridbridge" / note).unlink()
 
-    def _route(self, remote: str = "beta") -> Route:
+    def _route(self, remote: str = "beta") -> TransferRoute:
         sides = {
             f"{side}_{key}": value
             for side, cell in (("local", "alpha"), ("remote", remote))
@@ -202,4 +204,4 @@ class Place:
                 ("timeout_s", "5"),
             )
         }
-        return Route(cluster="alpha", remote=remote, **sides)
+        return TransferRoute(cluster="alpha", remote=remote, **sides)

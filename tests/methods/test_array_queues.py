@@ -7,8 +7,8 @@ import pytest
 from gridbridge.methods.arrays.queues import kept_there, on_their_hosts
 from gridbridge.methods.owner import STATUS, RefusedThere
 from gridbridge.model.places import REFUSED_THERE
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.vocabulary import LocalQueues, Vocabulary, encode, encode_queues
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.vocabulary import ClusterVocabulary, LocalQueues, encode, encode_queues
 
 
 def publish(folder: Path, queues: LocalQueues) -> None:
@@ -18,7 +18,7 @@ def publish(folder: Path, queues: LocalQueues) -> None:
 
 def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
     publish(tmp_path, LocalQueues(queues="all.q", all_say="yes"))
-    spec = JobSpec(transfer="gc.alpha.1.1", request=Request(), tasks=3)
+    spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), tasks=3)
 
     kept = kept_there(spec, "beta", str(tmp_path))
 
@@ -29,7 +29,7 @@ def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
 def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -> None:
     """Its tasks may run at another cluster."""
     publish(tmp_path, LocalQueues(queues="all.q", all_say="yes"))
-    spec = JobSpec(transfer="gc.alpha.1.1", request=Request(targets="transfer-alpha"), tasks=3)
+    spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
     with pytest.raises(RefusedThere, match=r"^queue transfer-alpha: sends its jobs on"):
         kept_there(spec, "beta", str(tmp_path))
@@ -37,14 +37,14 @@ def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -
 
 
 def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
-    request = Request(groups=((nodes, each),))
+    request = JobRequest(groups=((nodes, each),))
     return JobSpec(transfer="gc.alpha.1.1", request=request, slots=nodes * each, tasks=3, pe=pe)
 
 
 def offer(folder: Path, *rules: str) -> str:
     """Publish what parallel environments beta has."""
     (folder / "vocabularies").mkdir()
-    (folder / "vocabularies/beta").write_bytes(encode(Vocabulary(rule=frozenset(rules))))
+    (folder / "vocabularies/beta").write_bytes(encode(ClusterVocabulary(rule=frozenset(rules))))
     return str(folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.methods.arrays import request
 from gridbridge.methods.arrays.request import require_asked
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import OwnerRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()
@@ -50,14 +50,14 @@ def test_its_owner_asks_for_it(spool: Path) -> None:
 def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid: int) -> None:
     (spool / "took.abc").write_text(json.dumps(said))
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         require_asked("abc", campaign, uid)
 
 
 def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
     (spool / "took.abc").write_text("[" * 60_000)
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         require_asked("abc", 12, UID)
 
 
@@ -65,7 +65,7 @@ def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
 def test_no_other_file_is_read(spool: Path, token: str) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         require_asked(token, 12, UID)
 
 
@@ -76,5 +76,5 @@ def test_what_is_linked_is_nobodys(spool: Path) -> None:
     os.symlink(spool / "of_the_owner", spool / "took.def")
 
     for token in ("abc", "def"):
-        with pytest.raises(Refused):
+        with pytest.raises(OwnerRefusal):
             require_asked(token, 12, UID)

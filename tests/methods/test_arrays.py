@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import Ended, GridbridgeError, LedgerLost, NotOurs
+from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays import worker as worker_module
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.sending import Sending
-from gridbridge.methods.arrays.sent import Sent
-from gridbridge.methods.arrays.worker import Gone, Worker
-from gridbridge.methods.owner import NotNow, Refused, RefusedThere
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.arrays.sending import ArraySender
+from gridbridge.methods.arrays.sent import SentArray
+from gridbridge.methods.arrays.worker import OwnerWorker, WorkerGone
+from gridbridge.methods.owner import OwnerNotReady, OwnerRefusal, RefusedThere
 from gridbridge.methods.scope import FIRST_SIGNAL
 from gridbridge.model.campaigns.names import UNIQUE, words
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.state import campaign_files
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
@@ -36,9 +36,9 @@ NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Order]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ArrayOrder]:
     monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
-    return lambda words: Order(words.split())
+    return lambda words: ArrayOrder(words.split())
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
 
 
-def test_one_call_sends_several_arrays(asked: Callable[[str], Order]) -> None:
+def test_one_call_sends_several_arrays(asked: Callable[[str], ArrayOrder]) -> None:
     found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
 
     assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
@@ -54,7 +54,7 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], Order]) -> None:
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], Order]) -> None:
+def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], ArrayOrder]) -> None:
     assert asked("delete-array c.12 beta 3").places == ""
     assert asked("delete-array c.12 beta 3 1-5,9").places == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").places == "1-5,9"
@@ -84,13 +84,13 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Callable[[str], Order], told: str) -> None:
-    with pytest.raises(Refused):
+def test_anything_else_is_refused(asked: Callable[[str], ArrayOrder], told: str) -> None:
+    with pytest.raises(OwnerRefusal):
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], Order]) -> None:
-    with pytest.raises(NotNow, match="no cluster 'gamma'"):
+def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], ArrayOrder]) -> None:
+    with pytest.raises(OwnerNotReady, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
 
@@ -121,7 +121,11 @@ def answers(person: str) -> Callable[[list[str]], str]:
     """Answer as a cluster might."""
 
     def answer(words: list[str]) -> str:
-        errors = {"not": NotOurs("two\nlines"), "later": NotNow("later"), "what": OSError("what")}
+        errors = {
+            "not": NotOurs("two\nlines"),
+            "later": OwnerNotReady("later"),
+            "what": OSError("what"),
+        }
         errors["there"] = RefusedThere("no queue")
         if words[0] in errors:
             raise errors[words[0]]
@@ -135,7 +139,7 @@ def answers(person: str) -> Callable[[list[str]], str]:
 
 
 def test_the_worker_answers_one_request_after_another() -> None:
-    worker = Worker(7, answers)
+    worker = OwnerWorker(7, answers)
 
     assert worker.ask("submit", "3") == "person 7: submit 3"
     assert worker.ask("release", "70", "71") == "person 7: release 70 71"
@@ -145,45 +149,45 @@ def test_the_worker_answers_one_request_after_another() -> None:
     ("word", "error", "why"),
     [
         ("not", NotOurs, "^two lines$"),
-        ("later", NotNow, "later"),
+        ("later", OwnerNotReady, "later"),
         ("there", RefusedThere, "no queue"),
         ("what", GridbridgeError, "what"),
-        ("die", Gone, "ended"),
+        ("die", WorkerGone, "ended"),
     ],
 )
 def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
-    worker = Worker(7, answers)
+    worker = OwnerWorker(7, answers)
 
     with pytest.raises(error, match=why):
         worker.ask(word)
     if word == "die":
-        with pytest.raises(Gone):
+        with pytest.raises(WorkerGone):
             worker.ask("submit")
     else:
         assert worker.ask("submit") == "person 7: submit"
 
 
 def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
-    worker = Worker(7, answers, limit_s=0.2)
+    worker = OwnerWorker(7, answers, limit_s=0.2)
 
-    with pytest.raises(Gone, match=r"not done within 0\.2 s"):
+    with pytest.raises(WorkerGone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
 def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
-    worker = Worker(7, lambda _: lambda _: "x" * (8 << 20))
+    worker = OwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
-    with pytest.raises(Gone, match="it told more than 1 MiB"):
+    with pytest.raises(WorkerGone, match="it told more than 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Order]) -> None:
+def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], ArrayOrder]) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
-        Ledger(12, str(tmp_path / "ledger")) as ledger,
+        RootLedger(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(LedgerLost, match=r"c\.12: root's ledger has nothing of it"),
     ):
         verbs._acted(asked("release-array c.12 beta 3"), ledger)
@@ -191,11 +195,11 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Or
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
 def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
-    tmp_path: Path, asked: Callable[[str], Order], told: str
+    tmp_path: Path, asked: Callable[[str], ArrayOrder], told: str
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
-    with Ledger(99, str(folder)) as ledger, suppress(LedgerLost):
+    with RootLedger(99, str(folder)) as ledger, suppress(LedgerLost):
         assert ledger.arrays() == ()
         verbs.note_end(99, ledger, str(tmp_path))
         verbs._acted(asked(told), ledger)
@@ -204,7 +208,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 
 
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
-    tmp_path: Path, asked: Callable[[str], Order], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], ArrayOrder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -212,13 +216,13 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     folder = tmp_path / "ledger"
     for number in (12, 13):
         (tmp_path / f"c.{number}").write_bytes(campaign_files.encode({UNIQUE: "a"}, ("1",)))
-        with Ledger(number, str(folder)) as ledger:
+        with RootLedger(number, str(folder)) as ledger:
             verbs.note_end(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
         "c.12"
     ]
-    with Ledger(12, str(folder)) as ledger, pytest.raises(Ended):
+    with RootLedger(12, str(folder)) as ledger, pytest.raises(CampaignClosed):
         ledger.intend(1, "beta", "0:1")
 
 
@@ -242,7 +246,7 @@ def _make_open_file(path: Path) -> None:
 @pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
 def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     tmp_path: Path,
-    asked: Callable[[str], Order],
+    asked: Callable[[str], ArrayOrder],
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Path], None],
 ) -> None:
@@ -251,35 +255,35 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     monkeypatch.setattr(owner, "require_person", lambda *_: None)
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
-    with Ledger(12, folder) as ledger:
+    with RootLedger(12, folder) as ledger:
         verbs.note_end(12, ledger, str(tmp_path))
 
-    with Ledger(12, folder) as ledger, pytest.raises(Ended):
+    with RootLedger(12, folder) as ledger, pytest.raises(CampaignClosed):
         ledger.intend(1, "beta", "0:1")
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
-    tmp_path: Path, asked: Callable[[str], Order], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], ArrayOrder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
 
     def refuse(*_: object) -> None:
-        raise Refused("nothing is done as uid 990")
+        raise OwnerRefusal("nothing is done as uid 990")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(owner, "require_person", refuse)
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
-    with Ledger(12, str(folder)) as ledger:
+    with RootLedger(12, str(folder)) as ledger:
         verbs.note_end(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:
+def test_what_became_of_an_array_is_a_line(asked: Callable[[str], ArrayOrder]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
-    one = Sent(array, 0)
+    one = SentArray(array, 0)
     one.error = RefusedThere("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
@@ -294,17 +298,17 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(owner, "become", nobody)
 
     with pytest.raises(owner.NoOwner, match="uid 7 has no account"):
-        Worker(7, answers).ask("submit")
+        OwnerWorker(7, answers).ask("submit")
 
 
 def test_nothing_is_intended_for_an_owner_without_an_account(
-    tmp_path: Path, asked: Callable[[str], Order]
+    tmp_path: Path, asked: Callable[[str], ArrayOrder]
 ) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
-    with Ledger(12, str(tmp_path)) as ledger:
+    with RootLedger(12, str(tmp_path)) as ledger:
         ledger.require(NOBODY, "digest")
-        (sent,) = Sending(order, ledger, None).submitted()
+        (sent,) = ArraySender(order, ledger, None).submitted()
 
         assert isinstance(sent.error, owner.NoOwner)
         assert ledger.arrays() == ()
@@ -320,15 +324,15 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 
 
 def test_places_that_an_array_does_not_have_are_refused(
-    tmp_path: Path, asked: Callable[[str], Order]
+    tmp_path: Path, asked: Callable[[str], ArrayOrder]
 ) -> None:
     """What was held there would stay held."""
-    with Ledger(12, str(tmp_path)) as ledger:
+    with RootLedger(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")
         verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
-            with pytest.raises(Refused, match="places"):
+            with pytest.raises(OwnerRefusal, match="places"):
                 verbs._require_there(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

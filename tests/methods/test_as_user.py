@@ -9,13 +9,13 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import as_user, owner
-from gridbridge.methods.scope import FIRST_SIGNAL, Scope
+from gridbridge.methods.scope import FIRST_SIGNAL, ProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
 
-def a_child(act: Callable[[], object]) -> Scope:
-    child = Scope(owner.LIMIT_S)
+def a_child(act: Callable[[], object]) -> ProcessScope:
+    child = ProcessScope(owner.LIMIT_S)
     if child.pid == 0:
         act()
         os._exit(0)

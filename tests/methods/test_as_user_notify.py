@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.methods.people import notify
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
@@ -35,7 +35,7 @@ def test_a_word_becomes_a_line(word: str, line: str) -> None:
     ],
 )
 def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         notify._line(word)
 
 
@@ -75,7 +75,7 @@ def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
 def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         notify.read_wish(name)
 
 
@@ -83,7 +83,7 @@ def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
 def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     del folder
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         notify.read_wish(name)
 
 
@@ -91,5 +91,5 @@ def test_a_link_is_not_followed(folder: Path) -> None:
     (folder / "real").write_text(json.dumps(PROGRAM))
     (folder / "tell.ab").symlink_to(folder / "real")
 
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         notify.read_wish("tell.ab")

@@ -12,13 +12,13 @@ from gridbridge.batch.gridengine import commands as gridengine
 from gridbridge.batch.oar import commands as oar
 from gridbridge.config.submission import jdl
 from gridbridge.methods.arrays import content
-from gridbridge.methods.arrays.content import Content
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.arrays.content import VerifiedTasks
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.request import JobSpec
-from gridbridge.model.route import Cell, OarServer
-from gridbridge.state.ledger import Ledger
+from gridbridge.model.route import GridEngineCell, OarServer
+from gridbridge.state.ledger import RootLedger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
 AT: dict[str, Any] = {
@@ -51,8 +51,8 @@ def read(
         section={},
         is_of_copies=is_of_copies,
     )
-    with Ledger(12, str(folder / "ledger")) as ledger:
-        found = Content(cast("Order", order), VerifiedCampaign(12, str(folder)), ledger)
+    with RootLedger(12, str(folder / "ledger")) as ledger:
+        found = VerifiedTasks(cast("ArrayOrder", order), VerifiedCampaign(12, str(folder)), ledger)
         return tuple(
             found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)
         )
@@ -72,7 +72,9 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
 
 
 SERVER = OarServer(timeout_s=15)
-CELL = Cell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCell(
+    root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
+)
 
 
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def test_slots_that_are_not_the_same_on_each_node_are_refused(
     tmp_path: Path, nodes: object
 ) -> None:
     """No JDL asks for that, but the file may be any program's."""
-    with pytest.raises(Refused, match="nodes"):
+    with pytest.raises(OwnerRefusal, match="nodes"):
         read(tmp_path, "0:1", nodes=nodes)
 
 
@@ -146,9 +148,9 @@ def test_what_a_jdl_asks_of_a_cluster_is_asked_there(
 )
 def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> None:
     """As is a copy."""
-    with pytest.raises(Refused):
+    with pytest.raises(OwnerRefusal):
         read(tmp_path, tasks)
-    with pytest.raises(Refused, match="no prologue at beta"):
+    with pytest.raises(OwnerRefusal, match="no prologue at beta"):
         read(tmp_path, "990000000:1", is_of_copies=True)
 
 
@@ -159,7 +161,7 @@ def test_root_splits_no_parameters_into_words(
     split = list[str]()
     really = content.words
     monkeypatch.setattr(content, "words", lambda line: split.append(line) or really(line))
-    monkeypatch.setattr(Content, "spec", lambda *_: [*split])
+    monkeypatch.setattr(VerifiedTasks, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
 
@@ -174,5 +176,5 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     monkeypatch.setattr(content, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
-    with pytest.raises(Refused, match="a task's parameters have at most"):
+    with pytest.raises(OwnerRefusal, match="a task's parameters have at most"):
         read(tmp_path, "0:1", line="a 12345678")

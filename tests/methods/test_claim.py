@@ -8,9 +8,15 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.methods.begin import begin
 from gridbridge.methods.sending import claim_lines
-from gridbridge.methods.step import Step
+from gridbridge.methods.step import StarterStep
 from gridbridge.model import route
-from gridbridge.model.message import Kind, Message, Outcome, Phase, encode
+from gridbridge.model.message import (
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    encode,
+)
 from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, split
 from tests.methods.cells import TRANSFER, Place
 
@@ -27,12 +33,12 @@ def lead(place: Place, claim: str) -> None:
 
 def claims(place: Place) -> set[str]:
     """Return the claims that the starter's messages tell of."""
-    return {message.claim for message in place.sent(Kind.RECORD)}
+    return {message.claim for message in place.sent(MessageKind.RECORD)}
 
 
 def as_told(place: Place) -> str:
     """Return what the wrapper of a submission would do for its claim."""
-    return claim_lines(Step(place.task(), "", ("true",)))
+    return claim_lines(StarterStep(place.task(), "", ("true",)))
 
 
 def keys(place: Place) -> dict[str, str]:
@@ -96,7 +102,7 @@ def test_without_claims_there_is_none(place: Place) -> None:
 def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Place) -> None:
     """What it may have submitted has that one."""
     lead(place, BY_FILE)
-    step = Step(place.task(), "", ("true",))
+    step = StarterStep(place.task(), "", ("true",))
     begin(step)
     place.step()
 
@@ -107,13 +113,13 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
 def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
     """Nothing is called home by a claim that the wrapper might not know of."""
     lead(place, BY_FILE)
-    begin(Step(place.task(), "", ("true",)))
+    begin(StarterStep(place.task(), "", ("true",)))
     lead(place, says)
     place.step()
 
     record = place.task().record()
     assert record
-    assert (record.phase, record.claim) == (Phase.RELEASED, "")
+    assert (record.phase, record.claim) == (StarterPhase.RELEASED, "")
 
 
 @pytest.mark.parametrize("claim", ["", "file.t0"], ids=["none", "one"])
@@ -123,8 +129,10 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     history.parent.mkdir()
     history.touch()
     place.step()
-    (asked,) = place.sent(Kind.ASK)
-    reply = Message(kind=Kind.RECORD, transfer=TRANSFER, phase=Phase.SUBMITTING, claim=claim)
+    (asked,) = place.sent(MessageKind.ASK)
+    reply = StarterMessage(
+        kind=MessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
+    )
     reply = reply.but(remote="beta", queue="transfer-beta")
     path = Path(place.task().verdict(asked.wake))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +146,9 @@ def test_a_verdict_by_claim_is_of_a_job_that_has_not_run(place: Place) -> None:
     """The other cluster is asked for nothing: it may be silent."""
     lead(place, BY_FILE)
     place.step()
-    place.decide(outcome=Outcome.REQUEUE, claim="home", reason="recalled from beta: it is silent")
+    place.decide(
+        outcome=TransferOutcome.REQUEUE, claim="home", reason="recalled from beta: it is silent"
+    )
     place.down("beta")
     asked = len(place.calls("beta"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.methods import control, intents, starter
 from gridbridge.methods.starter import Starter
-from gridbridge.model.message import Desired, Kind, Outcome
+from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
 from tests.contract.waiting import until
 from tests.methods.cells import CLIENT, Place
 
@@ -110,7 +110,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 ) -> None:
     def suspend_and_resume() -> None:
         control.suspend(place.task())
-        intents.note(place.task().private, Desired.RUNNING, intents.ago(-1))
+        intents.note(place.task().private, DesiredJobState.RUNNING, intents.ago(-1))
 
     carries(monkeypatch, suspend_and_resume)
     place.step()
@@ -231,7 +231,7 @@ def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
     control.terminate(place.task())
 
     assert place.task().is_dead() == dies
-    assert len(place.sent(Kind.SPARED)) == (not dies)
+    assert len(place.sent(MessageKind.SPARED)) == (not dies)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
     control.terminate(place.task(RESTARTED="1"))
 
     assert place.task().is_dead()
-    assert (len(place.sent(Kind.ASK)), place.sent(Kind.INTENT)) == (1, [])
+    assert (len(place.sent(MessageKind.ASK)), place.sent(MessageKind.INTENT)) == (1, [])
 
 
 def test_a_deletion_after_it_was_put_back_counts(
@@ -323,7 +323,7 @@ def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Pl
     control.epilog(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
 
 
 def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
@@ -358,7 +358,7 @@ def test_no_deletion_hits_another_job_that_got_the_number(
 def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
     """The time that a terminate method gives is enough for two requests."""
     place.step()
-    place.task().ask(Desired.DEAD)
+    place.task().ask(DesiredJobState.DEAD)
     before = len(place.calls("beta"))
 
     place.step()
@@ -370,7 +370,7 @@ def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
 def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(Desired.DEAD)
+    place.task().ask(DesiredJobState.DEAD)
 
     place.step()
 
@@ -412,7 +412,7 @@ def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place
     with pytest.raises(control.GridbridgeError):
         control.epilog(place.task())
 
-    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
 
 
 def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
@@ -423,7 +423,7 @@ def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
     control.epilog(place.task())
 
     assert place.calls("qdel") == []
-    assert place.sent(Kind.INTENT) == []
+    assert place.sent(MessageKind.INTENT) == []
 
 
 def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
@@ -438,10 +438,10 @@ def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
     control.epilog(place.task())
 
     assert place.calls("qdel") == []
-    assert place.sent(Kind.INTENT) == []
+    assert place.sent(MessageKind.INTENT) == []
 
 
-@pytest.mark.parametrize("wish", [Outcome.RECALL, Outcome.AGREE])
+@pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
 def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
     """A wish lies where an end would; the job there goes on, and nobody wants it any more."""
     place.step()
@@ -453,14 +453,14 @@ def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
     control.epilog(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
 
 
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
     control.suspend(place.task())
 
     assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
-    assert place.task().desired() == Desired.SUSPENDED
+    assert place.task().desired() == DesiredJobState.SUSPENDED
     assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
 
 
@@ -520,7 +520,7 @@ def test_nothing_that_lay_in_tmpdir_before_is_a_note(
 
 def test_notes_that_are_ours_stay(place: Place) -> None:
     """Starter and methods share them, and so do two starters of one task."""
-    place.task().ask(Desired.DEAD)
+    place.task().ask(DesiredJobState.DEAD)
     place.task().open_notes()
 
     assert place.task().is_dead()

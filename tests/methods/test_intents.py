@@ -11,15 +11,15 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import control, intents
-from gridbridge.methods.task import Task
-from gridbridge.model.message import Desired, Kind, Outcome
+from gridbridge.methods.task import LocalTask
+from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
 from tests.methods.cells import TRANSFER, Place
 
-RUNNING, SUSPENDED = Desired.RUNNING, Desired.SUSPENDED
+RUNNING, SUSPENDED = DesiredJobState.RUNNING, DesiredJobState.SUSPENDED
 WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the last began last
 
 
-def note(task: Task, desired: str, order: tuple[int, int]) -> None:
+def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
     """Do what a method does whose shell began then."""
     intents.note(task.private, desired, order)
     task.note_done("intent")
@@ -27,12 +27,12 @@ def note(task: Task, desired: str, order: tuple[int, int]) -> None:
 
 def told(place: Place) -> list[str]:
     """Return what the service was told, in its order."""
-    return [one.desired for one in sorted(place.sent(Kind.INTENT), key=lambda one: one.at)]
+    return [one.desired for one in sorted(place.sent(MessageKind.INTENT), key=lambda one: one.at)]
 
 
 def see(place: Place, desired: str, age_s: float = 0.0) -> None:
     """Let the service say what it saw of the local job so long ago."""
-    place.decide(outcome=Outcome.AGREE, desired=desired, at=f"{time.time() - age_s:.3f}")
+    place.decide(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time() - age_s:.3f}")
 
 
 @pytest.mark.parametrize("ended", [*permutations(WISHES)])
@@ -93,9 +93,7 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
     """Start the shell of a method, as the shepherd does, with something to do before its Python."""
     task = place.task()
-    ask = (
-        "import os, sys; from gridbridge.methods.task import Task; Task(dict(os.environ)).ask({!r})"
-    )
+    ask = "import os, sys; from gridbridge.methods.task import LocalTask; LocalTask(dict(os.environ)).ask({!r})"
     script = f'{before}; "{sys.executable}" -c "$0" || exit 1; exit 0'
     return subprocess.Popen(
         ["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE
@@ -199,7 +197,7 @@ def test_what_is_suspended_there_by_somebody_else_stays_so(place: Place) -> None
 
 def test_a_wish_to_agree_ends_no_recall_that_was_begun(place: Place) -> None:
     place.step()
-    place.decide(outcome=Outcome.RECALL, reason="recalled from beta")
+    place.decide(outcome=TransferOutcome.RECALL, reason="recalled from beta")
     place.step()
     see(place, RUNNING)
 
@@ -218,7 +216,7 @@ def test_an_end_goes_before_what_was_seen(place: Place) -> None:
 
 def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
     place.step()
-    place.task().ask(Desired.DEAD)
+    place.task().ask(DesiredJobState.DEAD)
     see(place, RUNNING)
 
     assert place.step() == "signal 9"
@@ -250,4 +248,4 @@ def test_an_adopted_job_that_was_suspended_runs_and_the_service_is_told(place: P
     place.step()
 
     assert (place.away(), told(place)) == ("r", [RUNNING])
-    assert TRANSFER in {one.transfer for one in place.sent(Kind.INTENT)}
+    assert TRANSFER in {one.transfer for one in place.sent(MessageKind.INTENT)}

@@ -8,7 +8,7 @@ from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import recall
-from gridbridge.model.message import Kind, Outcome
+from gridbridge.model.message import MessageKind, TransferOutcome
 from tests.methods.cells import UNDEFER, Place
 
 WHY = "recalled from beta: it waited long"
@@ -18,7 +18,7 @@ WHY = "recalled from beta: it waited long"
 def recalled(place: Place) -> Place:
     """Return a job that waits at beta and is wished home."""
     place.step()
-    place.decide(outcome=Outcome.RECALL, reason=WHY)
+    place.decide(outcome=TransferOutcome.RECALL, reason=WHY)
     return place
 
 
@@ -39,8 +39,8 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
     answer = recalled.step()
 
     assert (answer, recalled.away()) == ("exit 99", None)
-    [closed] = recalled.sent(Kind.CLOSED)
-    assert (closed.outcome, closed.reason) == (Outcome.REQUEUE, WHY)
+    [closed] = recalled.sent(MessageKind.CLOSED)
+    assert (closed.outcome, closed.reason) == (TransferOutcome.REQUEUE, WHY)
     assert recalled.calls("alpha qalter")[-1] == f"alpha qalter {UNDEFER}"
 
 
@@ -82,7 +82,7 @@ def test_a_job_that_is_not_there_is_left_to_the_service(recalled: Place) -> None
     (recalled.folder / "beta/41").unlink()
 
     assert recalled.step().startswith("again ")
-    assert recalled.sent(Kind.CLOSED) == []
+    assert recalled.sent(MessageKind.CLOSED) == []
 
 
 def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> None:
@@ -98,7 +98,7 @@ def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> No
 
 @pytest.mark.usefixtures("_at_once")
 def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
-    recalled.decide(outcome=Outcome.EXIT, exit_status="3")
+    recalled.decide(outcome=TransferOutcome.EXIT, exit_status="3")
 
     assert recalled.step() == "exit 3"
     assert recalled.calls("qdel") == []
@@ -107,7 +107,7 @@ def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize(
     ("outcome", "answer"),
-    [(Outcome.ERROR, "exit 99"), (Outcome.EXIT, "exit 3")],
+    [(TransferOutcome.ERROR, "exit 99"), (TransferOutcome.EXIT, "exit 3")],
     ids=["none", "one"],
 )
 def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_an_end(
@@ -121,8 +121,8 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
     recalled.decide(outcome=outcome, exit_status="3", reason="beta has no trace of job 41")
 
     assert (meanwhile.split()[0], recalled.step()) == ("again", answer)
-    assert [one.outcome for one in recalled.sent(Kind.CLOSED)] == [
-        Outcome.REQUEUE if answer == "exit 99" else Outcome.EXIT
+    assert [one.outcome for one in recalled.sent(MessageKind.CLOSED)] == [
+        TransferOutcome.REQUEUE if answer == "exit 99" else TransferOutcome.EXIT
     ]
 
 
@@ -130,9 +130,9 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
 @pytest.mark.parametrize(
     ("verdict", "answer"),
     [
-        ({"outcome": Outcome.ERROR}, "exit 99"),
-        ({"outcome": Outcome.SIGNAL, "signal": "9"}, "exit 99"),
-        ({"outcome": Outcome.EXIT, "exit_status": "0"}, "exit 0"),
+        ({"outcome": TransferOutcome.ERROR}, "exit 99"),
+        ({"outcome": TransferOutcome.SIGNAL, "signal": "9"}, "exit 99"),
+        ({"outcome": TransferOutcome.EXIT, "exit_status": "0"}, "exit 0"),
     ],
 )
 def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
@@ -177,7 +177,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
         assert recalled.step().startswith("again")
         remote.unlink()
     assert recalled.step().startswith("again")
-    recalled.decide(outcome=Outcome.SIGNAL, signal=signal, reason="beta says failed 100")
+    recalled.decide(outcome=TransferOutcome.SIGNAL, signal=signal, reason="beta says failed 100")
 
     assert recalled.step() == answer
 

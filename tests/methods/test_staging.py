@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.staging import Stage, _append_once, _source
+from gridbridge.methods.staging import StagingFolder, _append_once, _source
 
 CAME = b"line\n" * 40_000  # more than is read at once
 
@@ -25,7 +25,7 @@ CAME = b"line\n" * 40_000  # more than is read at once
 def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(
     path: str, source: str
 ) -> None:
-    assert _source(Stage(folder="", cwd="/home/a"), path) == source
+    assert _source(StagingFolder(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])

@@ -9,7 +9,13 @@ from gridbridge.errors import GridbridgeError, NoRoute, NotAccepted, NotLetIn, P
 from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Starter, take
-from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
+from gridbridge.model.message import (
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+)
 from gridbridge.model.vocabulary import LocalQueues, encode_queues
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
@@ -20,7 +26,7 @@ NOTE = "<JB_context><VA_variable>{}</VA_variable><VA_value>{}</VA_value></JB_con
 STARTS = "<JB_execution_time>{}</JB_execution_time>"
 FAR_S, OWN_S = 2051222400, 1767225600
 DEFER = "-a 203501010000.00 -ac gridbridge_start=0 -ac gridbridge_job=7 7"
-PHASES = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
+PHASES = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
 def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
@@ -122,7 +128,7 @@ def test_a_task_that_could_start_here_is_guarded(
     step = Starter(place.task(SGE_TASK_ID=task), "", ("true",))
     step.take()
 
-    assert {message.guard for message in place.sent(Kind.RECORD)} == {guard}
+    assert {message.guard for message in place.sent(MessageKind.RECORD)} == {guard}
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
 
 
@@ -174,13 +180,13 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
     Starter(place.task(**again), "", ("true",)).take()
-    [asked] = place.sent(Kind.ASK)
-    place.answer(asked.wake, phase=Phase.SUBMITTING, remote="beta", queue="transfer-beta")
+    [asked] = place.sent(MessageKind.ASK)
+    place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
 
     Starter(place.task(**again), "", ("true",)).take()
 
     assert asked.restarted == "yes"
-    records = {(one.queue, one.remote, one.phase) for one in place.sent(Kind.RECORD)}
+    records = {(one.queue, one.remote, one.phase) for one in place.sent(MessageKind.RECORD)}
     assert records == {("transfer-beta", "beta", each) for each in PHASES}
     assert len(place.calls("beta qstat -s a -u")) == 1
     assert place.calls("delta") == []
@@ -190,7 +196,7 @@ def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place)
     place.step()
     record = place.task().record()
     assert record
-    place.task().save(record.but(remote_id="", phase=Phase.SUBMITTING))
+    place.task().save(record.but(remote_id="", phase=StarterPhase.SUBMITTING))
 
     place.step()
 
@@ -209,7 +215,7 @@ def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) 
     answer = place.step()
 
     assert answer.startswith("again ")
-    assert [message.transfer for message in place.sent(Kind.ASK)] == ["gb.alpha.7.0.0"]
+    assert [message.transfer for message in place.sent(MessageKind.ASK)] == ["gb.alpha.7.0.0"]
     assert place.away() is None
 
 
@@ -221,8 +227,8 @@ def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -
 
     Starter(place.task(RESTARTED="1"), "", ("true",)).take()
 
-    assert {one.submitted for one in place.sent(Kind.RECORD)} == {"1795212523"}
-    assert {one.submitted for one in place.sent(Kind.ASK)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(MessageKind.RECORD)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(MessageKind.ASK)} == {"1795212523"}
 
 
 def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
@@ -235,12 +241,12 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
 
     assert pauses_s[0] <= 6
     assert pauses_s[-1] > 30
-    assert len(place.sent(Kind.ASK)) == 6
+    assert len(place.sent(MessageKind.ASK)) == 6
 
 
 def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
     """A pause is a half to the whole of the longest, by chance."""
-    pauses_s = [int(pause(place.task(), Message()).split()[1]) for _ in range(40)][-30:]
+    pauses_s = [int(pause(place.task(), StarterMessage()).split()[1]) for _ in range(40)][-30:]
 
     assert len(set(pauses_s)) > 1
     assert 30 < min(pauses_s) <= max(pauses_s) <= 61
@@ -251,24 +257,24 @@ def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_be
 ) -> None:
     """The service may have lost it, and its FIFO; what others did to the remote job stays."""
     place.step()
-    place.task().ask(Desired.RUNNING)
+    place.task().ask(DesiredJobState.RUNNING)
     place.step()
-    told, asked = len(place.sent(Kind.RECORD)), len(place.calls("beta"))
+    told, asked = len(place.sent(MessageKind.RECORD)), len(place.calls("beta"))
 
-    fifo = place.folder / "spool/wake" / place.sent(Kind.RECORD)[0].wake
+    fifo = place.folder / "spool/wake" / place.sent(MessageKind.RECORD)[0].wake
     fifo.unlink()
     answer = place.step(noted="look")
 
     assert answer.startswith("wait 60 ")
     assert fifo.is_fifo()
-    assert len(place.sent(Kind.RECORD)) == told + 1
+    assert len(place.sent(MessageKind.RECORD)) == told + 1
     assert len(place.calls("beta")) == asked
 
 
 def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place: Place) -> None:
     place.step()
     place.start_away()
-    place.task().ask(Desired.SUSPENDED)
+    place.task().ask(DesiredJobState.SUSPENDED)
 
     place.step(noted="look")
     place.step()
@@ -371,7 +377,7 @@ def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Pla
     error = (place.folder / "active/error").read_text()
     reason = "beta has no h_rt: no limits there; no queue here could run it either"
     assert error == f"gridbridge: {reason}\n"
-    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["error"]
+    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["error"]
 
 
 def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> None:
@@ -385,7 +391,7 @@ def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> No
         f"alpha qalter {mark}: no limits there 7",
         f"alpha qalter {UNDEFER}",
     ]
-    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["requeue"]
+    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["requeue"]
 
 
 @pytest.fixture
@@ -426,7 +432,9 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
     taken = [take(shut.task(), "", ("true",)) for _ in range(tries)]
 
     assert [answer.split()[0] for answer in taken] == answers
-    assert [one.cause for one in shut.sent(Kind.CLOSED)] == [Cause.BARRED] * answers.count("exit")
+    assert [one.cause for one in shut.sent(MessageKind.CLOSED)] == [
+        FailureCause.BARRED
+    ] * answers.count("exit")
 
 
 @pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
@@ -434,7 +442,7 @@ def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -
     answer = take(place.task(SGE_ACCOUNT=account), "", ("true",))
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
-    [closed] = place.sent(Kind.CLOSED)
+    [closed] = place.sent(MessageKind.CLOSED)
     assert closed.reason == "this job was sent here, and no job is sent on"
 
 
@@ -456,7 +464,7 @@ def test_a_long_note_fits_into_the_record(place: Place) -> None:
     write_mapping(place, "resource/gpu/reject=none there\n")
     place.step()
 
-    told = place.sent(Kind.RECORD)
+    told = place.sent(MessageKind.RECORD)
     assert {one.reason[:30] for one in told if one.remote_id} == {"soft request gpu=" + "x" * 13}
     assert place.step().startswith("wait")
 
@@ -474,7 +482,7 @@ def test_a_verdict_is_the_end(place: Place) -> None:
     place.decide(outcome="exit", exit_status="7")
 
     assert place.step() == "exit 7"
-    assert [message.exit_status for message in place.sent(Kind.CLOSED)] == ["7"]
+    assert [message.exit_status for message in place.sent(MessageKind.CLOSED)] == ["7"]
 
 
 def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place) -> None:
@@ -492,11 +500,11 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
     place.start_away()
     place.home("dr")
 
-    assert place.step(noted=Desired.DEAD).startswith("wait")
+    assert place.step(noted=DesiredJobState.DEAD).startswith("wait")
     assert place.away() is None
     place.decide(outcome="signal", signal="12")
     assert place.step() == "signal 12"
-    assert [closed.desired for closed in place.sent(Kind.CLOSED)] == [Desired.DEAD]
+    assert [closed.desired for closed in place.sent(MessageKind.CLOSED)] == [DesiredJobState.DEAD]
 
 
 @pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
@@ -507,7 +515,7 @@ def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
     place.start_away()
     place.home(letters)
 
-    place.step(noted=Desired.DEAD)
+    place.step(noted=DesiredJobState.DEAD)
     place.decide(outcome="signal", signal="12")
 
     assert place.step() == answer
@@ -518,12 +526,12 @@ def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
     place.start_away()
     place.home("s")
 
-    place.step(noted=Desired.SUSPENDED)
+    place.step(noted=DesiredJobState.SUSPENDED)
 
     assert place.away() == "hs"
 
 
-@pytest.mark.parametrize("noted", [Desired.SUSPENDED, Desired.DEAD])
+@pytest.mark.parametrize("noted", [DesiredJobState.SUSPENDED, DesiredJobState.DEAD])
 def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
     """USR1 of s_rt, and USR2 that the shepherd sends before h_rt's kill."""
     place.limits(job="100")
@@ -542,7 +550,7 @@ def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
     (place.folder / "beta/41").write_text("hs")
     record = place.task().record()
     assert record
-    place.task().save(record.but(desired=Desired.SUSPENDED))
+    place.task().save(record.but(desired=DesiredJobState.SUSPENDED))
 
     place.step()
 
@@ -552,7 +560,7 @@ def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
 def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("S")
-    place.task().ask(Desired.SUSPENDED)
+    place.task().ask(DesiredJobState.SUSPENDED)
 
     place.step()
 
@@ -562,7 +570,7 @@ def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Pl
 def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(Desired.SUSPENDED)
+    place.task().ask(DesiredJobState.SUSPENDED)
 
     assert place.step().startswith("wait")
 
@@ -590,7 +598,7 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
     place.down("beta")
     for _ in range(4):
         take(place.task(), "", ("true",))
-    told = [each.reason for each in place.sent(Kind.RECORD) if each.reason]
+    told = [each.reason for each in place.sent(MessageKind.RECORD) if each.reason]
     place.down("beta", False)
     place.step()
 
@@ -604,11 +612,11 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
 def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     """The service goes by causes, whatever is said of them."""
     place.step()
-    for cause in (Cause.HERE, Cause.HERE, Cause.UNREACHED):
+    for cause in (FailureCause.HERE, FailureCause.HERE, FailureCause.UNREACHED):
         place.task().excuse("no answer", cause)
 
-    told = sorted((one.at, one.cause) for one in place.sent(Kind.RECORD) if one.cause)
-    assert [cause for _, cause in told] == [Cause.HERE, Cause.UNREACHED]
+    told = sorted((one.at, one.cause) for one in place.sent(MessageKind.RECORD) if one.cause)
+    assert [cause for _, cause in told] == [FailureCause.HERE, FailureCause.UNREACHED]
 
 
 @pytest.mark.parametrize(

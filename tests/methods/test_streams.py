@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.methods import job
-from gridbridge.model.route import Login, Route
+from gridbridge.model.route import SshLogin, TransferRoute
 
 
 def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]:
@@ -37,20 +37,20 @@ def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(
     ids=["none", "one file", "two files"],
 )
 def test_where_output_stays_is_told(env: dict[str, str], user: str, expected: str) -> None:
-    assert expected == job.output_stays(env, Login(host="far", user=user))
+    assert expected == job.output_stays(env, SshLogin(host="far", user=user))
 
 
 @pytest.mark.parametrize(
     ("route", "context", "expected"),
     [
-        (Route(remote_ssh="far", staged="yes"), (), False),
-        (Route(remote_ssh="far"), (("stage_in", ""),), True),
-        (Route(remote_ssh="far", stage_out="x"), (), True),
-        (Route(stage_out="x"), (("stage_in", ""),), False),
+        (TransferRoute(remote_ssh="far", staged="yes"), (), False),
+        (TransferRoute(remote_ssh="far"), (("stage_in", ""),), True),
+        (TransferRoute(remote_ssh="far", stage_out="x"), (), True),
+        (TransferRoute(stage_out="x"), (("stage_in", ""),), False),
     ],
     ids=["streams alone", "by the job", "by its queue", "not by ssh"],
 )
 def test_a_job_works_in_the_transfer_s_folder_if_a_list_is_declared(
-    route: Route, context: tuple[tuple[str, str], ...], expected: bool
+    route: TransferRoute, context: tuple[tuple[str, str], ...], expected: bool
 ) -> None:
     assert expected is route.declares(context)

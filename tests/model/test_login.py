@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.model.configured import away
-from gridbridge.model.route import Folder, Route, decode, encode, login
+from gridbridge.model.route import EmbeddedFolder, TransferRoute, decode, encode, login
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
-BY_SSH = Route(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
+BY_SSH = TransferRoute(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
 SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
 
 
@@ -19,7 +19,7 @@ def test_each_starter_finds_its_own_account_in_the_route(person: str, user: str)
 
 
 def test_a_route_without_ssh_leads_through_clients_here() -> None:
-    assert Route(**SIDES).away.login is None
+    assert TransferRoute(**SIDES).away.login is None
 
 
 def test_less_patience_goes_the_same_way() -> None:
@@ -46,5 +46,5 @@ def test_no_place_is_no_login() -> None:
 def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
     reached = away({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
 
-    assert isinstance(reached, Folder)
+    assert isinstance(reached, EmbeddedFolder)
     assert (reached.path, reached.login) == ("/mnt/beta", None)

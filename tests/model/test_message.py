@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.message import MAX_BYTES, Kind, Message, decode, encode
+from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode, encode
 
 # What os.environ and decoded file names hold: any text, bytes that are not UTF-8 as surrogates.
 ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
@@ -13,13 +13,13 @@ ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogate
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_a_message_survives_the_disk(reason: str, host: str) -> None:
-    message = Message(kind=Kind.ENDED, reason=reason, host=host)
+    message = StarterMessage(kind=MessageKind.ENDED, reason=reason, host=host)
 
     assert decode(encode(message)) == message
 
 
 def test_a_message_is_plain_lines_that_sh_can_write() -> None:
-    message = Message(kind=Kind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
+    message = StarterMessage(kind=MessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
 
     assert encode(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
 
@@ -44,7 +44,9 @@ def test_anything_else_is_refused(data: bytes) -> None:
 
 
 def test_a_changed_copy_leaves_the_original_alone() -> None:
-    message = Message(kind=Kind.RECORD, phase="held")
+    message = StarterMessage(kind=MessageKind.RECORD, phase="held")
 
-    assert message.but(phase="released") == Message(kind=Kind.RECORD, phase="released")
+    assert message.but(phase="released") == StarterMessage(
+        kind=MessageKind.RECORD, phase="released"
+    )
     assert message.phase == "held"

@@ -12,12 +12,12 @@ from gridbridge.model.settings import (
     ACCOUNT,
     OBJECT_NAME,
     STATE_URL,
-    Form,
+    TextFormat,
     describe,
 )
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import KINDS
-from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
@@ -25,7 +25,7 @@ KEYS = [
         Site,
         Cluster,
         TransferQueue,
-        Poller,
+        PollerSection,
         Breaker,
         Retention,
         *(rule for rule, _ in KINDS.values()),
@@ -99,6 +99,6 @@ def test_the_local_cluster_is_the_site_s() -> None:
     ],
     ids=["path", "account", "object name", "state"],
 )
-def test_a_text_has_to_have_its_form(form: Form, good: list[str], bad: list[str]) -> None:
+def test_a_text_has_to_have_its_form(form: TextFormat, good: list[str], bad: list[str]) -> None:
     assert [True] * len(good) == [bool(form.holds(text)) for text in good]
     assert [False] * len(bad) == [bool(form.holds(text)) for text in bad]

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.vocabulary import ANY, NO_RULE, Vocabulary, decode, encode
+from gridbridge.model.vocabulary import ANY, NO_RULE, ClusterVocabulary, decode, encode
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 
 
-@given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in Vocabulary.KINDS}))
+@given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in ClusterVocabulary.KINDS}))
 def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> None:
-    assert decode(encode(Vocabulary(**names))) == Vocabulary(**names)
+    assert decode(encode(ClusterVocabulary(**names))) == ClusterVocabulary(**names)
 
 
 @pytest.mark.parametrize("data", [b"colour=red\n", b"pe=smp", b"pe\n", b"pe=a\npe=b\n"])
@@ -42,10 +42,10 @@ def test_an_environment_is_chosen_by_how_it_places_slots(
     rules: set[str], nodes: int, each: int, expected: str
 ) -> None:
     """All on one host, or the same number on each of several; wherever they are free by any."""
-    assert Vocabulary(rule=frozenset(rules)).environment(nodes, each) == expected
+    assert ClusterVocabulary(rule=frozenset(rules)).environment(nodes, each) == expected
 
 
 def test_what_an_earlier_version_published_tells_no_rules() -> None:
     assert decode(b"pe=smp\n").environment(1, 4) == ANY
-    none = Vocabulary(rule=frozenset({NO_RULE}))
+    none = ClusterVocabulary(rule=frozenset({NO_RULE}))
     assert decode(encode(none)).environment(1, 4) == ""

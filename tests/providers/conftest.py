@@ -11,7 +11,7 @@ from libcloud.compute import providers as drivers
 from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from gridbridge.providers.command import CommandProvider
 from gridbridge.providers.ec2 import Ec2Provider
 from gridbridge.providers.libcloud import LibcloudProvider
@@ -114,7 +114,7 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         credentials=secret(tmp_path / "keys", "[default]\nkey = 1\n"),
         image="Ubuntu 9.04",
         size="1",
-        arguments=Asks({"ex_project": "hpc"}),
+        arguments=QueueDefaults({"ex_project": "hpc"}),
         timeout_s=20,
     )
     made = provider_of(settings(section, Pool(provider="cloud", image="Ubuntu 9.10")), "small")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import MachineProvider
 
 KINDS = ("by_command", "by_ec2", "by_libcloud")
 
@@ -12,6 +12,6 @@ KINDS = ("by_command", "by_ec2", "by_libcloud")
 class Site:
     """A provider, and how the other side is made to refuse."""
 
-    provider: Provider
+    provider: MachineProvider
     be_full: Callable[[], None]  # no machine of that kind is left
     be_busy: Callable[[], None]  # every call is to be repeated later

@@ -10,7 +10,7 @@ from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.providers.libcloud import LibcloudProvider
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic.acting import Balancer
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER
 from tests.services.elastic.world import CLUSTER, POOL, Trouble, World
@@ -35,7 +35,7 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     made = {POOL: provider}
     acts = replace(world.acts(site), providers=made)
     for _ in range(3):
-        memory = Memory(world.database())
+        memory = RoundState(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
         once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.machines())

@@ -13,7 +13,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.providers.power import Controller, PowerProvider
+from gridbridge.providers.power import ManagementController, PowerProvider
 from gridbridge.providers.registry import power_of
 from tests.providers import ipmi
 from tests.providers.ipmi import Tools
@@ -76,12 +76,12 @@ def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
     return make
 
 
-def _all(provider: PowerProvider) -> list[tuple[str, Controller]]:
+def _all(provider: PowerProvider) -> list[tuple[str, ManagementController]]:
     found = provider.switches.items()
-    return [(name, one) for name, one in found if isinstance(one, Controller)]
+    return [(name, one) for name, one in found if isinstance(one, ManagementController)]
 
 
-def _by(one: Controller, tools: Tools, folder: Path) -> Controller:
+def _by(one: ManagementController, tools: Tools, folder: Path) -> ManagementController:
     assert "/usr/bin/ipmitool" == one.tool
     return replace(one, tool=tools.write(folder / "ipmitool"))
 

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import ProviderFailed, Untrusted
-from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderKind, ProviderSection, Way
+from gridbridge.errors import ProviderFailed, UntrustedFile
+from gridbridge.model.elastic.sections import (
+    DecisionPolicy,
+    Pool,
+    PoweredHost,
+    ProviderKind,
+    ProviderSection,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.providers import program as programs
 from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.protocol import Listing
+from gridbridge.providers.protocol import MachineListing
 from gridbridge.providers.registry import makers, provider_of, supplies
 
 SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
@@ -79,7 +85,7 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
     def require(path: str, owner_wanted: int) -> None:
         if owner_wanted != owner:
-            raise Untrusted(path, "it is not right", f"chown root {path}")
+            raise UntrustedFile(path, "it is not right", f"chown root {path}")
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
     monkeypatch.setattr(programs.host, "uid_of", lambda _: ADMIN)
@@ -113,12 +119,14 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
         pools={"small": Pool(provider="rental"), "large": Pool(provider="nobody")},
         providers={
             "rental": replace(SECTION, program=str(program)),
-            "rack": ProviderSection(kind=ProviderKind.POWER, way=Way.COMMAND, program=str(switch)),
+            "rack": ProviderSection(
+                kind=ProviderKind.POWER, way=DecisionPolicy.COMMAND, program=str(switch)
+            ),
         },
         powered={"n1": PoweredHost(provider="rack")},
     )
 
-    found: dict[str, Listing] = {**makers(policy), **supplies(policy, {"rack"})}
+    found: dict[str, MachineListing] = {**makers(policy), **supplies(policy, {"rack"})}
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()

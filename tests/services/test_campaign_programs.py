@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan
-from gridbridge.model.campaigns.sharing import ShareBy, Usage
+from gridbridge.model.campaigns.plan import CyclePlan
+from gridbridge.model.campaigns.sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
-from gridbridge.services.campaigns.runner import Daemon, Runner
+from gridbridge.services.campaigns.runner import CampaignRunner, RunnerDaemon
 from gridbridge.services.configuration import Configuration
-from gridbridge.services.reloading import Reloading
+from gridbridge.services.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'
@@ -55,7 +55,7 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     path.write_text(BEFORE + PAUSE.format(15))
     configuration = Configuration(Clock(lambda: 0.0, lambda: now_s[0]), str(path))
     first = Program(configuration.policy)
-    daemon = Reloading(first, configuration, Program)  # type: ignore[arg-type]  # a test's
+    daemon = ReloadingProgram(first, configuration, Program)  # type: ignore[arg-type]  # a test's
 
     def pause_after(text: str) -> float:
         path.write_text(text)
@@ -70,7 +70,7 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
 
 
-def attempt(outcome: Outcome) -> Attempt:
+def attempt(outcome: TaskOutcome) -> Attempt:
     """Return an attempt that has ended."""
     return Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
 
@@ -82,7 +82,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
     )
     policy = policy_file.parse("FILE", text.encode())
-    database = Database.open(policy.site.state)
+    database = StateFile.open(policy.site.state)
     sweep = Campaign(
         number=0,
         uid=1000,
@@ -93,30 +93,30 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         digest="",
         jdl=Jdl(name="sweep", clusters={"alpha": AtCluster(exec_file="run")}),
     )
-    Campaigns(database).add(sweep, "token")
-    used = Usage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
+    CampaignRows(database).add(sweep, "token")
+    used = DecayedUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
     CampaignUsage(database).keep([used])
     database.close()
 
-    runner = Runner(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
+    runner = CampaignRunner(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
     sharing = runner.gather().sharing
     runner.database.close()
 
     assert (sharing.by, sharing.used_s) == (ShareBy.USER, {"alice": 80.0})
 
 
-@pytest.mark.parametrize("outcome", [Outcome.MOVED, Outcome.RESUBMIT, Outcome.WIPED])
-def test_only_what_was_moved_is_urgent(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [TaskOutcome.MOVED, TaskOutcome.RESUBMIT, TaskOutcome.WIPED])
+def test_only_what_was_moved_is_urgent(outcome: TaskOutcome) -> None:
     """What a task or its cluster wants again and again would have cycles without a pause."""
-    plan = Plan(ended=(attempt(Outcome.SUCCESS), attempt(outcome)))
+    plan = CyclePlan(ended=(attempt(TaskOutcome.SUCCESS), attempt(outcome)))
 
-    assert plan.is_urgent == (outcome is Outcome.MOVED)
-    assert not Plan().is_urgent
+    assert plan.is_urgent == (outcome is TaskOutcome.MOVED)
+    assert not CyclePlan().is_urgent
 
 
 @pytest.mark.parametrize("is_urgent", [True, False])
 def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> None:
-    daemon, runner = Daemon.__new__(Daemon), Runner.__new__(Runner)
+    daemon, runner = RunnerDaemon.__new__(RunnerDaemon), CampaignRunner.__new__(CampaignRunner)
     runner.is_urgent = is_urgent
     vars(runner)["take_in"] = lambda: 0
     daemon.runner = runner
@@ -127,7 +127,7 @@ def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> No
 def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
     """Else one request a second would have every cluster asked without a pause."""
     now_s = [100.0]
-    daemon, runner = Daemon.__new__(Daemon), Runner.__new__(Runner)
+    daemon, runner = RunnerDaemon.__new__(RunnerDaemon), CampaignRunner.__new__(CampaignRunner)
     taken = iter([1, 1, 0, 0])
     runner.is_urgent = False
     vars(runner)["take_in"] = lambda: next(taken)

@@ -15,7 +15,7 @@ from gridbridge.services import configuration
 from gridbridge.services.configuration import SETTLE_S, Configuration, digest
 from gridbridge.services.transfer import daemon
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import Signals
+from gridbridge.shell.signals import ProcessSignals
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RIGHT = """
@@ -416,7 +416,7 @@ def test_nobody_but_the_service_account_runs_the_service(
     monkeypatch.setattr(daemon, "Configuration", lambda clock, **_: Configuration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
-        daemon.run(Signals())
+        daemon.run(ProcessSignals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(

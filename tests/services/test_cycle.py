@@ -19,12 +19,12 @@ from gridbridge.errors import CommandFailed
 from gridbridge.services import cycle
 from gridbridge.services.campaigns.starting import tell
 from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.version import version
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 from tests.services.work.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -37,8 +37,8 @@ class Balance:
     pause_s = 60.0
 
     def __init__(self, folder: Path, waiting: int = 2) -> None:
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.journal = Journal(self.database)
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.journal = DecisionJournal(self.database)
         self.waiting = waiting
         self.done: list[str] = []
         self.told: list[str] = []
@@ -56,12 +56,12 @@ class Balance:
         """Decide to add as many."""
         return ("add",) * seen
 
-    def entry(self, seen: int, plan: tuple[str, ...]) -> Entry | None:
+    def entry(self, seen: int, plan: tuple[str, ...]) -> JournalEntry | None:
         """Tell it."""
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"
-        return Entry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
+        return JournalEntry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
 
     def apply(self, _: int, plan: tuple[str, ...]) -> None:
         """Add them; what was decided is kept by then."""
@@ -86,7 +86,7 @@ class Balance:
 
     def kept(self) -> list[str]:
         """Return what the journal has."""
-        return [one.sentence for one in Decisions(self.database).last(9)]
+        return [one.sentence for one in DecisionRows(self.database).last(9)]
 
 
 class Waiting:
@@ -140,7 +140,7 @@ def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> N
     assert plan == ("add", "add")
     assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
-    assert Decisions(balance.database).last(1)[0].inputs == {"waiting": 2}
+    assert DecisionRows(balance.database).last(1)[0].inputs == {"waiting": 2}
 
 
 def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:

@@ -137,13 +137,13 @@ def test_each_log_that_cron_appends_to_is_rotated() -> None:
 LOOP = """
 import os, sys
 from gridbridge.cli.balancing import program
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.told import PlanReport
 from gridbridge.services.elastic import lasting
 from gridbridge.services.elastic.balanced import RoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):
-        told = Told(add=0, pool=None, remove=(), sentence=sentence, refused=())
+        told = PlanReport(add=0, pool=None, remove=(), sentence=sentence, refused=())
         wanted.tell(RoundPlan(plan=None, dues=(), told=told))
         os.path.exists(sys.argv[1]) or os.rename(sys.argv[2], sys.argv[1])
 

@@ -10,23 +10,23 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.events import Code
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.events import EventCode
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,12 +48,12 @@ class Cells(Grid):
 class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
-    def __init__(self, database: Database, ran: str, more: str = "") -> None:
+    def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
         self.policy = policy_file.parse("FILE", f"{FILE}{more}".encode())
-        self.campaigns = Campaigns(database)
+        self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        predictions, marks = Predictions(database), Marks(database)
+        predictions, marks = PredictionRows(database), CancellationMarks(database)
         self.updator = Updator(self.policy, database, predictions, marks, self.clock, ran=ran)
         known = vars(self.updator)
         known["_ends"], known["_told_within_s"] = (
@@ -66,7 +66,9 @@ class Site:
         self.hanging: dict[str, JobStatus] = {}  # by cluster
         self.limits: dict[str, ArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
-        act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
+        act = CycleActions(
+            database, Observations(database), self.clock, self.policy.failures, self.grid
+        )
         self.do = act.do
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
@@ -97,7 +99,7 @@ class Site:
     def bring(
         self,
         tasks: int,
-        type_: Type = Type.DEFAULT,
+        type_: CampaignType = CampaignType.DEFAULT,
         *,
         is_idempotent: bool = False,
         wish: AtCluster = WISH,
@@ -130,7 +132,7 @@ def listed(job_id: int, places: range, fact: str) -> JobStatus:
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield Site(database, str(tmp_path / "runner.ran"))
     database.close()
 
@@ -153,7 +155,7 @@ def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Sit
 
 def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site: Site) -> None:
     """Beta has had its own, whatever that came to, and has room for more."""
-    site.bring(2, Type.TEST)
+    site.bring(2, CampaignType.TEST)
     site.silent = {"gamma"}
     for _ in range(3):
         site.cycle()
@@ -177,7 +179,7 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.cycle()
-    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), Fact.RUNNING)
+    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobFact.RUNNING)
     site.now += timedelta(hours=1)
     for _ in range(4):
         site.cycle()
@@ -213,7 +215,7 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
     script.write_text(f"#!/bin/sh\necho {stress}\n")
     script.chmod(0o755)
     monkeypatch.setattr(drains, "names", lambda: frozenset(drained))
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     asked = f'[campaigns.beta]\nstress_script = "{script}"\n'
     site = Site(database, str(tmp_path / "runner.ran"), asked)
     site.limits = {"gamma": ArrayLimits(tasks=3)}
@@ -248,7 +250,7 @@ def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
     site.bring(9 * SLOTS)
     site.cycle()
     for name, job_id in (("beta", 71), ("gamma", 72)):
-        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), Fact.WAITING)
+        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), JobFact.WAITING)
     before = [*site.grid.told]
     site.cycle()
 
@@ -260,11 +262,11 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
     """Beta has run all of them meanwhile."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
     site.cycle()
-    site.hanging["gamma"] = listed(72, range(1, 2), Fact.WAITING)
+    site.hanging["gamma"] = listed(72, range(1, 2), JobFact.WAITING)
     for _ in range(4):
         site.cycle()
 
-    (of_array,) = Marks(site.campaigns.database).all().values()
+    (of_array,) = CancellationMarks(site.campaigns.database).all().values()
     assert [mark.wiped_for for mark in of_array.values()] == [WipedFor.UNNEEDED]
 
 
@@ -277,6 +279,6 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
 
     (event,) = CampaignEvents(site.campaigns.database).open()
     assert (event.code, event.cluster, event.why) == (
-        *(Code.GET_JOBS, "gamma"),
+        *(EventCode.GET_JOBS, "gamma"),
         "ssh: no route to host",
     )

@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.services.campaigns import starting
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.shell import runner, ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
-from gridbridge.state.database import Database
+from gridbridge.shell.runner import CompletedProgram
+from gridbridge.state.database import StateFile
 
-FAR = Login(host="beta")
+FAR = SshLogin(host="beta")
 
 
-class Lost(ssh.Client):
+class Lost(ssh.OpenSshClient):
     """Carries requests of which none has an answer."""
 
-    def carry(self, login: Login, *_: object) -> tuple[Completed, bool]:
+    def carry(self, login: SshLogin, *_: object) -> tuple[CompletedProgram, bool]:
         """Lose one."""
         raise CommandFailed((login.host,), None)
 
@@ -32,7 +32,7 @@ class Calling:
     pause_s = 15.0
 
     def __init__(self, folder: Path) -> None:
-        self.journal = Journal(Database.open(f"sqlite:///{folder}/state.db"))
+        self.journal = DecisionJournal(StateFile.open(f"sqlite:///{folder}/state.db"))
         self.is_stopped = False
         self.beats = 0
         self.beats_after: list[int] = []
@@ -62,7 +62,7 @@ class Calling:
         """Decide nothing."""
         return 0
 
-    def entry(self, *_: int) -> Entry | None:
+    def entry(self, *_: int) -> JournalEntry | None:
         """Tell nothing."""
         return None
 
@@ -75,7 +75,7 @@ class Calling:
         """Hold nothing more."""
         self.is_released = True
 
-    def _call(self, login: Login | None, program: str = "/bin/true") -> None:
+    def _call(self, login: SshLogin | None, program: str = "/bin/true") -> None:
         with suppress(CommandFailed):
             ssh.run(login, (program,), {}, 9.0, carrier=Lost())
         self.beats_after.append(self.beats)

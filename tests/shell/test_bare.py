@@ -9,7 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
-from gridbridge.shell.connection.bare import Machine, do, logged_in
+from gridbridge.shell.connection.bare import BootstrapMachine, do, logged_in
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()
@@ -22,7 +22,9 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
     ids=["none", "a kind alone", "cut off", "no base64", "an unknown kind"],
 )
 def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
-    machine = Machine(address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere")
+    machine = BootstrapMachine(
+        address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere"
+    )
 
     with pytest.raises(NotAdmitted, match="nothing was sent"), logged_in(machine):
         pass
@@ -56,7 +58,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
 ) -> None:
     """Whom it does not let in is not refused for its host key."""
     key = f"{told.get_name()} {told.get_base64()}"
-    machine = Machine(
+    machine = BootstrapMachine(
         address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port
     )
 

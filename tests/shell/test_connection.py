@@ -17,11 +17,11 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import GRACE_S, Connections
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 LIMIT_S = 30.0
 SHORT_S = 0.5
@@ -107,11 +107,11 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
     ssh.carry_by(Connections())
     yield server
-    ssh.carry_by(ssh.Client())
+    ssh.carry_by(ssh.OpenSshClient())
 
 
-def ask(server: Server, limit_s: float = LIMIT_S) -> Completed:
-    login = Login(host="127.0.0.1", port=str(server.port))
+def ask(server: Server, limit_s: float = LIMIT_S) -> CompletedProgram:
+    login = SshLogin(host="127.0.0.1", port=str(server.port))
     return ssh.run(login, ("/bin/cat",), {}, limit_s, b"in")
 
 
@@ -182,7 +182,7 @@ def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
     mark = tmp_path / "ran"
     (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
 
-    found = login.configured(Login(host="127.0.0.1", port=str(server.port)))
+    found = login.configured(SshLogin(host="127.0.0.1", port=str(server.port)))
 
     assert (found.is_by_client, mark.exists()) == (True, False)
 
@@ -194,7 +194,7 @@ def test_a_configuration_that_can_not_be_read_is_told(
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(NotReached, match=r"/\.ssh/config: "):
-        login.configured(Login(host="127.0.0.1", port=str(server.port)))
+        login.configured(SshLogin(host="127.0.0.1", port=str(server.port)))
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
@@ -216,7 +216,7 @@ def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(
 def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system() -> None:
     with socket.socket() as shut:
         shut.bind(("127.0.0.1", 0))
-        far = Login(host="127.0.0.1", port=str(shut.getsockname()[1]))
+        far = SshLogin(host="127.0.0.1", port=str(shut.getsockname()[1]))
         with pytest.raises(NotReached) as failed:
             ssh.run(far, ("true",), {}, LIMIT_S)
 
@@ -255,7 +255,7 @@ def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path:
 def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
     server: Server,
 ) -> None:
-    far = Login(host="127.0.0.1", port=str(server.port))
+    far = SshLogin(host="127.0.0.1", port=str(server.port))
     with pytest.raises(TooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
         ssh.run(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
 

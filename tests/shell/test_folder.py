@@ -10,33 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ParseError, Unsafe, Unstageable
-from gridbridge.model.route import Login
+from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import folder, ssh
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
-LOGIN = Login(host="delta-master")
+LOGIN = SshLogin(host="delta-master")
 NAME = "gb.alpha.7.0.1"
 PLACE = f".gridbridge/sta ge/{NAME}"
 LIMIT_S = 30.0
 
 
-class Near(ssh.Client):
+class Near(ssh.OpenSshClient):
     """Has sh do each request in a folder here."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
     def carry(
-        self, _login: Login, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
-    ) -> tuple[Completed, bool]:
+        self, _login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
+    ) -> tuple[CompletedProgram, bool]:
         """Do as the far end does."""
         del most_bytes
         argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
         done = subprocess.run(
             argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s
         )
-        return Completed(argv, done.returncode, done.stdout, done.stderr), False
+        return CompletedProgram(argv, done.returncode, done.stdout, done.stderr), False
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     """Return the account's home there."""
     ssh.carry_by(Near(tmp_path))
     yield tmp_path
-    ssh.carry_by(ssh.Client())
+    ssh.carry_by(ssh.OpenSshClient())
 
 
 def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
@@ -149,7 +149,11 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
 )
 @pytest.mark.parametrize("do", [folder.make, folder.keep])
 def test_where_others_could_take_an_accounts_folder_none_is_made(
-    home: Path, do: Callable[[Login, str, float], object], mode: int | None, group: int, mend: str
+    home: Path,
+    do: Callable[[SshLogin, str, float], object],
+    mode: int | None,
+    group: int,
+    mend: str,
 ) -> None:
     """Nor is the folder for all made by a person: it would be that one's alone."""
     if os.geteuid() != 0:
@@ -161,10 +165,10 @@ def test_where_others_could_take_an_accounts_folder_none_is_made(
         place.chmod(mode)
 
     if mend:
-        with pytest.raises(Unsafe) as refused:
+        with pytest.raises(UnsafeFolder) as refused:
             do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
         assert refused.value.mend == mend.format(place)
-        with pytest.raises(Unsafe):
+        with pytest.raises(UnsafeFolder):
             folder.require_safe(LOGIN, str(place), LIMIT_S)
         assert not (place / "al").exists()
         subprocess.run(("/bin/sh", "-c", refused.value.mend), check=True)
@@ -191,7 +195,7 @@ def _of_another(own: Path) -> None:
 @pytest.mark.parametrize("plant", [_a_link, _a_link_to_nothing, Path.touch, _of_another])
 @pytest.mark.parametrize("do", [folder.make, folder.keep])
 def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
-    home: Path, do: Callable[[Login, str, float], object], plant: Callable[[Path], None]
+    home: Path, do: Callable[[SshLogin, str, float], object], plant: Callable[[Path], None]
 ) -> None:
     """A stage_dir may be everybody's; nobody removes another's, and nobody waits for that."""
     if plant is _of_another and os.geteuid() != 0:
@@ -200,7 +204,7 @@ def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
     own = home / "scratch/al"
     plant(own)
 
-    with pytest.raises((Unstageable, CommandFailed), match=r"(another|somebody else)'s"):
+    with pytest.raises((UnstageablePaths, CommandFailed), match=r"(another|somebody else)'s"):
         do(LOGIN, f"{own}/{NAME}", LIMIT_S)
     assert not own.is_dir() or list(own.iterdir()) == []
 
@@ -239,7 +243,7 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
     [(None, PLACE), (LOGIN, ".gridbridge/gb.alpha.8.0.1")],
     ids=["no login", "another transfer's"],
 )
-def test_a_record_names_only_its_own_folder(login: Login | None, place: str) -> None:
+def test_a_record_names_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):
         folder.remove_own(login, place, NAME, LIMIT_S)
 

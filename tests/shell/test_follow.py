@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.accounting import Place
-from gridbridge.shell.follow import QUIET_S, Step, read_on
+from gridbridge.model.accounting import AccountingFilePosition
+from gridbridge.shell.follow import QUIET_S, FollowStep, read_on
 
 NOBODY = 65534
 
@@ -20,7 +20,7 @@ class Log:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "accounting"
-        self.place = Place()
+        self.place = AccountingFilePosition()
         self.path.touch()
 
     def append(self, text: str) -> None:
@@ -35,7 +35,7 @@ class Log:
         os.utime(old, (changed_s, changed_s))
         return old
 
-    def step(self, most: int = 1 << 20) -> Step:
+    def step(self, most: int = 1 << 20) -> FollowStep:
         """Read on once."""
         step = read_on(str(self.path), self.place, self.now(), most)
         self.place = step.place
@@ -212,4 +212,4 @@ def _rights(folder: Path) -> Iterator[None]:
 @pytest.mark.parametrize("path", ["missing/accounting", "."], ids=["missing", "a folder"])
 def test_a_file_that_can_not_be_read_is_told(tmp_path: Path, path: str) -> None:
     with pytest.raises(StateError, match=str(tmp_path)):
-        read_on(f"{tmp_path}/{path}", Place(), 0.0)
+        read_on(f"{tmp_path}/{path}", AccountingFilePosition(), 0.0)

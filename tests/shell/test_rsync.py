@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, TooLong
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync, runner
-from gridbridge.shell.rsync import Pace, RsyncOutput
+from gridbridge.shell.rsync import CopyPace, RsyncOutput
 
 
 def told(_: str) -> None:
@@ -64,19 +64,19 @@ def test_what_follows_from_a_failure_is_not_told_as_its_reason(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     with pytest.raises(CommandFailed) as failed:
-        rsync.push(Login(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
+        rsync.push(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
 
     assert failed.value.words == why
 
 
 def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     """A partial folder would be left beside, and rsync takes only one of both."""
-    options = Pace(tell=told, kib_per_s=7).options()
+    options = CopyPace(tell=told, kib_per_s=7).options()
 
     assert "--bwlimit=7" in options
     assert "--inplace" in options
     assert not any("partial" in option for option in options)
-    assert not any("bwlimit" in option for option in Pace(tell=told).options())
+    assert not any("bwlimit" in option for option in CopyPace(tell=told).options())
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
     assert line == heard.progress()
 
 
-@pytest.mark.parametrize("pace", [None, Pace(tell=told)], ids=["words", "progress"])
+@pytest.mark.parametrize("pace", [None, CopyPace(tell=told)], ids=["words", "progress"])
 def test_a_far_shell_that_prints_for_ever_ends_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: Pace | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: CopyPace | None
 ) -> None:
     program = tmp_path / "rsync"
     program.write_text("#!/bin/sh\nexec yes >&2\n")  # as it passes on what the far shell says
@@ -109,7 +109,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     tracemalloc.start()
     try:
         with pytest.raises(TooLong, match="rsync: it printed more than the 16 MiB"):
-            rsync.push(Login(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
+            rsync.push(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -125,4 +125,4 @@ def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
-    assert rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False, Pace(tell=told))
+    assert rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False, CopyPace(tell=told))

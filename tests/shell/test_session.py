@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, NotReached
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import session_pool, ssh
-from gridbridge.shell.runner import Completed
-from gridbridge.shell.session import Exchange, Line
+from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.session import ClientProcess, SessionRequest
 from gridbridge.shell.session_pool import SessionPool
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
@@ -26,21 +26,23 @@ SHORT_S = 0.3
 
 
 @pytest.fixture
-def line() -> Iterator[Line]:
+def line() -> Iterator[ClientProcess]:
     """Return a line to a far shell."""
-    line = Line(FAR)
+    line = ClientProcess(FAR)
     yield line
     line.end()
 
 
-def ask(line: Line, token: str, script: str, stdin: bytes = b"") -> Completed | None:
+def ask(
+    line: ClientProcess, token: str, script: str, stdin: bytes = b""
+) -> CompletedProgram | None:
     request = ssh.request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
-    exchange = Exchange(line, token, request)
+    exchange = SessionRequest(line, token, request)
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
     return ssh.answer(token, FAR, exchange.answer()) if is_done else None
 
 
-def test_one_far_shell_does_one_request_after_another(line: Line) -> None:
+def test_one_far_shell_does_one_request_after_another(line: ClientProcess) -> None:
     first = ask(line, TOKENS[0], "cat; echo $PPID >&2; exit 3", b"in")
     second = ask(line, TOKENS[1], "cat; echo end")
 
@@ -50,7 +52,7 @@ def test_one_far_shell_does_one_request_after_another(line: Line) -> None:
     assert (second.status, second.stdout, second.stderr) == (0, b"end\n", b"")
 
 
-def test_a_request_larger_than_a_pipe_arrives_whole(line: Line) -> None:
+def test_a_request_larger_than_a_pipe_arrives_whole(line: ClientProcess) -> None:
     script = b"it's a line\n" * 100_000
     done = ask(line, TOKENS[0], "cksum", script)
     again = ask(line, TOKENS[1], "wc -c", script)
@@ -62,8 +64,10 @@ def test_a_request_larger_than_a_pipe_arrives_whole(line: Line) -> None:
 
 def test_what_the_client_never_read_was_not_sent() -> None:
     """It reads nothing before the far host has let it in."""
-    line = Line(("/bin/sleep", "60"))
-    exchange = Exchange(line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
+    line = ClientProcess(("/bin/sleep", "60"))
+    exchange = SessionRequest(
+        line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
+    )
     is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
     unread_bytes = line.unread_bytes()
     line.end()
@@ -73,8 +77,10 @@ def test_what_the_client_never_read_was_not_sent() -> None:
 
 
 def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
-    line = Line(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
-    exchange = Exchange(line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
+    line = ClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
+    exchange = SessionRequest(
+        line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
+    )
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
     unread_bytes = line.unread_bytes()
     line.end()
@@ -87,7 +93,7 @@ def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
 def test_a_client_that_is_not_there_was_not_started() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(CommandFailed) as failed:
-        Line(("/no/ssh",))
+        ClientProcess(("/no/ssh",))
 
     assert failed.value.status == 127
     assert failed.value.words == "/no/ssh: No such file or directory"
@@ -102,7 +108,7 @@ def test_threads_ask_over_the_login_that_was_begun_before(
     client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    login, pool = Login(host="far"), SessionPool()
+    login, pool = SshLogin(host="far"), SessionPool()
 
     pool.begin(login)
 
@@ -122,7 +128,7 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
     monkeypatch.setattr(session_pool, "PATIENCE_S", 0.05)
-    login, pool = Login(host="far"), SessionPool()
+    login, pool = SshLogin(host="far"), SessionPool()
 
     with ThreadPoolExecutor(1) as threads:
         hanging = threads.submit(ssh.run, login, ("sleep", "5"), {}, 2.0, carrier=pool)
@@ -143,7 +149,7 @@ def test_a_silent_host_is_asked_nothing_more(
     began_s = time.monotonic()
     for limit_s in (SHORT_S, LIMIT_S, LIMIT_S):
         with pytest.raises(NotReached, match="can't reach far"):
-            ssh.run(Login(host="far"), ("true",), {}, limit_s, carrier=pool)
+            ssh.run(SshLogin(host="far"), ("true",), {}, limit_s, carrier=pool)
 
     assert time.monotonic() - began_s < LIMIT_S
     assert logins.read_text() == "\n"

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached, TooLong
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, session, ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import Connections
 from gridbridge.shell.connection.lazy import LazyConnections
 from gridbridge.shell.retry import until
-from gridbridge.shell.runner import Completed, quote
-from gridbridge.shell.session import Session
+from gridbridge.shell.runner import CompletedProgram, quote
+from gridbridge.shell.session import SshSession
 from gridbridge.shell.session_pool import SessionPool
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
@@ -33,20 +33,20 @@ TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode
 VARIABLE = TEXT.filter(lambda text: text and "=" not in text)
 SHOW = 'for word; do printf "%s\\n." "$word"; done; cat'
 LIMIT_S = 30
-FAR = Login(host="far", port="", user="", person="")
+FAR = SshLogin(host="far", port="", user="", person="")
 
 
-def far(shell: str, request: bytes, noise: str = "") -> Completed:
+def far(shell: str, request: bytes, noise: str = "") -> CompletedProgram:
     """Do as sshd does: give the constant line to a login shell, the request on its input."""
     line = ssh.FAR_SHELL.replace("/bin/sh", shell)
     argv = (shell, "-c", f"{noise}{line}")
     done = subprocess.run(argv, input=request, capture_output=True, check=False, timeout=LIMIT_S)
-    return Completed(argv, done.returncode, done.stdout, done.stderr)
+    return CompletedProgram(argv, done.returncode, done.stdout, done.stderr)
 
 
 def run(
     shell: str, *argv: str, env: dict[str, str] | None = None, stdin: bytes = b"", noise: str = ""
-) -> Completed | None:
+) -> CompletedProgram | None:
     request = ssh.request(TOKEN, argv, env or {}, LIMIT_S, stdin)
     return ssh.answer(TOKEN, argv, far(shell, request, noise))
 
@@ -156,7 +156,7 @@ def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     ids=["nothing", "half an output", "half a status", "half an error"],
 )
 def test_half_an_answer_is_none(stdout: bytes, stderr: bytes) -> None:
-    assert ssh.answer(TOKEN, ("x",), Completed(("ssh",), 255, stdout, stderr)) is None
+    assert ssh.answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr)) is None
 
 
 def test_a_program_is_killed_there_when_its_time_is_over() -> None:
@@ -172,19 +172,19 @@ def test_without_a_login_it_runs_here() -> None:
 
 
 @pytest.fixture(
-    params=[ssh.Client, Session, SessionPool, Connections, LazyConnections],
+    params=[ssh.OpenSshClient, SshSession, SessionPool, Connections, LazyConnections],
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     """Carry requests in each way."""
     ssh.carry_by(request.param())
     yield
-    ssh.carry_by(ssh.Client())
+    ssh.carry_by(ssh.OpenSshClient())
 
 
 def test_no_agent_and_no_question_is_ever_used() -> None:
     """What OpenSSH itself makes of our options; the last word is ssh_config(5)'s."""
-    program, *rest = ssh.client(Login(host="far"))
+    program, *rest = ssh.client(SshLogin(host="far"))
     ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
     said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
 
@@ -204,14 +204,14 @@ def connections() -> Iterator[None]:
     """Carry requests as the service does."""
     ssh.carry_by(Connections())
     yield
-    ssh.carry_by(ssh.Client())
+    ssh.carry_by(ssh.OpenSshClient())
 
 
 @pytest.mark.usefixtures("carrier")
 def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        login = Login(host="127.0.0.1", port=str(closed.getsockname()[1]))
+        login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
         with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1") as failed:
             ssh.run(login, ("/bin/true",), {}, LIMIT_S, b"script")
 
@@ -221,7 +221,7 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
 @pytest.mark.usefixtures("carrier")
 def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        login = Login(host="127.0.0.1", port=str(silent.getsockname()[1]))
+        login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
         with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1"):
             ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
 
@@ -243,7 +243,7 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
 
     with pytest.raises(NotReached) as failed:
-        ssh.run(Login(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
+        ssh.run(SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
 
     assert str(tmp_path / ".ssh" / name) in str(failed.value)
 
@@ -267,14 +267,14 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     ids=["unknown host", "changed host", "key refused", "key open to others", "key as a line"],
 )
 def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
-    assert told in ssh.explain(Login(host="far", user="al", port="2222"), words)
+    assert told in ssh.explain(SshLogin(host="far", user="al", port="2222"), words)
 
 
 def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever owns the folder may put a link there while root reads the line."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     words = b'Load key "/home/a/id": bad permissions\r\nal@far: Permission denied (key).'
-    told = ssh.explain(Login(host="far", user="al", person="nobody"), words)
+    told = ssh.explain(SshLogin(host="far", user="al", person="nobody"), words)
 
     assert told.endswith(": runuser -u nobody -- chmod 600 /home/a/id")
 
@@ -309,7 +309,7 @@ def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected
 
 
 def test_trouble_that_goes_by_itself_needs_nobody() -> None:
-    assert ssh.explain(Login(host="far"), b"Connection refused\n") == ""
+    assert ssh.explain(SshLogin(host="far"), b"Connection refused\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -324,13 +324,13 @@ def test_trouble_that_goes_by_itself_needs_nobody() -> None:
 def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> None:
     """And not that it took its time."""
 
-    class Obstinate(ssh.Client):
-        def carry(self, *_: object) -> tuple[Completed, bool]:
+    class Obstinate(ssh.OpenSshClient):
+        def carry(self, *_: object) -> tuple[CompletedProgram, bool]:
             done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
-            return Completed(("ssh",), done.returncode, done.stdout, done.stderr), False
+            return CompletedProgram(("ssh",), done.returncode, done.stdout, done.stderr), False
 
     with pytest.raises(CommandFailed, match=f"may have done it: {said}"):
-        ssh.run(Login(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
+        ssh.run(SshLogin(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
 
 
 @pytest.mark.root
@@ -338,7 +338,7 @@ def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> N
 def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     """Root tries people's keys (gridbridge check)."""
     mark = f"600.{os.getpid()}"
-    argv = (*ssh._become(Login(host="", person="nobody")), "/bin/sh", "-c")
+    argv = (*ssh._become(SshLogin(host="", person="nobody")), "/bin/sh", "-c")
     hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
 
     with pytest.raises(CommandFailed):
@@ -346,10 +346,10 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     assert until(lambda: not _running(mark), 10)
 
 
-@pytest.mark.parametrize("carrier", [ssh.Client, Session])
+@pytest.mark.parametrize("carrier", [ssh.OpenSshClient, SshSession])
 @pytest.mark.parametrize("output", ["yes", "yes >&2"])
 def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
-    carrier: type[ssh.Client], output: str, monkeypatch: pytest.MonkeyPatch
+    carrier: type[ssh.OpenSshClient], output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, session):
@@ -366,7 +366,7 @@ def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
     monkeypatch.setattr(session, "client", lambda _: argv)
     began = time.process_time()
-    done = ssh.run(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=Session())
+    done = ssh.run(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSession())
 
     assert len(done.stdout) == 40_000_000
     assert time.process_time() - began < 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import Untrusted
+from gridbridge.errors import UntrustedFile
 from gridbridge.shell import trust
 
 ME = os.getuid()
@@ -79,7 +79,7 @@ def test_the_mends_are_told_as_one_line(path: Path) -> None:
     odd.chmod(0o646)
     path.parent.chmod(0o757)
 
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(UntrustedFile) as refused:
         trust.require(str(odd), owner=ME)
     quoted = str(odd).replace("'", "'\\''")
     assert refused.value.mend == f"chmod go-w {path.parent} && chmod go-w '{quoted}'"
@@ -93,7 +93,7 @@ def test_who_opened_a_file_asks_about_that_one(path: Path, tmp_path: Path) -> No
     other.write_text("")
     other.chmod(0o666)
 
-    with other.open() as opened, pytest.raises(Untrusted):
+    with other.open() as opened, pytest.raises(UntrustedFile):
         trust.require(str(path), opened.fileno(), ME)
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.message import Phase
+from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.state.database import Database
-from gridbridge.state.database.accounting import Accounting
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.accounting import UsageRows
+from gridbridge.state.database.transfers import TransferRows
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
 
@@ -39,7 +39,7 @@ def a_transfer() -> Callable[..., Transfer]:
             "owner": "alice",
             "remote": "beta",
             "queue": "transfer-beta",
-            "phase": Phase.RELEASED,
+            "phase": StarterPhase.RELEASED,
             "record": "/var/spool/gridbridge/m.0",
             "wake": "0",
             "rerun": "",
@@ -68,29 +68,29 @@ def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def database(state_url: str) -> Iterator[Database]:
+def database(state_url: str) -> Iterator[StateFile]:
     """Open an empty state."""
-    opened = Database.open(state_url)
+    opened = StateFile.open(state_url)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def transfers(database: Database) -> Transfers:
+def transfers(database: StateFile) -> TransferRows:
     """Return the transfers of an empty state."""
-    return Transfers(database)
+    return TransferRows(database)
 
 
 @pytest.fixture
-def accounting(database: Database) -> Accounting:
+def accounting(database: StateFile) -> UsageRows:
     """Return what an empty state knows of remote jobs."""
-    return Accounting(database)
+    return UsageRows(database)
 
 
 @pytest.fixture
-def state_file(tmp_path: Path) -> Iterator[Database]:
+def state_file(tmp_path: Path) -> Iterator[StateFile]:
     """Open an empty state file, state.db."""
-    opened = Database.open(f"sqlite:///{tmp_path}/state.db")
+    opened = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield opened
     opened.close()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.state.answer_rows import decode, encode
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -22,12 +22,12 @@ WAITING = JobStatus(
     tasks=(range(3, 9), range(10, 20, 2)),
     name="campaign.1",
     owner="al\udce9ce",
-    state=JobState([Fact.WAITING, Fact.HELD], "h qw"),
+    state=JobState([JobFact.WAITING, JobFact.HELD], "h qw"),
 )
 RUNNING = replace(
     WAITING,
     tasks=(range(1, 2),),
-    state=JobState([Fact.RUNNING], "r"),
+    state=JobState([JobFact.RUNNING], "r"),
     queue="all.q@n1",
     since=NOON,
     slots=4,
@@ -54,7 +54,7 @@ SEEN = ClusterSnapshot(
 
 @pytest.fixture(name="answers")
 def _answers(tmp_path: Path) -> Iterator[LastAnswers]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield LastAnswers(database)
     database.close()
 

@@ -13,13 +13,14 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.state.database import Database
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns, sent_to
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -30,25 +31,25 @@ SWEEP = Campaign(
     submitted_at=NOON,
     tasks=10,
     digest="abc",
-    jdl=Jdl(name="sweep é'", type=Type.TEST, clusters={"beta": AtCluster(exec_file="run")}),
+    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": AtCluster(exec_file="run")}),
 )
 
 
 @pytest.fixture(name="campaigns")
-def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    yield Campaigns(database)
+def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    yield CampaignRows(database)
     database.close()
 
 
-def attempts(campaigns: Campaigns, tasks: int) -> list[tuple[int, int, int]]:
+def attempts(campaigns: CampaignRows, tasks: int) -> list[tuple[int, int, int]]:
     """Send so many tasks of campaign 1; return each with its attempt and place."""
     array = campaigns.intend(1, "beta", tasks, NOON)
     assert array
     return [(one.task, one.attempt, one.place) for one in campaigns.pending(array)]
 
 
-def test_a_campaign_is_kept_whole(campaigns: Campaigns) -> None:
+def test_a_campaign_is_kept_whole(campaigns: CampaignRows) -> None:
     """The file that brought it makes one campaign, however often it is taken in."""
     number = campaigns.add(SWEEP, "token")
 
@@ -59,7 +60,7 @@ def test_a_campaign_is_kept_whole(campaigns: Campaigns) -> None:
     assert campaigns.of_token("other") is None
 
 
-def test_tasks_are_taken_in_their_order_and_once(campaigns: Campaigns) -> None:
+def test_tasks_are_taken_in_their_order_and_once(campaigns: CampaignRows) -> None:
     """Those that never were tried are one row, whatever their number."""
     campaigns.add(SWEEP, "token")
 
@@ -70,19 +71,19 @@ def test_tasks_are_taken_in_their_order_and_once(campaigns: Campaigns) -> None:
     assert campaigns.intend(1, "beta", 1, NOON) is None
 
 
-def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: Campaigns) -> None:
+def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRows) -> None:
     """Before all others, or after them."""
     campaigns.add(SWEEP, "token")
     attempts(campaigns, 3)
 
-    campaigns.wait_again(1, Waiting(first=1, last=1, attempt=2, priority=LAST))
-    campaigns.wait_again(1, Waiting(first=2, last=2, attempt=2, priority=AT_ONCE))
+    campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2, priority=LAST))
+    campaigns.wait_again(1, WaitingTasks(first=2, last=2, attempt=2, priority=AT_ONCE))
 
     assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
     assert attempts(campaigns, 99)[-1] == (1, 2, 7)
 
 
-def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
+def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     """An array is over when that is noted."""
     campaigns.add(SWEEP, "token")
     array = campaigns.intend(1, "beta", 2, NOON)
@@ -90,7 +91,9 @@ def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
     campaigns.array_is(array, ArrayState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
-    campaigns.ended((replace(first, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),))
+    campaigns.ended(
+        (replace(first, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
+    )
     campaigns.count(1, ended=1, failed=1)
 
     kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)
@@ -107,7 +110,7 @@ def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
     assert (found.ended, found.failed) == (1, 1)
 
 
-def test_a_campaign_that_has_ended_is_still_known(campaigns: Campaigns) -> None:
+def test_a_campaign_that_has_ended_is_still_known(campaigns: CampaignRows) -> None:
     """But no cycle looks at it."""
     campaigns.add(SWEEP, "token")
 

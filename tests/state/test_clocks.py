@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
 from gridbridge.state import clocks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-KNOWN = Clocks(boot="b", wall=NOON, steady_s=7.5, leaps=(Leap(at=NOON, by_s=3600.0),))
+KNOWN = CancellationClocks(
+    boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),)
+)
 
 
 def test_what_is_kept_is_read(tmp_path: Path) -> None:

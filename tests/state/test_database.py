@@ -14,15 +14,21 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
-from gridbridge.model.message import KEYS, Message, Outcome
+from gridbridge.model.accounting import (
+    PER_TRANSFER,
+    AccountingCursor,
+    AccountingFilePosition,
+    RemoteRecord,
+    UsageSource,
+)
+from gridbridge.model.message import KEYS, StarterMessage, TransferOutcome
 from gridbridge.model.states import UNSEEN, WORDS, JobState
-from gridbridge.model.transfer.transfer import Event, Transfer
-from gridbridge.state.database import Database
-from gridbridge.state.database.accounting import Accounting
-from gridbridge.state.database.decisions import Decisions
-from gridbridge.state.database.snapshots import Snapshots
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.model.transfer.transfer import Transfer, TransferEvent
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.accounting import UsageRows
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.snapshots import SnapshotRows
+from gridbridge.state.database.transfers import TransferRows
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]
@@ -37,7 +43,9 @@ TIME = st.datetimes(
     timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)]),
 )
 ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(lambda values: Message(**values))
+MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(
+    lambda values: StarterMessage(**values)
+)
 STATE = st.just(UNSEEN) | st.builds(
     JobState, st.sets(st.sampled_from(WORDS), min_size=1), st.text(max_size=9)
 )
@@ -50,7 +58,7 @@ BY_TYPE = {
     bool: st.booleans(),
     datetime: TIME,
     datetime | None: st.none() | TIME,
-    Message | None: st.none() | MESSAGE,
+    StarterMessage | None: st.none() | MESSAGE,
     JobState: STATE,
 }
 TRANSFER = st.builds(
@@ -63,32 +71,32 @@ TRANSFER = st.builds(
 )
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Transfers]:
+) -> Iterator[TransferRows]:
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/state.db"
     else:
         url = request.getfixturevalue("postgresql").new()
-    opened = Database.open(url)
-    yield Transfers(opened)
+    opened = StateFile.open(url)
+    yield TransferRows(opened)
     opened.close()
 
 
 @given(TRANSFER)
-def test_every_field_of_a_transfer_survives(shared: Transfers, transfer: Transfer) -> None:
+def test_every_field_of_a_transfer_survives(shared: TransferRows, transfer: Transfer) -> None:
     shared.put(transfer)
 
     assert shared.find(transfer.name, transfer.uid) == transfer
 
 
 @given(TIME, TEXT)
-def test_every_field_of_an_event_survives(shared: Transfers, at: datetime, text: str) -> None:
-    written = Event(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
+def test_every_field_of_an_event_survives(shared: TransferRows, at: datetime, text: str) -> None:
+    written = TransferEvent(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
     shared.add_event(written)
 
     assert shared.events(written.name, written.uid)[-1] == written
 
 
-def test_times_come_back_in_utc(transfers: Transfers, a_transfer: Build) -> None:
+def test_times_come_back_in_utc(transfers: TransferRows, a_transfer: Build) -> None:
     transfers.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
     found = transfers.find("gb.alpha.7.0.1", 1001)
@@ -97,33 +105,35 @@ def test_times_come_back_in_utc(transfers: Transfers, a_transfer: Build) -> None
     assert found.since.tzinfo == UTC
 
 
-def test_a_time_without_zone_is_refused(transfers: Transfers, a_transfer: Build) -> None:
+def test_a_time_without_zone_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(StateError, match="no time zone"):
         transfers.put(a_transfer(since=datetime(2026, 3, 1)))
 
 
-def test_a_verdict_may_be_longer_than_a_message(transfers: Transfers, a_transfer: Build) -> None:
+def test_a_verdict_may_be_longer_than_a_message(transfers: TransferRows, a_transfer: Build) -> None:
     """What can be written can be read: else one long reason would stop the service."""
-    long = a_transfer(verdict=Message(outcome=Outcome.ERROR, reason="x" * 10_000))
+    long = a_transfer(verdict=StarterMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
     transfers.put(long)
 
     assert transfers.open() == (long,)
 
 
-def test_a_number_that_no_column_holds_is_refused(transfers: Transfers, a_transfer: Build) -> None:
+def test_a_number_that_no_column_holds_is_refused(
+    transfers: TransferRows, a_transfer: Build
+) -> None:
     with pytest.raises(StateError, match=r"too large|out of range"):
         transfers.put(a_transfer(remote_id=2**63))
 
     assert transfers.open() == ()
 
 
-def test_a_name_that_is_none_is_refused(transfers: Transfers, a_transfer: Build) -> None:
+def test_a_name_that_is_none_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(ParseError):
         transfers.put(a_transfer(name="job"))
 
 
 def test_the_same_name_of_two_people_is_two_transfers(
-    transfers: Transfers, a_transfer: Build
+    transfers: TransferRows, a_transfer: Build
 ) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
     transfers.put(hers)
@@ -134,15 +144,15 @@ def test_the_same_name_of_two_people_is_two_transfers(
     assert transfers.find(his.name, 1003) is None
 
 
-def test_putting_again_replaces_every_field(transfers: Transfers, a_transfer: Build) -> None:
-    transfers.put(a_transfer(since=NOON, verdict=Message(exit_status="1"), reason="first"))
+def test_putting_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
+    transfers.put(a_transfer(since=NOON, verdict=StarterMessage(exit_status="1"), reason="first"))
     second = a_transfer(remote_id=12)
     transfers.put(second)
 
     assert transfers.open() == (second,)
 
 
-def test_a_tasks_attempts_come_in_order(transfers: Transfers, a_transfer: Build) -> None:
+def test_a_tasks_attempts_come_in_order(transfers: TransferRows, a_transfer: Build) -> None:
     for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
         transfers.put(a_transfer(name=f"gb.alpha.{name}"))
     transfers.put(a_transfer(name="gb.beta.7.0.1"))
@@ -153,7 +163,9 @@ def test_a_tasks_attempts_come_in_order(transfers: Transfers, a_transfer: Build)
     ]
 
 
-def test_open_and_closed_transfers_are_told_apart(transfers: Transfers, a_transfer: Build) -> None:
+def test_open_and_closed_transfers_are_told_apart(
+    transfers: TransferRows, a_transfer: Build
+) -> None:
     living = a_transfer(name="gb.alpha.1.0.1")
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
@@ -165,9 +177,9 @@ def test_open_and_closed_transfers_are_told_apart(transfers: Transfers, a_transf
     assert transfers.closed_since(NOON - HOUR) == (before, after)
 
 
-def test_no_question_reads_all_transfers(state_file: Database, tmp_path: Path) -> None:
+def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) -> None:
     """Open transfers are asked for every few seconds, with 100,000 closed ones kept."""
-    transfers = Transfers(state_file)
+    transfers = TransferRows(state_file)
     asked = []
     note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
     event.listen(Engine, "before_cursor_execute", note)
@@ -186,13 +198,13 @@ def test_no_question_reads_all_transfers(state_file: Database, tmp_path: Path) -
 
 
 def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transfer: Build) -> None:
-    first = Database.open(state_url)
-    Transfers(first).put(a_transfer())
+    first = StateFile.open(state_url)
+    TransferRows(first).put(a_transfer())
     first.close()
 
-    again = Database.open(state_url)
+    again = StateFile.open(state_url)
 
-    assert Transfers(again).open() == (a_transfer(),)
+    assert TransferRows(again).open() == (a_transfer(),)
     again.close()
 
 
@@ -201,8 +213,8 @@ def test_a_database_that_went_away_is_told_and_found_again(
     postgresql: Server, a_transfer: Build
 ) -> None:
     url = postgresql.new()
-    database = Database.open(url)
-    transfers = Transfers(database)
+    database = StateFile.open(url)
+    transfers = TransferRows(database)
     transfers.put(a_transfer())
     postgresql.disconnect(url)
 
@@ -213,18 +225,18 @@ def test_a_database_that_went_away_is_told_and_found_again(
 
 
 def test_a_transaction_is_kept_whole(
-    database: Database, transfers: Transfers, a_transfer: Build
+    database: StateFile, transfers: TransferRows, a_transfer: Build
 ) -> None:
     with database.transaction():
         transfers.put(a_transfer())
-        transfers.add_event(Event(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
+        transfers.add_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
         assert len(transfers.open()) == 1
 
     assert len(transfers.events("gb.alpha.7.0.1", 1001)) == 1
 
 
 def test_a_transaction_that_raises_leaves_nothing(
-    database: Database, transfers: Transfers, a_transfer: Build
+    database: StateFile, transfers: TransferRows, a_transfer: Build
 ) -> None:
     def change() -> None:
         with database.transaction():
@@ -239,7 +251,7 @@ def test_a_transaction_that_raises_leaves_nothing(
 
 
 def test_a_failure_that_the_caller_swallows_still_undoes_all(
-    database: Database, transfers: Transfers, a_transfer: Build
+    database: StateFile, transfers: TransferRows, a_transfer: Build
 ) -> None:
     def change() -> None:
         with database.transaction():
@@ -254,12 +266,12 @@ def test_a_failure_that_the_caller_swallows_still_undoes_all(
     assert transfers.open() == ()
 
 
-def test_forgetting_keeps_what_is_open_or_young(transfers: Transfers, a_transfer: Build) -> None:
+def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_transfer: Build) -> None:
     for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
         name = f"gb.alpha.{number}.0.1"
         transfers.put(a_transfer(name=name, closed_at=closed_at))
-        transfers.add_event(Event(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
-        transfers.add_event(Event(name=name, uid=1001, at=NOON + HOUR, text="late"))
+        transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
+        transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON + HOUR, text="late"))
 
     forgotten = transfers.forget(NOON)
 
@@ -269,12 +281,14 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: Transfers, a_transfer
 
 
 def test_forgetting_removes_old_records_and_stray_events(
-    state_file: Database, tmp_path: Path
+    state_file: StateFile, tmp_path: Path
 ) -> None:
-    transfers, decisions = Transfers(state_file), Decisions(state_file)
-    snapshots = Snapshots(state_file)
+    transfers, decisions = TransferRows(state_file), DecisionRows(state_file)
+    snapshots = SnapshotRows(state_file)
     for at in (NOON - HOUR, NOON):
-        transfers.add_event(Event(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
+        transfers.add_event(
+            TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer")
+        )
         decisions.record(at=at, program="poller", sentence="1 open", inputs={"open": 1})
         snapshots.record(
             cluster="beta",
@@ -316,8 +330,8 @@ class Slow:
 def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(
     tmp_path: Path,
 ) -> None:
-    state_file = Database.open(f"sqlite:///{tmp_path}/state.db")
-    decisions = Decisions(state_file)
+    state_file = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    decisions = DecisionRows(state_file)
 
     rows = {"seen": Slow(tmp_path / "state.db")}
     decisions.record(at=NOON, program="runner", sentence="sent", inputs=rows)
@@ -330,7 +344,7 @@ def a_record(**values: object) -> RemoteRecord:
     known = RemoteRecord(
         transfer="gb.alpha.7.0.1",
         cluster="beta",
-        source=Source.ACCOUNTING,
+        source=UsageSource.ACCOUNTING,
         mark="00",
         job_id=12,
         owner="alice",
@@ -339,7 +353,7 @@ def a_record(**values: object) -> RemoteRecord:
     return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def test_a_record_that_comes_twice_is_kept_once(accounting: Accounting) -> None:
+def test_a_record_that_comes_twice_is_kept_once(accounting: UsageRows) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
         accounting.put_record(record, NOON)
 
@@ -347,7 +361,7 @@ def test_a_record_that_comes_twice_is_kept_once(accounting: Accounting) -> None:
     assert accounting.records_of("alpha", 7, 1) == ()
 
 
-def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: Accounting) -> None:
+def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: UsageRows) -> None:
     """Anybody may submit jobs there under any account."""
     for mark in range(PER_TRANSFER + 5):
         known = accounting.put_record(a_record(mark=str(mark)), NOON)
@@ -357,7 +371,7 @@ def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: Accounting) -
 
 
 def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
-    accounting: Accounting,
+    accounting: UsageRows,
 ) -> None:
     for mark in range(PER_TRANSFER):
         accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
@@ -366,7 +380,7 @@ def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
     assert "own" in [one.mark for one in accounting.records_of("alpha", 7, 0)]
 
 
-def test_old_records_are_forgotten(accounting: Accounting) -> None:
+def test_old_records_are_forgotten(accounting: UsageRows) -> None:
     accounting.put_record(a_record(), NOON)
     accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
@@ -376,9 +390,11 @@ def test_old_records_are_forgotten(accounting: Accounting) -> None:
     assert len(accounting.records_of("alpha", 8, 0)) == 1
 
 
-def test_a_cursor_moves_on(accounting: Accounting) -> None:
+def test_a_cursor_moves_on(accounting: UsageRows) -> None:
     for offset in (10, 20):
-        cursor = Cursor(cluster="beta", path="/a", place=Place(offset=offset, inode=2**64 - 1))
+        cursor = AccountingCursor(
+            cluster="beta", path="/a", place=AccountingFilePosition(offset=offset, inode=2**64 - 1)
+        )
         accounting.put_cursor(cursor)
 
     assert accounting.cursors() == (cursor,)

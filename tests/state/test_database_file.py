@@ -18,10 +18,10 @@ from alembic.script import ScriptDirectory
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import Database, file
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database import StateFile, file
+from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.file import HEAD, alembic_config
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database.transfers import TransferRows
 
 Build = Callable[..., Transfer]
 MIGRATIONS = migrations.__path__[0]
@@ -43,8 +43,8 @@ def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def transfers_in(path: Path) -> Transfers:
-    return Transfers(Database.open(url_of(path)))
+def transfers_in(path: Path) -> TransferRows:
+    return TransferRows(StateFile.open(url_of(path)))
 
 
 def run(code: str, path: Path) -> subprocess.Popen[bytes]:
@@ -54,13 +54,13 @@ import sys
 from datetime import UTC, datetime
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import Database, file
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile, file
+from gridbridge.state.database.transfers import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
                record="", wake="", rerun="", created_at=noon, updated_at=noon)
-db = Database.open(sys.argv[1])
-transfers = Transfers(db)
+db = StateFile.open(sys.argv[1])
+transfers = TransferRows(db)
 """
     return subprocess.Popen(
         [sys.executable, "-c", head + code, url_of(path)],
@@ -115,11 +115,11 @@ def test_a_file_of_an_earlier_schema_is_migrated(
     with_another_migration(tmp_path, monkeypatch)
 
     with pytest.raises(StateError, match="schema 0002 is not 0003"):
-        Database.open(url_of(path), is_unchanged=True)
+        StateFile.open(url_of(path), is_unchanged=True)
     assert path.read_bytes() == before
     assert transfers_in(path).open() == (a_transfer(),)
     assert columns(path)[-1] == "colour"
-    assert Database.open(url_of(path), is_unchanged=True)
+    assert StateFile.open(url_of(path), is_unchanged=True)
 
 
 def test_a_file_that_a_newer_program_migrated_is_refused(
@@ -129,11 +129,11 @@ def test_a_file_that_a_newer_program_migrated_is_refused(
     transfers_in(path).put(a_transfer())
     with monkeypatch.context() as newer:
         with_another_migration(tmp_path, newer)
-        Database.open(url_of(path))
+        StateFile.open(url_of(path))
     before = path.read_bytes()
 
     with pytest.raises(StateError, match="schema 0003 is newer than 0002"):
-        Database.open(url_of(path))
+        StateFile.open(url_of(path))
     assert path.read_bytes() == before
 
 
@@ -146,13 +146,13 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     with monkeypatch.context() as newer:
         with_another_migration(tmp_path, newer, then='op.drop_table("ghosts")')
         with pytest.raises(StateError, match="no such table: ghosts"):
-            Database.open(url_of(path))
+            StateFile.open(url_of(path))
 
     assert columns(path) == before
     assert transfers_in(path).open() == (a_transfer(),)
 
 
-def test_the_migrations_make_the_schema_of_the_program(database: Database) -> None:
+def test_the_migrations_make_the_schema_of_the_program(database: StateFile) -> None:
     with database._engine.begin() as connection:
         config = alembic_config(connection)
         command.check(config)
@@ -162,7 +162,7 @@ def test_the_migrations_make_the_schema_of_the_program(database: Database) -> No
 
 def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
     """It costs more than all else of a short command's start."""
-    Database.open(url_of(tmp_path / "state.db"))
+    StateFile.open(url_of(tmp_path / "state.db"))
     out, _ = run("print('alembic' in sys.modules)", tmp_path / "state.db").communicate(timeout=60)
 
     assert out == b"False\n"
@@ -190,11 +190,11 @@ def test_a_file_that_may_not_change_is_read_and_never_written(
     path = tmp_path / "odd?name #1.db"
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
     with pytest.raises(StateError, match=r"not there yet$"):
-        Database.open(url, is_unchanged=True)
-    Transfers(Database.open(url)).put(a_transfer())
+        StateFile.open(url, is_unchanged=True)
+    TransferRows(StateFile.open(url)).put(a_transfer())
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
 
-    transfers = Transfers(Database.open(url, is_unchanged=True))
+    transfers = TransferRows(StateFile.open(url, is_unchanged=True))
 
     assert len(transfers.open()) == 1
     with pytest.raises(StateError, match="readonly database"):
@@ -203,8 +203,8 @@ def test_a_file_that_may_not_change_is_read_and_never_written(
 
 
 def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None:
-    campaigns = Campaigns(Database.open(state_url))
-    unchanged = Campaigns(Database.open(state_url, is_unchanged=True))
+    campaigns = CampaignRows(StateFile.open(state_url))
+    unchanged = CampaignRows(StateFile.open(state_url, is_unchanged=True))
 
     assert unchanged.all() == campaigns.all()
     with pytest.raises(StateError, match=r"read-?only"):
@@ -220,7 +220,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes, r
     (tmp_path / "state.db").write_bytes(content)
 
     with pytest.raises(StateError, match=f"state.db: {reason}"):
-        Database.open(url_of(tmp_path / "state.db"))
+        StateFile.open(url_of(tmp_path / "state.db"))
     assert (tmp_path / "state.db").read_bytes() == content
 
 
@@ -228,7 +228,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "state.db").execute("CREATE TABLE bookmarks (url TEXT)")
 
     with pytest.raises(StateError, match="not a state file of gridbridge"):
-        Database.open(url_of(tmp_path / "state.db"))
+        StateFile.open(url_of(tmp_path / "state.db"))
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,12 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
 )
 def test_a_place_that_cannot_be_is_refused(url: str, reason: str) -> None:
     with pytest.raises(StateError, match=reason):
-        Database.open(url)
+        StateFile.open(url)
 
 
 def test_a_password_is_not_shown() -> None:
     with pytest.raises(StateError) as refused:
-        Database.open("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge")
+        StateFile.open("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge")
 
     assert "secret" not in str(refused.value)
 
@@ -258,7 +258,7 @@ def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
     with pytest.raises(StateError, match=r"psycopg.*; it comes with gridbridge\[postgresql\]"):
-        Database.open("postgresql://gridbridge@127.0.0.1:1/gridbridge")
+        StateFile.open("postgresql://gridbridge@127.0.0.1:1/gridbridge")
 
 
 def test_a_kill_in_a_transaction_leaves_the_old_state(tmp_path: Path, a_transfer: Build) -> None:

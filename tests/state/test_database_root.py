@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 Build = Callable[..., Transfer]
 
@@ -32,7 +32,7 @@ def test_a_folder_that_is_not_writable_is_refused(
     folder.mkdir(mode=0o755)
 
     with pytest.raises(StateError, match="lib: not writable"):
-        as_user(10001, lambda: Database.open(url_of(folder / "state.db")))
+        as_user(10001, lambda: StateFile.open(url_of(folder / "state.db")))
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=["unreadable", "readable"])
@@ -42,16 +42,16 @@ def test_somebody_elses_file_is_refused(
     folder = spool_folder.parent / "lib"
     folder.mkdir()
     folder.chmod(0o777)
-    Database.open(url_of(folder / "state.db")).close()
+    StateFile.open(url_of(folder / "state.db")).close()
     (folder / "state.db").chmod(mode)
 
     with pytest.raises(StateError, match=r"state\.db: "):
-        as_user(10001, lambda: Database.open(url_of(folder / "state.db")))
+        as_user(10001, lambda: StateFile.open(url_of(folder / "state.db")))
 
 
 def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
     path = small_disk / "state.db"
-    database = Database.open(url_of(path))
+    database = StateFile.open(url_of(path))
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 500_000)
     kept = fill(database, a_transfer)
@@ -59,43 +59,43 @@ def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
     def change() -> None:
         with database.transaction():
             for uid in range(500):
-                Transfers(database).put(a_transfer(uid=uid, reason="y" * 4000))
+                TransferRows(database).put(a_transfer(uid=uid, reason="y" * 4000))
 
     with pytest.raises(StateError, match="database or disk is full"):
         change()
-    assert Transfers(database).open() == kept
+    assert TransferRows(database).open() == kept
     ballast.unlink()
-    Transfers(database).put(a_transfer(uid=9999, reason="z" * 4000))
+    TransferRows(database).put(a_transfer(uid=9999, reason="z" * 4000))
 
-    assert [one.uid for one in Transfers(database).open()] == [*range(len(kept)), 9999]
+    assert [one.uid for one in TransferRows(database).open()] == [*range(len(kept)), 9999]
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_a_state_file_on_a_full_disk_can_be_read(small_disk: Path, a_transfer: Build) -> None:
     url = url_of(small_disk / "state.db")
-    Transfers(Database.open(url)).put(a_transfer())
+    TransferRows(StateFile.open(url)).put(a_transfer())
     fill_disk(small_disk)
 
-    assert Transfers(Database.open(url)).open() == (a_transfer(),)
+    assert TransferRows(StateFile.open(url)).open() == (a_transfer(),)
 
 
 def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
     url = url_of(small_disk / "state.db")
     ballast = fill_disk(small_disk)
     with pytest.raises(StateError, match=r"state\.db: database or disk is full"):
-        Database.open(url)
+        StateFile.open(url)
     ballast.unlink()
 
-    assert Transfers(Database.open(url)).open() == ()
+    assert TransferRows(StateFile.open(url)).open() == ()
 
 
-def fill(database: Database, a_transfer: Build) -> tuple[Transfer, ...]:
+def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
     """Put transfers until the disk is full; return those that were taken."""
     kept: list[Transfer] = []
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)
         try:
-            Transfers(database).put(one)
+            TransferRows(database).put(one)
         except StateError as error:
             if str(error).endswith("state.db: database or disk is full"):
                 return tuple(kept)

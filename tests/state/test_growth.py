@@ -16,26 +16,27 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.copies import Copies
+from gridbridge.model.campaigns.copies import SpeculativeAttempts
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Step
+from gridbridge.model.campaigns.plan import PrologueStep
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns, sent_to
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.predictions import PredictionRows
+from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array
@@ -49,11 +50,11 @@ class Site:
     """A campaign with an array of each kind that a cycle meets, and many tasks beside them."""
 
     def __init__(self, folder: Path) -> None:
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.tries = CampaignTries(self.database, self.campaigns)
         self.copies = CampaignCopies(self.database, self.campaigns)
-        self.marks = Marks(self.database)
+        self.marks = CancellationMarks(self.database)
         self.missing = MissingTasks(self.database)
         self.campaigns.add(
             Campaign(
@@ -73,7 +74,7 @@ class Site:
         self.updator = Updator(
             policy,
             self.database,
-            Predictions(self.database),
+            PredictionRows(self.database),
             self.marks,
             Clock(),
             ran=str(folder / "ran"),
@@ -92,7 +93,7 @@ class Site:
         assert array
         return array
 
-    def end(self, arrays: Iterable[Array], outcome: Outcome = Outcome.SUCCESS) -> None:
+    def end(self, arrays: Iterable[Array], outcome: TaskOutcome = TaskOutcome.SUCCESS) -> None:
         """Have them end."""
         for array in arrays:
             ended = self.campaigns.pending(array)
@@ -105,14 +106,14 @@ class Site:
         (self.array,) = self.send(SIZE)
         self.attempts = self.campaigns.pending(self.array)
         tasks = tuple(one.task for one in self.attempts[:3])
-        copies = Copies(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
+        copies = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
         assert self.copies.intend(copies, NOON)
         assert self.tries.intend_step(
-            Step(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+            PrologueStep(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
         )
-        self.missing.note([Missed(campaign=1, array=self.array.number, place=5, since=NOON)])
+        self.missing.note([MissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
         self.marks.put(
-            Wipe(
+            ArrayCancellation(
                 campaign=1,
                 array=self.array.number,
                 cluster="beta",
@@ -160,7 +161,7 @@ READ: dict[str, Callable[[Site], object]] = {
     "marks of ended tasks": lambda site: site.marks.tidy(),
     "missing tasks": lambda site: site.missing.all(),
     "missing tasks that ended": lambda site: site.missing.note([]),
-    "ends of the last hour": lambda site: Predictions(site.database).ended_since(1, NOON),
+    "ends of the last hour": lambda site: PredictionRows(site.database).ended_since(1, NOON),
     "a page of tasks": lambda site: CampaignTasks(site.database).sent(1, 20, 39),
     "campaigns with tasks": lambda site: CampaignTasks(site.database).sent_of(),
 }
@@ -189,7 +190,7 @@ def running(site: Site, tasks: int) -> None:
 
 def waiting(site: Site, tasks: int) -> None:
     """Have more tasks that wait."""
-    site.campaigns.wait_again(1, Waiting(first=200 * MANY, last=200 * MANY + tasks))
+    site.campaigns.wait_again(1, WaitingTasks(first=200 * MANY, last=200 * MANY + tasks))
 
 
 Sites = tuple[Site, Site]

@@ -11,19 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import MAX_BYTES, Kind, Message, encode
+from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, encode
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.reading import Portions
+from gridbridge.state.reading import FolderScan
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 
 
-def message(at: str = "1767225600.000", **values: str) -> Message:
-    return Message(**({"kind": Kind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values))
+def message(at: str = "1767225600.000", **values: str) -> StarterMessage:
+    return StarterMessage(
+        **({"kind": MessageKind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values)
+    )
 
 
 @pytest.fixture
@@ -153,7 +155,7 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
-    told = message(kind=Kind.ENDED)
+    told = message(kind=MessageKind.ENDED)
     inbox, whole = Inbox(str(folder), 10, Clock()), encode(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
@@ -166,7 +168,7 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
-    path = write_in_place(folder, encode(message(kind=Kind.ENDED))[:-1] + end)
+    path = write_in_place(folder, encode(message(kind=MessageKind.ENDED))[:-1] + end)
     inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
@@ -185,14 +187,14 @@ def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
 
 
 def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
-    inbox, whole = Inbox(str(folder), 10, Clock()), encode(message(kind=Kind.CLOSED)) + b"\n"
+    inbox, whole = Inbox(str(folder), 10, Clock()), encode(message(kind=MessageKind.CLOSED)) + b"\n"
     path = write_in_place(folder, whole[:20])
     looks = [inbox.read() for _ in range(2)]
     with path.open("ab") as file:
         file.write(whole[20:])
 
     assert looks == [(), ()]
-    assert [letter.message.kind for letter in inbox.read()] == [Kind.CLOSED]
+    assert [letter.message.kind for letter in inbox.read()] == [MessageKind.CLOSED]
 
 
 def test_a_shell_can_not_send_a_record(folder: Path) -> None:
@@ -359,7 +361,7 @@ def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(
     for _ in range(7):
         spool.make_wake(str(folder))
     inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
-    monkeypatch.setattr(inbox, "_waking", Portions(3))
+    monkeypatch.setattr(inbox, "_waking", FolderScan(3))
 
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import Kind, Message, encode
+from gridbridge.model.message import MessageKind, StarterMessage, encode
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import NAMES_A_SCAN, Inbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
-MESSAGE = Message(kind=Kind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
+MESSAGE = StarterMessage(kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
 FORGED = MESSAGE.but(reason="forged")
 FLOOD = 100_000
 SCANS = FLOOD // NAMES_A_SCAN + 1  # until all names have been looked at

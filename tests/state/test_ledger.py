@@ -8,9 +8,9 @@ from time import process_time
 
 import pytest
 
-from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import Attempts, read_attempts
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 
 
 @pytest.fixture(name="folder")
@@ -18,9 +18,9 @@ def _folder(tmp_path: Path) -> str:
     return str(tmp_path / "ledger")
 
 
-def brought(folder: str) -> Ledger:
+def brought(folder: str) -> RootLedger:
     """Return the ledger of a campaign whose file is there."""
-    ledger = Ledger(12, folder)
+    ledger = RootLedger(12, folder)
     ledger.require(1000, "abc")
     return ledger
 
@@ -39,11 +39,11 @@ def test_an_array_is_submitted_once_under_its_id(folder: str) -> None:
 
 def test_one_call_at_a_time_has_it(folder: str) -> None:
     """Two that send the same attempt would both find that nobody had."""
-    with Ledger(12, folder) as ledger:
+    with RootLedger(12, folder) as ledger:
         ledger.require(1000, "abc")
 
     with (
-        Ledger(12, folder),
+        RootLedger(12, folder),
         Path(folder, "c.12").open() as other,
         pytest.raises(BlockingIOError),
     ):
@@ -110,7 +110,7 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
         lines = ["file 1000 abc", "array 1 beta 0-99:1", "array 2 beta 50-60:1", ""]
         (Path(folder) / "c.12").write_text("\n".join(lines))
 
-    with Ledger(12, folder) as ledger:
+    with RootLedger(12, folder) as ledger:
         assert ledger.earlier(9, "70:2") == [(1, "beta", "", False, [71])]
         assert ledger.earlier(9, "60-61:2") == [
             (1, "beta", "", False, [61, 62]),
@@ -150,7 +150,7 @@ def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
         (Path(folder) / "c.12").write_text("\n".join(["file 1000 abc", *lines, ""]))
 
     began_s = process_time()
-    with Ledger(12, folder) as ledger:
+    with RootLedger(12, folder) as ledger:
         listed = ledger.arrays()
 
     assert listed[-1] == ("10000", "beta", "500000-500049:1", "10007")
@@ -163,13 +163,13 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with Ledger(12, folder) as ledger, pytest.raises(NotAsBrought, match="not the file"):
+    with RootLedger(12, folder) as ledger, pytest.raises(NotAsBrought, match="not the file"):
         ledger.require(uid, digest)
 
 
 def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) -> None:
     """What this one knew of it is old: it may be asked again."""
-    with Ledger(12, folder) as late:
+    with RootLedger(12, folder) as late:
         with brought(folder) as ledger:
             ledger.intend(1, "beta", "0:1")
         with pytest.raises(FileExistsError):
@@ -230,7 +230,7 @@ def test_a_batch_is_one_write_and_one_wait_for_the_disk(
         assert [row[0] for row in ledger.arrays()] == ["1", "2"]
 
 
-def _intend_two(ledger: Ledger) -> None:
+def _intend_two(ledger: RootLedger) -> None:
     with ledger.batch():
         ledger.intend(1, "beta", "0:1")
         ledger.intend(2, "beta", "1:1")
@@ -372,7 +372,7 @@ def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
 
     with brought(folder) as ledger:
         for array, tasks in ((1, "0-9:1"), (2, "0:2")):
-            with pytest.raises(Ended, match="the campaign has ended"):
+            with pytest.raises(CampaignClosed, match="the campaign has ended"):
                 ledger.intend(array, "beta", tasks)
         with pytest.raises(AlreadySubmitted):
             ledger.intend(2, "beta", "0:1")
@@ -387,7 +387,7 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
         ledger.take_up("abc")
         ledger.intend(1, "beta", "0:1")
         ledger.end()
-        with pytest.raises(Ended):
+        with pytest.raises(CampaignClosed):
             ledger.take_up("abc")
         ledger.take_up("def")
         ledger.intend(2, "beta", "0:2")
@@ -395,13 +395,13 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
 
 def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) -> None:
     """Its file is noted then as ever, and whose it is."""
-    with Ledger(12, folder) as ledger:
+    with RootLedger(12, folder) as ledger:
         ledger.end()
         assert ledger.uid == 0
 
     with brought(folder) as ledger:
         assert ledger.uid == 1000
-        with pytest.raises(Ended):
+        with pytest.raises(CampaignClosed):
             ledger.intend(1, "beta", "0:1")
         with pytest.raises(NotAsBrought):
             ledger.require(1000, "other")

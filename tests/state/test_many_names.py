@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Kind, Message
+from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.state import inbox as inboxes
 from gridbridge.state import reading, spool
@@ -25,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def send(folder: Path, count: int, uid: int = -1) -> list[str]:
-    message = Message(kind=Kind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
+    message = StarterMessage(
+        kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
+    )
     paths = [spool.send(message, str(folder)) for _ in range(count)]
     for path in paths:
         os.chown(path, uid, -1)

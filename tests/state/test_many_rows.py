@@ -9,28 +9,30 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
-from gridbridge.model.campaigns.sections import Runner
-from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.sections import RunnerSection
+from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
 from gridbridge.model.settings import Setting
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.core import PORTION
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.marks import CancellationMarks
 from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.predictions import PredictionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
-ARRAY: Setting = Runner.__dataclass_fields__["max_tasks"].metadata["setting"]
-SUCCESS = Outcome.SUCCESS
+ARRAY: Setting = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
+SUCCESS = TaskOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
-TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
+TERMS = RatioTerms(
+    old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
+)
 
 
-class Counting(Database):
+class Counting(StateFile):
     """A state file that counts its changes, and how many share a transaction."""
 
     changes = 0
@@ -53,7 +55,7 @@ class Counting(Database):
 def _database(tmp_path: Path) -> Iterator[Counting]:
     database = Counting.open(f"sqlite:///{tmp_path}/state.db")
     assert isinstance(database, Counting)
-    campaigns = Campaigns(database)
+    campaigns = CampaignRows(database)
     campaigns.add(
         Campaign(
             number=0,
@@ -73,9 +75,9 @@ def _database(tmp_path: Path) -> Iterator[Counting]:
     database.close()
 
 
-def ended(database: Database, but: int) -> None:
+def ended(database: StateFile, but: int) -> None:
     """Have all tasks end but the first ones."""
-    campaigns = Campaigns(database)
+    campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     campaigns.ended(
         Attempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
@@ -87,8 +89,8 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
     """Those that are listed again, and those that have ended."""
     kept = MissingTasks(database)
 
-    def missed(since: datetime | None, places: range) -> list[Missed]:
-        return [Missed(campaign=1, array=1, place=place, since=since) for place in places]
+    def missed(since: datetime | None, places: range) -> list[MissingSince]:
+        return [MissingSince(campaign=1, array=1, place=place, since=since) for place in places]
 
     kept.note(missed(NOON, range(1, TASKS + 1)))
     assert (len(kept.all()), database.changes, database.joined) == (TASKS, IN_PORTIONS, 0)
@@ -107,9 +109,9 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
 
 def test_tasks_are_marked_in_portions(database: Counting) -> None:
     """As long as they have not ended, or are spared."""
-    marks = Marks(database)
+    marks = CancellationMarks(database)
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": WipedFor.OVERFLOW}
-    wipe = Wipe(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
+    wipe = ArrayCancellation(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
     marks.put(wipe)
     assert len(marks.all()[1, 1]) == TASKS
@@ -129,15 +131,20 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
 def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
     """There may be one of each campaign at each cluster."""
     predicted = [
-        Prediction(
-            campaign=n, cluster="beta", law=Law.MEASURED, terms=TERMS, ratio=1.0, submitted=1
+        JobRatioPrediction(
+            campaign=n,
+            cluster="beta",
+            law=JobRatioRule.MEASURED,
+            terms=TERMS,
+            ratio=1.0,
+            submitted=1,
         )
         for n in range(TASKS)
     ]
 
-    Predictions(database).keep(predicted)
+    PredictionRows(database).keep(predicted)
 
-    assert len(Predictions(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
+    assert len(PredictionRows(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
 

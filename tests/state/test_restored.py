@@ -13,23 +13,23 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Campaign,
     CampaignState,
-    Noted,
-    Outcome,
+    LedgerArray,
+    TaskOutcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.wiping import Mark, WipedFor
-from gridbridge.state.database import Database
+from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4
 LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more, 8 has a copy
     *(
-        Noted(
+        LedgerArray(
             number=number,
             cluster="beta",
             tasks=tuple((task, 1) for task in range(AN_ARRAY * number - 4, AN_ARRAY * number)),
@@ -37,8 +37,8 @@ LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more
         )
         for number in range(1, 6)
     ),
-    Noted(number=6, cluster="gamma", tasks=((5, 2), (7, 2), (0, 2)), job_id=76),
-    Noted(number=7, cluster="gamma", tasks=((8, 2),), job_id=77, is_of_copies=True),
+    LedgerArray(number=6, cluster="gamma", tasks=((5, 2), (7, 2), (0, 2)), job_id=76),
+    LedgerArray(number=7, cluster="gamma", tasks=((8, 2),), job_id=77, is_of_copies=True),
 )
 KNOWN = {each for one in LEDGER for each in one.tasks}
 
@@ -47,8 +47,8 @@ class Restored:
     """A state file from a time when one array had been sent, with two that were begun since."""
 
     def __init__(self, folder: Path) -> None:
-        database = Database.open(f"sqlite:///{folder}/state.db")
-        self.database, self.campaigns = database, Campaigns(database)
+        database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.database, self.campaigns = database, CampaignRows(database)
         self.tries = CampaignTries(database, self.campaigns)
         wish = AtCluster(exec_file="run")
         one = Campaign(
@@ -122,7 +122,7 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     whole.take_over(whole.array(2))
 
     assert portions < restored.take_over(restored.array(2), portions)
-    pending = {task for task, *_, how in restored.sent() if how == Outcome.PENDING}
+    pending = {task for task, *_, how in restored.sent() if how == TaskOutcome.PENDING}
     there = {task for task, _ in restored.waiting()} | pending
     assert there == {*range(TASKS)}
     anew = restored.campaigns.intend(1, "beta", 5, NOON)
@@ -139,7 +139,7 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(
     first, second, *_ = restored.campaigns.pending(restored.array(1))
     ended = [
         replace(one, outcome=outcome)
-        for one, outcome in ((first, Outcome.PROGRAM_ERROR), (second, Outcome.SUCCESS))
+        for one, outcome in ((first, TaskOutcome.PROGRAM_ERROR), (second, TaskOutcome.SUCCESS))
     ]
     restored.campaigns.ended(ended)
     restored.campaigns.count(1, 2, 1)
@@ -167,6 +167,6 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     assert (found.ended, found.failed) == (0, 0)
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
-    marks = Marks(restored.database).all()
-    assert {place: Mark(wiped_for=WipedFor.UNWANTED)} == marks[1, known.number]
-    assert (6, 1, known.number, place, Outcome.PENDING) in restored.sent()
+    marks = CancellationMarks(restored.database).all()
+    assert {place: CancellationMark(wiped_for=WipedFor.UNWANTED)} == marks[1, known.number]
+    assert (6, 1, known.number, place, TaskOutcome.PENDING) in restored.sent()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Kind, Message, decode
+from gridbridge.model.message import MessageKind, StarterMessage, decode
 from gridbridge.state import spool
 
-MESSAGE = Message(kind=Kind.INTENT, transfer="gb.alpha.7.0.1", at="1")
+MESSAGE = StarterMessage(kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.places import NO_FILE
 from gridbridge.state import campaign_files, verified_campaign
 from gridbridge.state.campaign_register import NAME, CampaignRegister
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, VerifiedCampaign
 
 
@@ -24,7 +24,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "campaigns"
         self.folder.mkdir()
-        self.ledger = Ledger(12, str(folder / "ledger"))
+        self.ledger = RootLedger(12, str(folder / "ledger"))
         self.put("c.12", {"name": "sweep"}, "a", "b")
         self.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "d")
         self.put("c.12.2", {ADDS_TO: 12, "token": "2"}, "e")
@@ -181,11 +181,11 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
     files.put("c.13", {"name": "sweep", UNIQUE: "2"}, "a")
     os.rename(files.folder / "c.12", files.folder / "c.5000")
 
-    with Ledger(5000, str(tmp_path / "ledger")) as ledger:
+    with RootLedger(5000, str(tmp_path / "ledger")) as ledger:
         with pytest.raises(NotAsBrought, match=r"c\.5000: the file is that of c\.12"):
             VerifiedCampaign(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
-    with Ledger(13, str(tmp_path / "ledger")) as ledger:
+    with RootLedger(13, str(tmp_path / "ledger")) as ledger:
         VerifiedCampaign(13, str(files.folder)).note(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
@@ -197,7 +197,7 @@ def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files
     files.lines(0)
     files.ledger.__exit__(None, None, None)
     (tmp_path / "ledger" / "c.12").write_text("")
-    files.ledger = Ledger(12, str(tmp_path / "ledger"))
+    files.ledger = RootLedger(12, str(tmp_path / "ledger"))
 
     assert files.lines(0) == {0: b"a"}
 

@@ -9,7 +9,7 @@ from gridbridge.errors import (
     OwnerUnknown,
     ParseError,
 )
-from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
+from gridbridge.model.campaigns.campaign import Array, Attempt, LedgerArray, SentTask
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import (
     read_attempts,
@@ -27,7 +27,7 @@ from gridbridge.model.places import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 REFUSED = 2
 
@@ -44,7 +44,7 @@ class ArrayRefused(GridbridgeError):
     """A cluster will never take this array."""
 
 
-class NotNow(GridbridgeError):
+class ArrayDeferred(GridbridgeError):
     """A cluster takes no array of this owner now; nothing was submitted."""
 
 
@@ -53,7 +53,7 @@ ERRORS: dict[int, type[GridbridgeError]] = {
     HAS_ENDED: CampaignEnded,
     REFUSED_THERE: ArrayRefused,
     SUBMITTED_BEFORE: AlreadySubmitted,
-    NOT_NOW: NotNow,
+    NOT_NOW: ArrayDeferred,
     NO_OWNER: OwnerUnknown,
     NO_LEDGER: LedgerLost,
     NO_FILE: NotRead,
@@ -61,7 +61,7 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 LATER = (NO_OWNER, NO_LEDGER)  # statuses, of what is released or deleted, too
 
 
-def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
     """Submit some arrays of a campaign to a cluster, or adopt them, and let their tasks start.
 
     An error is one of ERRORS, or another when it is not known how far an array came: the same may
@@ -81,11 +81,11 @@ def _told(attempts: tuple[Attempt, ...]) -> str:
     return write_attempts(tuple((one.task, one.attempt) for one in attempts))
 
 
-def _sent(line: str) -> Sent:
+def _sent(line: str) -> SentTask:
     try:
         status, job, why = line.split(" ", 2)
         error = ERRORS.get(int(status), GridbridgeError)(why) if int(status) else None
-        return Sent(job_id=int(job), error=error)
+        return SentTask(job_id=int(job), error=error)
     except ValueError as error:
         raise ParseError(f"send-arrays: {line[:80]!r}") from error
 
@@ -137,7 +137,7 @@ def _delete(array: Array, *places: str) -> int:
     return int(told[0]) if told else 0
 
 
-def noted(campaign: int) -> tuple[Noted, ...]:
+def noted(campaign: int) -> tuple[LedgerArray, ...]:
     """Return what root's ledger has of a campaign; ParseError for what is no such list.
 
     LedgerLost where there is no ledger that can be read.
@@ -161,16 +161,16 @@ def take_up(campaign: int, request: str) -> None:
     _checked(as_user.call("take-up", f"c.{campaign}", request))
 
 
-def _checked(done: Completed) -> None:
+def _checked(done: CompletedProgram) -> None:
     if done.status in ERRORS:
         raise ERRORS[done.status](as_user.last_words(done))
     done.checked()
 
 
-def _noted(line: str) -> Noted:
+def _noted(line: str) -> LedgerArray:
     try:
         number, cluster, tasks, *job = line.split(" ")
-        return Noted(
+        return LedgerArray(
             number=int(number),
             cluster=cluster,
             tasks=read_attempts(tasks),
@@ -181,7 +181,7 @@ def _noted(line: str) -> Noted:
         raise ParseError(f"list-arrays: {line[:80]!r}") from error
 
 
-def _call(verb: str, array: Array, *tasks: str) -> Completed:
+def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
     done = as_user.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
     if done.status in LATER:
         raise ERRORS[done.status](as_user.last_words(done))

@@ -6,14 +6,14 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 
 
 def refused(policy: Policy, properties: Mapping[str, str]) -> Iterator[str]:
     """Give a line for each such cluster, by the properties that are wanted there."""
     for cluster, text in properties.items():
         if cluster in policy.clusters:
-            request = Request(hard=wanted(text), either=either(text))
+            request = JobRequest(hard=wanted(text), either=either(text))
             reason = adapter_of(away(policy, cluster)).explains.refusal(request)
             if reason:
                 yield f"{cluster}.properties: {reason}"

@@ -4,7 +4,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 
 from gridbridge.apply import as_user
-from gridbridge.model.campaigns.notices import Message, Way
+from gridbridge.model.campaigns.notices import Notification, NotificationChannel
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.places import WISH
 from gridbridge.shell.runner import run
@@ -16,13 +16,13 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
 
-def tell(message: Message, policy: Notifications) -> None:
+def tell(message: Notification, policy: Notifications) -> None:
     """Tell it; CommandFailed or OSError when that did not succeed."""
     one = message.subscription
-    if one.way is Way.PROGRAM:
+    if one.way is NotificationChannel.PROGRAM:
         as_user.call("notify-owner", f"{WISH}{one.token}", *message.words).checked()
         return
-    if one.way is Way.MAIL:
+    if one.way is NotificationChannel.MAIL:
         argv: tuple[str, ...] = (policy.mail, "-i", one.identity)  # -i: a dot ends nothing
         text = mail(message)
     else:
@@ -30,7 +30,7 @@ def tell(message: Message, policy: Notifications) -> None:
     run(argv, ENVIRONMENT, TIMEOUT_S, text, MOST_BYTES).checked()
 
 
-def mail(message: Message) -> bytes:
+def mail(message: Notification) -> bytes:
     """Write a mail; a name of a campaign can add no header."""
     found = EmailMessage()
     found["To"] = message.subscription.identity
@@ -41,5 +41,5 @@ def mail(message: Message) -> bytes:
     return found.as_bytes()
 
 
-def _text(message: Message) -> str:
+def _text(message: Notification) -> str:
     return "".join(f"{line}\n" for line in (message.subject, *message.lines))

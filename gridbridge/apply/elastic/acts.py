@@ -12,28 +12,28 @@ from datetime import datetime
 from gridbridge.apply.elastic import switching
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.opening import opened
-from gridbridge.apply.elastic.switching import Switching, Tagging, no_tags
+from gridbridge.apply.elastic.switching import PowerActs, Tagging, no_tags
 from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
-from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.joining import JoiningMachine, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
+from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, OwnedNode
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.providers.protocol import PowerSupply, Provider
+from gridbridge.providers.protocol import MachineProvider, PowerSupply
 
 _log = logging.getLogger(__name__)
 
 LEAVES_S = 600.0  # best-effort tasks have made way by then, and nothing names the host any more
-LOST = (Cause.VANISHED, Cause.SILENT)  # its own daemon does not answer
+LOST = (NodeCause.VANISHED, NodeCause.SILENT)  # its own daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acts:
+class NodeActs:
     """The acts of one site; several may be under way side by side, each of another node."""
 
     cluster: str
     pools: Mapping[str, Pool]
-    providers: Mapping[str, Provider]  # by pool
+    providers: Mapping[str, MachineProvider]  # by pool
     supplies: Mapping[str, PowerSupply]  # of hosts of the site's own, by pool
     membership: Membership
     now: Callable[[], datetime]
@@ -41,7 +41,7 @@ class Acts:
     fill_first: bool = False  # nodes are filled one after the other
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: Due) -> Owned:
+    def do(self, due: DueAct) -> OwnedNode:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
         if due.act is None:
             return due.node
@@ -54,8 +54,8 @@ class Acts:
         self.providers[pool].destroy(machine)
 
     @property
-    def _switching(self) -> Switching:
-        return Switching(
+    def _switching(self) -> PowerActs:
+        return PowerActs(
             supplies=self.supplies,
             membership=self.membership,
             tag=self.tag,
@@ -63,7 +63,7 @@ class Acts:
             closed=self.closed,
         )
 
-    def _create(self, node: Owned) -> Owned:
+    def _create(self, node: OwnedNode) -> OwnedNode:
         """Have its machine made.
 
         Where nobody knows whether that was done, the node stays requested: the list will tell. One
@@ -75,11 +75,11 @@ class Acts:
         except (NoCapacity, ProviderFailed) as error:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, NoCapacity)
-            cause = Cause.NO_CAPACITY if is_full else Cause.NOT_GRANTED
+            cause = NodeCause.NO_CAPACITY if is_full else NodeCause.NOT_GRANTED
             return node.entering(NodeState.GONE, self.now(), cause)
         except AskAgain as error:
             _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
-            return replace(node, cause=Cause.LATER)
+            return replace(node, cause=NodeCause.LATER)
         return replace(
             node.entering(NodeState.BOOTING, self.now()),
             machine=machine.id,
@@ -88,12 +88,12 @@ class Acts:
             up_since=machine.created or self.now(),  # it costs something from now on
         )
 
-    def _join(self, node: Owned) -> Owned:
+    def _join(self, node: OwnedNode) -> OwnedNode:
         """Go on making it a host; a machine that answers with a wrong key is given back."""
         try:
             step = self.membership.join(self._joining(node))
         except NotAdmitted:
-            return node.entering(NodeState.REMOVING, self.now(), Cause.WRONG_HOST_KEY)
+            return node.entering(NodeState.REMOVING, self.now(), NodeCause.WRONG_HOST_KEY)
         except NotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
@@ -102,7 +102,7 @@ class Acts:
             return replace(ready, step=step, idle_since=None)
         return replace(node, step=step)
 
-    def _remove(self, node: Owned) -> Owned:
+    def _remove(self, node: OwnedNode) -> OwnedNode:
         """Take a node out if it is idle once nothing more can start there; else open it again."""
         if node.is_kept:  # somebody wants it back meanwhile
             return opened(node, self.membership, self.closed, self.now())
@@ -110,18 +110,18 @@ class Acts:
         seen = self.membership.look(node.name)
         if not seen.is_listed or (seen.is_idle and seen.is_closed):
             return self._evict(node.entering(NodeState.REMOVING, self.now(), node.cause))
-        if node.cause is Cause.DRAINED:
+        if node.cause is NodeCause.DRAINED:
             return node
         return opened(node, self.membership, self.closed, self.now())
 
-    def _evict(self, node: Owned) -> Owned:
+    def _evict(self, node: OwnedNode) -> OwnedNode:
         """Take it out of the cell, then give its machine back; the next round sees whether it went.
 
         Any host that may be alive is looked at first: one that is being taken out and that somebody
         opened, one that joined in the last moment, and a silent one may run tasks. Only a machine
         that is gone runs nothing; one that is listed again is not evicted as gone.
         """
-        if node.cause is not Cause.VANISHED and self._is_in_use(node):
+        if node.cause is not NodeCause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
         if leaving.step is LeaveStep.LEFT:
@@ -130,15 +130,15 @@ class Acts:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
 
-    def _put_back(self, node: Owned) -> Owned:
+    def _put_back(self, node: OwnedNode) -> OwnedNode:
         """Have a node stay: what was taken from it already is made again by joining."""
-        if node.cause is Cause.SILENT:
+        if node.cause is NodeCause.SILENT:
             return opened(node, self.membership, self.closed, self.now())
         return replace(
             node.entering(NodeState.JOINING, self.now()), idle_since=None, step=JoinStep.NONE
         )
 
-    def _is_in_use(self, node: Owned) -> bool:
+    def _is_in_use(self, node: OwnedNode) -> bool:
         """Say whether a host runs something once it is closed."""
         seen = self.membership.look(node.name)
         if seen.is_listed and not seen.is_closed:
@@ -146,20 +146,20 @@ class Acts:
             seen = self.membership.look(node.name)
         return seen.is_listed and not (seen.is_idle and seen.is_closed)
 
-    def _destroy(self, node: Owned) -> Owned:
+    def _destroy(self, node: OwnedNode) -> OwnedNode:
         """Give its machine back; a node whose machine has no id yet has none that we know."""
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node
 
-    def _provider(self, node: Owned) -> Provider:
+    def _provider(self, node: OwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
             raise ProviderFailed(f"{node.name}: pool {node.pool} has no provider now")
         return self.providers[node.pool]
 
-    def _joining(self, node: Owned) -> Joining:
+    def _joining(self, node: OwnedNode) -> JoiningMachine:
         pool = self.pools[node.pool]
-        return Joining(
+        return JoiningMachine(
             name=node.name,
             address=node.address,
             host_key=node.host_key,
@@ -172,16 +172,16 @@ class Acts:
         )
 
 
-def _machine(node: Owned) -> Machine:
+def _machine(node: OwnedNode) -> Machine:
     return Machine(
         id=node.machine, name=node.name, state=MachineState.UNKNOWN, address=node.address
     )
 
 
-ACTS: Mapping[Act, Callable[[Acts, Owned], Owned]] = {
-    Act.CREATE: Acts._create,
-    Act.JOIN: Acts._join,
-    Act.REMOVE: Acts._remove,
-    Act.EVICT: Acts._evict,
-    Act.DESTROY: Acts._destroy,
+ACTS: Mapping[NodeAct, Callable[[NodeActs, OwnedNode], OwnedNode]] = {
+    NodeAct.CREATE: NodeActs._create,
+    NodeAct.JOIN: NodeActs._join,
+    NodeAct.REMOVE: NodeActs._remove,
+    NodeAct.EVICT: NodeActs._evict,
+    NodeAct.DESTROY: NodeActs._destroy,
 }

@@ -9,17 +9,17 @@ from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.batch.oar.demand import read
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
 from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.layout import Layout
+from gridbridge.model.elastic.layout import CellLayout
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.policy import Policy
 
 USUAL_QUEUE = Balance().queue
 
 
-def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
+def printed(policy: Policy, now: datetime) -> tuple[PrintedOutputs, SavedRound]:
     """Return what the cluster's programs print now; NotSeen when one of them does not answer.
 
     `now` is the moment before they are asked.
@@ -35,10 +35,12 @@ def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
         documents, master = shows.printed(cluster)
     except GridbridgeError as error:
         raise NotSeen(f"{name}: {error}") from error
-    return documents, Kept(now=now, master=master)
+    return documents, SavedRound(now=now, master=master)
 
 
-def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL_QUEUE) -> Situation:
+def situation(
+    documents: PrintedOutputs, kept: SavedRound, where: str, queue: str = USUAL_QUEUE
+) -> BalanceSituation:
     """Read what was printed; NotSeen, which says where, for anything but a whole answer.
 
     OAR has no queues on nodes: `queue` is what its slots are taken to be of.
@@ -47,7 +49,7 @@ def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL_Q
         cell, laid_out = _read(documents, kept, queue)
     except ParseError as error:
         raise NotSeen(f"{where}: {error}") from error
-    return Situation(
+    return BalanceSituation(
         now=kept.now,
         cell=cell,
         master=kept.master,
@@ -65,7 +67,7 @@ def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL_Q
     )
 
 
-def _read(documents: Documents, kept: Kept, queue: str) -> tuple[CellSeen, Layout]:
+def _read(documents: PrintedOutputs, kept: SavedRound, queue: str) -> tuple[CellSeen, CellLayout]:
     if documents.oar:
         return read(documents.oar, queue)
     laid_out = _laid_out(documents.qconf)
@@ -81,7 +83,7 @@ def _is_ready_host(node: Node, cell: CellSeen) -> bool:
     return node.state is NodeState.READY and is_host
 
 
-def _laid_out(table: bytes) -> Layout:
+def _laid_out(table: bytes) -> CellLayout:
     try:
         return layout.read(table)
     except ParseError as error:

@@ -4,14 +4,14 @@ import os
 from datetime import datetime
 
 from gridbridge.batch.gridengine.accounting import read_ends
-from gridbridge.model.accounting import Place
-from gridbridge.model.elastic.seeing import Ends, learnt, together
+from gridbridge.model.accounting import AccountingFilePosition
+from gridbridge.model.elastic.seeing import RecentEnds, learnt, together
 from gridbridge.shell import follow
 
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
 
 
-def read_on(path: str, ends: Ends, now: datetime) -> Ends:
+def read_on(path: str, ends: RecentEnds, now: datetime) -> RecentEnds:
     """Return the ends with those that were added since; StateError when it can't be read.
 
     Before the first end of a new cell there is no file, and so nothing to read.
@@ -26,10 +26,10 @@ def read_on(path: str, ends: Ends, now: datetime) -> Ends:
     return ends
 
 
-def _with(ends: Ends, lines: bytes, place: Place) -> Ends:
+def _with(ends: RecentEnds, lines: bytes, place: AccountingFilePosition) -> RecentEnds:
     """Return the ends with those of further lines."""
     found = tuple(read_ends(lines))
-    return Ends(
+    return RecentEnds(
         place=place,
         minutes=together((*ends.minutes, *(one for one, _, _ in found))),
         runs=learnt(ends.runs, ((owner, name, one.run_s) for one, owner, name in found)),

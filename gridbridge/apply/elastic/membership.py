@@ -15,20 +15,20 @@ from typing import cast
 from gridbridge.apply.clusters import away
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.oar_nodes import OarNodes
-from gridbridge.apply.elastic.preparing import Preparing, address_of
+from gridbridge.apply.elastic.preparing import MachineBootstrap, address_of
 from gridbridge.batch.gridengine.membership import hosts, reservations
-from gridbridge.batch.gridengine.membership.hosts import Instance
+from gridbridge.batch.gridengine.membership.hosts import HostInstance
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
 from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
-from gridbridge.model.cluster import Kind
-from gridbridge.model.elastic.cell import Shape
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.joining import HostDeparture, Idleness, JoiningMachine, JoinStep
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away, Cell, OarServer
+from gridbridge.model.route import Away, GridEngineCell, OarServer
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -38,13 +38,13 @@ _log = logging.getLogger(__name__)
 class GridEngineMembership:
     """The hosts of one cell (membership_protocol)."""
 
-    cell: Cell
-    preparing: Preparing
+    cell: GridEngineCell
+    preparing: MachineBootstrap
     root: Callable[..., None] = field(default=as_root)
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
-    def join(self, node: Joining) -> JoinStep:
+    def join(self, node: JoiningMachine) -> JoinStep:
         """Do what is missing of a machine's joining; return how far it is.
 
         It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
@@ -127,7 +127,7 @@ class GridEngineMembership:
     def halt(self, host: str) -> None:
         """Do nothing: a host that is closed and silent is all that a cell has to know."""
 
-    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return what each task on hosts asks for whose job asked for it that it may run again."""
         return moving.movable(self.cell, of_hosts, self.clock.now_s())
 
@@ -135,7 +135,7 @@ class GridEngineMembership:
         """Have the tasks of a closed host run elsewhere if each of them may."""
         return moving.put_elsewhere(self.cell, host, self.clock.now_s())
 
-    def leave(self, host: str, *, is_dead: bool) -> Leaving:
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
         """Take a closed host out of its cell, and its name out of files.
 
         `qconf -purge` writes a whole queue as it has read it: changes beside it would be lost.
@@ -143,7 +143,7 @@ class GridEngineMembership:
         dead host StillThere names the tasks that Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
-            return Leaving.kept(used)
+            return HostDeparture.kept(used)
         with self.turn:
             hosts.leave_queues(self.cell, host)
         hosts.leave_groups(self.cell, host)
@@ -151,10 +151,10 @@ class GridEngineMembership:
         if not is_dead and host in hosts.admitted(self.cell):
             hosts.stop(self.cell, host)
         if named := hosts.forget(self.cell, host):
-            return Leaving.kept(f"{named}; `qconf -de {host}` shows it")
+            return HostDeparture.kept(f"{named}; `qconf -de {host}` shows it")
         self.root("unexport", host)
         self.root("unname", host)
-        return Leaving.left()
+        return HostDeparture.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
         """Have best-effort tasks make way, and those of a dead host run elsewhere if they may.
@@ -177,10 +177,10 @@ class GridEngineMembership:
         queues = " ".join(one.queue for one in used)
         return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
 
-    def _used(self, host: str) -> list[Instance]:
+    def _used(self, host: str) -> list[HostInstance]:
         return [one for one in hosts.instances(self.cell, host) if one.is_used]
 
-    def _name(self, node: Joining) -> None:
+    def _name(self, node: JoiningMachine) -> None:
         """Have its name lead to its address here."""
         if address_of(node.name) != node.address:
             self.root("name", node.name, node.address)
@@ -188,7 +188,7 @@ class GridEngineMembership:
             why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
-    def _require_its_own(self, node: Joining, admitted: tuple[str, ...]) -> None:
+    def _require_its_own(self, node: JoiningMachine, admitted: tuple[str, ...]) -> None:
         """Raise AddressTaken where its address is one of another host: that would be prepared.
 
         A silent host of the cell is none: its machine may be gone, and its address another's.
@@ -201,7 +201,7 @@ class GridEngineMembership:
         if taken:
             raise AddressTaken(node.name, node.address, taken[0])
 
-    def _admit(self, node: Joining) -> None:
+    def _admit(self, node: JoiningMachine) -> None:
         """Have the cell know it, its resources before its queues."""
         hosts.admit(self.cell, node.name)
         hosts.set_resources(self.cell, node.name, node.resources)
@@ -219,9 +219,9 @@ def membership_of(policy: Policy) -> Membership:
 
 
 def _of_cell(policy: Policy, found: Away) -> Membership:
-    cell = cast("Cell", found).within(hosts.LIMIT_S)
+    cell = cast("GridEngineCell", found).within(hosts.LIMIT_S)
     return GridEngineMembership(
-        cell=cell, preparing=Preparing(settings=policy.bootstrap, cell=cell)
+        cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
     )
 
 
@@ -230,6 +230,6 @@ def _of_server(_: Policy, found: Away) -> Membership:
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], Membership]] = {
-    Kind.GRIDENGINE: _of_cell,
-    Kind.OAR: _of_server,
+    ClusterKind.GRIDENGINE: _of_cell,
+    ClusterKind.OAR: _of_server,
 }

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from gridbridge.model.elastic.cell import Shape
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.joining import HostDeparture, Idleness, JoiningMachine, JoinStep
 
 
 class Membership(Protocol):
@@ -15,7 +15,7 @@ class Membership(Protocol):
     yet, and NotAdmitted when the machine is not the one whose host key is known.
     """
 
-    def join(self, node: Joining) -> JoinStep:
+    def join(self, node: JoiningMachine) -> JoinStep:
         """Do what is missing of a machine's joining; return how far it is.
 
         Its queues are opened last, once its daemon has reported.
@@ -57,7 +57,7 @@ class Membership(Protocol):
         """Tell the batch system that a closed and idle host is switched off now."""
         ...
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return what each task on hosts asks for that may run elsewhere again."""
         ...
 
@@ -65,7 +65,7 @@ class Membership(Protocol):
         """Have the tasks of a closed host run elsewhere; False, nothing done, if one may not."""
         ...
 
-    def leave(self, host: str, *, is_dead: bool) -> Leaving:
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
         """Take a closed and idle host out of its cell, and its name out of files.
 
         A dead host's own daemon is not asked.

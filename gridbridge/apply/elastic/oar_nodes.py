@@ -6,10 +6,10 @@ from typing import NoReturn
 
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import Argv
-from gridbridge.batch.oar.nodes import Looked
+from gridbridge.batch.oar.nodes import OarNodeFacts
 from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
-from gridbridge.model.elastic.cell import Shape
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.joining import HostDeparture, Idleness, JoiningMachine, JoinStep
 from gridbridge.model.places import AS_ROOT
 from gridbridge.shell.clock import Clock
 
@@ -20,15 +20,15 @@ SETTLED_S, PAUSE_S = 45.0, 0.5  # a pass of the scheduler may take SCHEDULER_TIM
 class OarNodes:
     """The nodes of the OAR server that is here."""
 
-    look_at: Callable[[str], Looked]
+    look_at: Callable[[str], OarNodeFacts]
     root: Callable[..., None] = field(default=nodes.as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
-    def join(self, node: Joining) -> JoinStep:
+    def join(self, node: JoiningMachine) -> JoinStep:
         """Refuse: squeezing is all that is done to OAR's nodes."""
         _refuse(node.name)
 
-    def leave(self, host: str, *, is_dead: bool) -> Leaving:
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
         """Refuse, for the same reason."""
         del is_dead
         _refuse(host)
@@ -92,7 +92,7 @@ class OarNodes:
         """Return the line that removes a node."""
         return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
         """Tell of none: OAR begins a job anew under another number, and not by request."""
         del hosts
         return {}
@@ -102,7 +102,7 @@ class OarNodes:
         del host
         return False
 
-    def _await(self, host: str, is_so: Callable[[Looked], bool]) -> None:
+    def _await(self, host: str, is_so: Callable[[OarNodeFacts], bool]) -> None:
         """Wait for what OAR does by itself within seconds; CommandFailed when it does not."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):

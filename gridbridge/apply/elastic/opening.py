@@ -5,10 +5,12 @@ from datetime import datetime
 
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import OwnedNode
 
 
-def opened(node: Owned, membership: Membership, closed: frozenset[str], now: datetime) -> Owned:
+def opened(
+    node: OwnedNode, membership: Membership, closed: frozenset[str], now: datetime
+) -> OwnedNode:
     """Let tasks start at a node, but in closed queues; return it as ready since now."""
     step = membership.open(node.name, closed)
     return replace(node.entering(NodeState.READY, now), idle_since=None, step=step)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.joining import Joining
+from gridbridge.model.elastic.joining import JoiningMachine
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.places import BOOTSTRAP
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 from gridbridge.shell import files
 from gridbridge.shell.runner import quote
 
@@ -25,15 +25,15 @@ MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparing:
+class MachineBootstrap:
     """How machines are made ready at one site."""
 
     settings: Bootstrap
-    cell: Cell
+    cell: GridEngineCell
     port: int = 22
     folder: str = BOOTSTRAP
 
-    def prepare(self, node: Joining, hosts: Iterable[str]) -> None:
+    def prepare(self, node: JoiningMachine, hosts: Iterable[str]) -> None:
         """Do the steps before the last on a machine, which has to know the names of `hosts`.
 
         Raises NotAdmitted, NotReached and CommandFailed.
@@ -42,15 +42,15 @@ class Preparing:
         if steps:
             self._do(node, {one: TEXTS[one](self, node, hosts) for one in steps if one != START})
 
-    def start(self, node: Joining) -> None:
+    def start(self, node: JoiningMachine) -> None:
         """Have its execution daemon run, if that is one of the steps; raises as `prepare`."""
         if START in self.settings.steps.split():
             self._do(node, {START: ""})
 
-    def _do(self, node: Joining, texts: Mapping[str, str]) -> None:
+    def _do(self, node: JoiningMachine, texts: Mapping[str, str]) -> None:
         from gridbridge.shell.connection import bare  # 200 ms
 
-        machine = bare.Machine(
+        machine = bare.BootstrapMachine(
             address=node.address,
             host_key=node.host_key,
             user=self.settings.user,
@@ -67,14 +67,14 @@ class Preparing:
         given = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *given))))
 
-    def _names(self, node: Joining, hosts: Iterable[str]) -> str:
+    def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
         known = {node.name: node.address}
         for host in (*hosts, socket.gethostname()):
             if host not in known and (address := address_of(host)):
                 known[host] = address
         return "".join(f"{address} {name}\n" for name, address in known.items())
 
-    def _people(self, _node: Joining, _hosts: Iterable[str]) -> str:
+    def _people(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
         return "".join(map(_person, self.settings.people.split()))
 
     def servers(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Preparing:
         found = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
         return tuple(one[1] or one[2] for one in found if one)
 
-    def _mounts(self, _node: Joining, _hosts: Iterable[str]) -> str:
+    def _mounts(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
         return "".join(f"{line}\n" for line in self._mounted())
 
     def _mounted(self) -> list[str]:
@@ -94,10 +94,10 @@ class Preparing:
         return [line for line in told if line and not line.startswith("#")]
 
 
-TEXTS: Mapping[str, Callable[[Preparing, Joining, Iterable[str]], str]] = {
-    "names": Preparing._names,
-    "people": Preparing._people,
-    "mounts": Preparing._mounts,
+TEXTS: Mapping[str, Callable[[MachineBootstrap, JoiningMachine, Iterable[str]], str]] = {
+    "names": MachineBootstrap._names,
+    "people": MachineBootstrap._people,
+    "mounts": MachineBootstrap._mounts,
 }
 
 

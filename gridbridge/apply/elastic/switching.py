@@ -15,13 +15,13 @@ from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
 from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
+from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, OwnedNode
 from gridbridge.model.elastic.standby import STANDBY_AUTO
 from gridbridge.providers.protocol import PowerSupply
 
 _log = logging.getLogger(__name__)
 
-PATIENT = (Cause.DRAINED, Cause.CONDENSED)  # it stays closed until its tasks have ended
+PATIENT = (NodeCause.DRAINED, NodeCause.CONDENSED)  # it stays closed until its tasks have ended
 Tagging = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
 
 
@@ -30,7 +30,7 @@ def no_tags(host: str, tag: str, is_wanted: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switching:
+class PowerActs:
     """The acts of one site; several may be under way side by side, each of another host."""
 
     supplies: Mapping[str, PowerSupply]  # by pool
@@ -39,12 +39,12 @@ class Switching:
     now: Callable[[], datetime]
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: Due) -> Owned:
+    def do(self, due: DueAct) -> OwnedNode:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
         assert due.act
         return ACTS[due.act](self, due)
 
-    def _rest(self, due: Due) -> Owned:
+    def _rest(self, due: DueAct) -> OwnedNode:
         """Switch a host off if it is idle once nothing more can start there; else open it again.
 
         Best-effort tasks make way before, however many rounds that takes, and it has its tag
@@ -66,29 +66,29 @@ class Switching:
         try:
             self._supply(node).stop(_machine(node))
         except GridbridgeError as error:
-            if node.cause is Cause.DRAINED:  # an administrator wants it off
+            if node.cause is NodeCause.DRAINED:  # an administrator wants it off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(NodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(self, node: Owned, seen: Idleness) -> bool:
+    def _is_to_wait(self, node: OwnedNode, seen: Idleness) -> bool:
         """Say whether a host that is in use stays closed; where tasks are moved, move them."""
-        if node.cause is not Cause.MOVED:
+        if node.cause is not NodeCause.MOVED:
             return node.cause in PATIENT
         return seen.is_listed and seen.is_closed and self.membership.put_elsewhere(node.name)
 
-    def _wake(self, due: Due) -> Owned:
+    def _wake(self, due: DueAct) -> OwnedNode:
         """Switch a host on; the rounds that follow see it come up, or ask again."""
         self._supply(due.node).start(_machine(due.node))
         return due.node
 
-    def _open(self, due: Due) -> Owned:
+    def _open(self, due: DueAct) -> OwnedNode:
         """Let a host work; of its tags only the one that a squeeze wrote goes."""
         self.tag(due.node.name, STANDBY_AUTO, False)
         works = self._opened(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
-    def _stop(self, due: Due) -> Owned:
+    def _stop(self, due: DueAct) -> OwnedNode:
         """Switch a host off that did not come up, or did not go off; it keeps its tags.
 
         Until it is seen off it counts as up. A task that the cell has there may run still.
@@ -102,22 +102,22 @@ class Switching:
         told = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
         return replace(told, up_since=told.up_since or self.now())
 
-    def _opened(self, node: Owned) -> Owned:
+    def _opened(self, node: OwnedNode) -> OwnedNode:
         return opened(node, self.membership, self.closed, self.now())
 
-    def _supply(self, node: Owned) -> PowerSupply:
+    def _supply(self, node: OwnedNode) -> PowerSupply:
         if node.pool not in self.supplies:
             raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
         return self.supplies[node.pool]
 
 
-def _machine(node: Owned) -> Machine:
+def _machine(node: OwnedNode) -> Machine:
     return Machine(id=node.machine, name=node.name, state=MachineState.UNKNOWN)
 
 
-ACTS: Mapping[Act, Callable[[Switching, Due], Owned]] = {
-    Act.REST: Switching._rest,
-    Act.WAKE: Switching._wake,
-    Act.OPEN: Switching._open,
-    Act.STOP: Switching._stop,
+ACTS: Mapping[NodeAct, Callable[[PowerActs, DueAct], OwnedNode]] = {
+    NodeAct.REST: PowerActs._rest,
+    NodeAct.WAKE: PowerActs._wake,
+    NodeAct.OPEN: PowerActs._open,
+    NodeAct.STOP: PowerActs._stop,
 }

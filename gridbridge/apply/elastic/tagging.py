@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
-from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, NotSeen
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, UsageMistake
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.policy import Policy
 
@@ -32,7 +32,7 @@ def require_host(policy: Policy, host: str) -> None:
     except GridbridgeError as error:
         raise NotSeen(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(one, host) for one in known):
-        raise Mistyped((f"{host}: cluster {policy.site.cluster} has no such execution host",))
+        raise UsageMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
 def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:

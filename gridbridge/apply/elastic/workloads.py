@@ -11,7 +11,7 @@ from itertools import chain
 
 from gridbridge.batch.workloads import accounting, standard
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran, Workload
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask, Workload
 from gridbridge.shell.files import lines
 
 MOST_BAD = 100_000
@@ -25,7 +25,7 @@ OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress",
 }
-Told = Ran | LeftOut | BadLine
+Told = RecordedTask | LeftOut | BadLine
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 
 
@@ -89,7 +89,7 @@ def _begin(some: Iterator[bytes]) -> list[bytes]:
 
 def _workload(some: Iterable[bytes], read_lines: Reads) -> Workload:
     """Read them; none of a file of which so many lines are bad before any task came."""
-    tasks, left_out, bad = list[Ran](), Counter[LeftOut](), dict[int, BadLine]()
+    tasks, left_out, bad = list[RecordedTask](), Counter[LeftOut](), dict[int, BadLine]()
     for number, told in read_lines(some):
         if isinstance(told, BadLine):
             bad[number] = told

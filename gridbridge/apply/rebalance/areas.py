@@ -19,8 +19,8 @@ from threading import Lock
 
 from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
-from gridbridge.model.rebalance.storage import Measured
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import folder, ssh
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -187,14 +187,14 @@ _FIRST: dict[str, Lock] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Area:
+class StorageArea:
     """A storage area as one person reaches it."""
 
     name: str
     cluster: str
     path: str
     account: str  # there
-    login: Login | None  # None: it is seen here
+    login: SshLogin | None  # None: it is seen here
     timeout_s: float
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
@@ -217,14 +217,14 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReplicaContent:
     """What a replica has."""
 
     size_bytes: int
     sums: dict[str, str]
 
 
-def located(area: Area) -> Area:
+def located(area: StorageArea) -> StorageArea:
     """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]
@@ -234,7 +234,7 @@ def located(area: Area) -> Area:
     return replace(area, word=word)
 
 
-def own_folders(area: Area) -> list[str]:
+def own_folders(area: StorageArea) -> list[str]:
     """Return the folders of an area on this host that are, or would be, the account's."""
     found = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in found if not os.path.lexists(path) or _is_own(path)]
@@ -245,7 +245,7 @@ def _is_own(path: str) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
-def measure(area: Area) -> Measured:
+def measure(area: StorageArea) -> MeasuredArea:
     """Look how large an area is and what is free there for its account.
 
     Whatever is wrong is told in the answer. What the account has there is counted, as long as it
@@ -258,24 +258,24 @@ def measure(area: Area) -> Measured:
     return replace(found, free_bytes=min(found.free_bytes, max(area.max_bytes - used, 0)))
 
 
-def measure_begun(area: Area, name: str) -> Measured:
+def measure_begun(area: StorageArea, name: str) -> MeasuredArea:
     """Look as well how much there is of a copy of a dataset that was begun there."""
     found, begun = _counted(measure(area), area, BEGUN, name)
     return replace(found, begun_bytes=begun)
 
 
-def measure_all(area: Area) -> Measured:
+def measure_all(area: StorageArea) -> MeasuredArea:
     """Do the same for whoever has replicas there: no account's folder or most counts."""
     return _measured(area, MEASURE_ALL)
 
 
-def _measured(area: Area, script: str) -> Measured:
+def _measured(area: StorageArea, script: str) -> MeasuredArea:
     try:
         told = _ask(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, told[:3])
     except (StorageUnusable, ValueError) as error:
-        return Measured(storage=area.name, cluster=area.cluster, fault=str(error))
-    return Measured(
+        return MeasuredArea(storage=area.name, cluster=area.cluster, fault=str(error))
+    return MeasuredArea(
         storage=area.name,
         cluster=area.cluster,
         size_bytes=block * blocks,
@@ -284,7 +284,9 @@ def _measured(area: Area, script: str) -> Measured:
     )
 
 
-def _counted(found: Measured, area: Area, script: str, *arguments: str) -> tuple[Measured, int]:
+def _counted(
+    found: MeasuredArea, area: StorageArea, script: str, *arguments: str
+) -> tuple[MeasuredArea, int]:
     """Count bytes in an area that answers; what is wrong is told in what was measured."""
     if found.fault:
         return found, 0
@@ -294,7 +296,7 @@ def _counted(found: Measured, area: Area, script: str, *arguments: str) -> tuple
         return replace(found, fault=str(error)), 0
 
 
-def check(area: Area, name: str, dataset: Dataset) -> Found:
+def check(area: StorageArea, name: str, dataset: Dataset) -> ReplicaContent:
     """Read all of a replica; StorageUnusable when it is not there or can't be read.
 
     StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then. A
@@ -303,7 +305,7 @@ def check(area: Area, name: str, dataset: Dataset) -> Found:
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
     size, _, sums = data.partition(b"\n")
-    return Found(size_bytes=int(size), sums=read_sums(sums))
+    return ReplicaContent(size_bytes=int(size), sums=read_sums(sums))
 
 
 def _reading_s(dataset: Dataset) -> float:
@@ -311,7 +313,7 @@ def _reading_s(dataset: Dataset) -> float:
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
-def prepare(area: Area, dataset: Dataset, *, is_known: bool) -> None:
+def prepare(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
     """Make the folder in which a copy grows; what came earlier stays.
 
     Where there is a replica by its record, what has its name is that. With `is_known` the account
@@ -322,34 +324,34 @@ def prepare(area: Area, dataset: Dataset, *, is_known: bool) -> None:
         _ask(area, PREPARE, (dataset.name, dataset.sha256, held, place), area.timeout_s)
 
 
-def clean(area: Area, name: str, wrong: list[str]) -> None:
+def clean(area: StorageArea, name: str, wrong: list[str]) -> None:
     """Remove files from a growing copy that are not of the dataset, or not as they should be."""
     for first in range(0, len(wrong), A_CALL):
         some = (f"./{each}" for each in wrong[first : first + A_CALL])
         _ask(area, CLEAN, (name, *some), area.timeout_s)
 
 
-def finish(area: Area, dataset: Dataset) -> None:
+def finish(area: StorageArea, dataset: Dataset) -> None:
     """Put a whole copy in its place, instead of the replica that was there."""
     _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def drop(area: Area, dataset: Dataset) -> None:
+def drop(area: StorageArea, dataset: Dataset) -> None:
     """Remove a replica with what was left of copies; one that is gone is removed."""
     _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def sweep(area: Area, dataset: Dataset) -> None:
+def sweep(area: StorageArea, dataset: Dataset) -> None:
     """Remove what was left of copies; what is a replica by its record stays."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
 
-def _held(area: Area, dataset: Dataset) -> str:
+def _held(area: StorageArea, dataset: Dataset) -> str:
     return "held" if area.name in dataset.storages else "new"
 
 
-def _ask(area: Area, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
     with told(area):
         done = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
@@ -357,7 +359,7 @@ def _ask(area: Area, script: str, arguments: tuple[str, ...], timeout_s: float) 
 
 
 @contextmanager
-def told(area: Area) -> Iterator[None]:
+def told(area: StorageArea) -> Iterator[None]:
     """Say in a line why something could not be done in an area."""
     try:
         yield

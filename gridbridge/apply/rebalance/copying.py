@@ -10,35 +10,39 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gridbridge.apply.rebalance import areas
-from gridbridge.apply.rebalance.areas import Area
+from gridbridge.apply.rebalance.areas import StorageArea
 from gridbridge.errors import CommandFailed, StorageUnusable
 from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, difference
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import Pace
+from gridbridge.shell.rsync import CopyPace
 
 TRIES = 2  # the second carries what had another checksum
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReplicaFolder:
     """A folder, here or where the login leads."""
 
-    login: Login | None
+    login: SshLogin | None
     folder: str
 
 
-class Carry(Protocol):
+class CopyFiles(Protocol):
     """Bring files with these names from one folder to another; CommandFailed if not all came."""
 
-    def __call__(self, source: Place, target: Place, names: list[str], pace: Pace) -> None:
+    def __call__(
+        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    ) -> None:
         """Bring them; one of the two places is here."""
         ...
 
 
-def by_rsync(source: Place, target: Place, names: list[str], pace: Pace) -> None:
+def by_rsync(
+    source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+) -> None:
     """Bring files by rsync, over ssh where one of the places has a login."""
     to = f"{target.folder}/"
     if source.login:
@@ -49,22 +53,22 @@ def by_rsync(source: Place, target: Place, names: list[str], pace: Pace) -> None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copier:
+class ReplicaCopier:
     """Makes replicas, and tells how far each is."""
 
     clock: Clock
     tell: Tell
-    carry: Carry = by_rsync
+    carry: CopyFiles = by_rsync
 
     def copy(
-        self, dataset: Dataset, sums: Sums, source: Place, area: Area, *, relay: str
+        self, dataset: Dataset, sums: Sums, source: ReplicaFolder, area: StorageArea, *, relay: str
     ) -> Replica:
         """Make a replica in an area that was prepared for it, and return it.
 
         StorageUnusable says why it is not whole.
         """
         name, wrong = dataset.name, ""
-        target = Place(login=area.login, folder=areas.located(area).part(name))
+        target = ReplicaFolder(login=area.login, folder=areas.located(area).part(name))
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
             found = areas.check(area, f".{name}.part", dataset)
@@ -77,15 +81,20 @@ class Copier:
         raise StorageUnusable(f"what came is not the dataset: {wrong}")
 
     def _carry(
-        self, source: Place, target: Place, names: list[str], area: Area, relay: str
+        self,
+        source: ReplicaFolder,
+        target: ReplicaFolder,
+        names: list[str],
+        area: StorageArea,
+        relay: str,
     ) -> None:
-        pace = Pace(
+        pace = CopyPace(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
         with areas.told(area):
             if is_relayed:
-                here = Place(login=None, folder=relay)
+                here = ReplicaFolder(login=None, folder=relay)
                 self.carry(source, here, names, pace)
                 source = here
             with _told_when_full(area):
@@ -93,7 +102,7 @@ class Copier:
         if is_relayed:
             rsync.remove(relay)
 
-    def _whole(self, area: Area, dataset: Dataset) -> Replica:
+    def _whole(self, area: StorageArea, dataset: Dataset) -> Replica:
         return Replica(
             storage=area.name,
             size_bytes=dataset.size_bytes,
@@ -103,7 +112,7 @@ class Copier:
 
 
 @contextmanager
-def _told_when_full(area: Area) -> Iterator[None]:
+def _told_when_full(area: StorageArea) -> Iterator[None]:
     """Look whether an area is full when rsync says only that a file could not be written."""
     try:
         yield

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gridbridge.apply.rebalance.areas import Area, own_folders
+from gridbridge.apply.rebalance.areas import StorageArea, own_folders
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
 
@@ -18,7 +18,7 @@ RIGHT = "expected a readable file or folder of your own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class OriginalFiles:
     """What is at a path; names are below `top`."""
 
     top: str
@@ -32,7 +32,7 @@ def top_of(path: str, *, is_tree: bool) -> str:
     return path if is_tree else os.path.dirname(path)
 
 
-def survey(path: str) -> Original:
+def survey(path: str) -> OriginalFiles:
     """Read all of it; GridbridgeError says in a line what can't be."""
     try:
         return _survey(path)
@@ -40,7 +40,7 @@ def survey(path: str) -> Original:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
 
 
-def require_apart(path: str, areas: Iterable[Area]) -> None:
+def require_apart(path: str, areas: Iterable[StorageArea]) -> None:
     """Raise GridbridgeError for an original that lies where replicas do, or around them."""
     real = os.path.realpath(path)
     for area in areas:
@@ -64,7 +64,7 @@ def is_at(path: str, sums: Sums) -> bool:
         return False
 
 
-def _survey(path: str) -> Original:
+def _survey(path: str) -> OriginalFiles:
     facts = os.stat(path)
     is_tree = stat.S_ISDIR(facts.st_mode)
     if facts.st_uid != os.geteuid():
@@ -77,7 +77,7 @@ def _survey(path: str) -> Original:
         raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
     read = {name: _read(f"{top}/{name}") for name in names}
     sums = {name: digest for name, (digest, _) in read.items()}
-    return Original(
+    return OriginalFiles(
         top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums
     )
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from gridbridge.apply import as_user
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.rebalance.kept import Kept
+from gridbridge.model.rebalance.kept import DelegatedDataset
 from gridbridge.model.report import printable
 from gridbridge.state.rebalance.datasets import NO_RECORD, decode
-from gridbridge.state.rebalance.kept import Let
+from gridbridge.state.rebalance.kept import Delegation
 
 AT_ONCE = 50  # datasets of a person
 OWNERS_AT_ONCE = 8  # that are asked
@@ -27,7 +27,7 @@ DONE, NOT_DONE = 0, 1
 _log = logging.getLogger(__name__)
 
 
-def look(let: Iterable[Let]) -> list[Kept]:
+def look(let: Iterable[Delegation]) -> list[DelegatedDataset]:
     """Return the datasets as they were last seen; what can't be read is logged and left out.
 
     Some owners are asked at once, and who gives no answer is asked no more: an owner whose files
@@ -39,8 +39,8 @@ def look(let: Iterable[Let]) -> list[Kept]:
         return [one for found in pool.map(_of_owner, by_owner) for one in found]
 
 
-def _of_owner(let: list[Let]) -> list[Kept]:
-    found: list[Kept] = []
+def _of_owner(let: list[Delegation]) -> list[DelegatedDataset]:
+    found: list[DelegatedDataset] = []
     for some in _some(let):
         told = _asked(some)
         if told is None:
@@ -49,7 +49,7 @@ def _of_owner(let: list[Let]) -> list[Kept]:
     return found
 
 
-def verify(one: Let | Kept) -> str:
+def verify(one: Delegation | DelegatedDataset) -> str:
     """Have all replicas of a dataset read; return why that was not done.
 
     By its answer alone: a program that was ended or broke off has the exit status of one that found
@@ -62,12 +62,12 @@ def verify(one: Let | Kept) -> str:
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy(one: Let | Kept, to: str, leaving: str) -> str:
+def copy(one: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
     """Have a replica made where one is missing; return why there is none."""
     return _reason(*_long("copy", one.file, to, *([leaving] if leaving else [])))
 
 
-def drop(one: Let | Kept, storage: str) -> str:
+def drop(one: Delegation | DelegatedDataset, storage: str) -> str:
     """Have a replica removed of which enough others are whole; return why it stays."""
     return _reason(*_long("drop", one.file, storage))
 
@@ -97,11 +97,11 @@ def _line(words: str, status: int) -> str:
     return printable(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _some(let: list[Let]) -> Iterator[list[Let]]:
+def _some(let: list[Delegation]) -> Iterator[list[Delegation]]:
     return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
-def _asked(some: list[Let]) -> list[Any] | None:
+def _asked(some: list[Delegation]) -> list[Any] | None:
     """Return what a person's process tells of each; None when it gives no answer."""
     files = [one.file for one in some]
     try:
@@ -115,7 +115,7 @@ def _asked(some: list[Let]) -> list[Any] | None:
     return told
 
 
-def _known(some: list[Let], told: list[Any]) -> Iterator[Kept]:
+def _known(some: list[Delegation], told: list[Any]) -> Iterator[DelegatedDataset]:
     for one, row in zip(some, told, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue
@@ -128,7 +128,7 @@ def _known(some: list[Let], told: list[Any]) -> Iterator[Kept]:
             _log.warning("event=dataset_unread file=%s why=%r", one.file, told_why)
 
 
-def _kept(one: Let, row: dict[str, Any]) -> Kept:
+def _kept(one: Delegation, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode(one.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(each.size_bytes for each in dataset.replicas))
     is_right = (
@@ -136,6 +136,6 @@ def _kept(one: Let, row: dict[str, Any]) -> Kept:
     )
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
         raise ValueError("sizes or numbers that no dataset has")
-    return Kept(
+    return DelegatedDataset(
         uid=one.uid, owner=one.owner, file=one.file, dataset=dataset, is_busy=bool(row["busy"])
     )

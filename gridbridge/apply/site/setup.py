@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.places import FORMER
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup import Edit, Undo, Verb
+from gridbridge.model.site.setup import EditVerb, SetupEdit, SharedSettingUndo
 from gridbridge.shell import files
 from gridbridge.shell.runner import run
 
@@ -19,33 +19,33 @@ HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 
 RESTART_S = 120  # an execd that stops reports first, and a shared disk may be slow
 
 
-def make(edit: Edit, policy: Policy) -> None:
+def make(edit: SetupEdit, policy: Policy) -> None:
     """Run the very line that was printed; CommandFailed with its last words."""
     limit_s: float = RESTART_S
-    if edit.verb != Verb.SHELL and environment(edit, policy):
+    if edit.verb != EditVerb.SHELL and environment(edit, policy):
         limit_s = away(policy, edit.cell).timeout_s
     run(("/bin/sh", "-c", standalone(edit, policy)), HERE, limit_s).checked()
 
 
-def command(edit: Edit) -> str:
+def command(edit: SetupEdit) -> str:
     """Return the line that makes an edit, in a shell with its cluster's environment."""
     return qconf.command(edit)
 
 
-def environment(edit: Edit, policy: Policy) -> str:
+def environment(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that points a shell at an edit's cluster; empty for an edit of this host."""
     there = away(policy, edit.cell) if edit.cell else None
     makes = adapter_of(there).makes_queues if there else None
     return makes.environment(there) if there and makes else ""
 
 
-def standalone(edit: Edit, policy: Policy) -> str:
+def standalone(edit: SetupEdit, policy: Policy) -> str:
     """Return a line that makes an edit from any shell of root's."""
     before = environment(edit, policy)
     return f"({before}; {command(edit)})" if before else command(edit)
 
 
-def remember(undo: tuple[Undo, ...], path: str = FORMER) -> None:
+def remember(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
     """Write down how to take shared settings back; what is known already stays as it is."""
     known = recall(path)
     seen = {_key(each.done) for each in known}
@@ -54,11 +54,14 @@ def remember(undo: tuple[Undo, ...], path: str = FORMER) -> None:
         _write([*known, *new], path)
 
 
-def recall(path: str = FORMER) -> list[Undo]:
+def recall(path: str = FORMER) -> list[SharedSettingUndo]:
     """Return what was written down, oldest first."""
     try:
         data, _ = files.read(path, MAX_BYTES, owner=0)
-        return [Undo(done=_edit(row["done"]), undo=_edit(row["undo"])) for row in json.loads(data)]
+        return [
+            SharedSettingUndo(done=_edit(row["done"]), undo=_edit(row["undo"]))
+            for row in json.loads(data)
+        ]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
@@ -70,13 +73,13 @@ def forget(path: str = FORMER) -> None:
     files.remove(path)
 
 
-def _key(edit: Edit) -> tuple[str, ...]:
+def _key(edit: SetupEdit) -> tuple[str, ...]:
     return (edit.verb, edit.cell, edit.kind, edit.name, edit.attribute)
 
 
-def _write(undo: list[Undo], path: str) -> None:
+def _write(undo: list[SharedSettingUndo], path: str) -> None:
     files.replace(path, json.dumps([asdict(each) for each in undo], indent=1).encode() + b"\n")
 
 
-def _edit(row: dict[str, Any]) -> Edit:
-    return Edit(**{**row, "verb": Verb(row["verb"])})
+def _edit(row: dict[str, Any]) -> SetupEdit:
+    return SetupEdit(**{**row, "verb": EditVerb(row["verb"])})

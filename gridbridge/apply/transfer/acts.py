@@ -5,31 +5,31 @@ from collections.abc import Callable, Mapping
 from gridbridge.apply.transfer.claims import ClaimFiles
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.apply.transfer.remote import RemoteJobs
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Transfer
 
 
-class Acts:
+class TransferActs:
     """Carries out actions that need a cluster, each in a thread of its own; has all subjects."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
-        self.verdicts = Verdicts(policy, folder, spool)
+        self.verdicts = VerdictFiles(policy, folder, spool)
         self.claims = ClaimFiles(policy, spool)
         self.tasks = LocalTasks(policy)
         self.remote = RemoteJobs(policy, self.tasks)
-        self._far: Mapping[Act, Callable[[Action], Message | None]] = {
-            Act.DELETE_REMOTE: self.remote.delete,
-            Act.GIVE_UP: self.remote.give_up,
-            Act.LOOK_UP_END: self.remote.look_up_end,
-            Act.ADOPT_LOCAL: self.tasks.adopt,
-            Act.GUARD_LOCAL: self.tasks.guard,
-            Act.RELEASE_LOCAL: self.tasks.release,
-            Act.UNPIN: self.tasks.unpin,
+        self._far: Mapping[TransferAct, Callable[[TransferAction], StarterMessage | None]] = {
+            TransferAct.DELETE_REMOTE: self.remote.delete,
+            TransferAct.GIVE_UP: self.remote.give_up,
+            TransferAct.LOOK_UP_END: self.remote.look_up_end,
+            TransferAct.ADOPT_LOCAL: self.tasks.adopt,
+            TransferAct.GUARD_LOCAL: self.tasks.guard,
+            TransferAct.RELEASE_LOCAL: self.tasks.release,
+            TransferAct.UNPIN: self.tasks.unpin,
         }
 
     def follow(self, policy: Policy) -> None:
@@ -37,10 +37,10 @@ class Acts:
         for subject in (self.verdicts, self.claims, self.tasks, self.remote):
             subject.follow(policy)
 
-    def far(self, action: Action) -> Message | None:
+    def far(self, action: TransferAction) -> StarterMessage | None:
         """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
         return self._far[action.act](action)
 
-    def judge(self, end: JobEnd, transfer: Transfer) -> Message:
+    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
         """Return the verdict that an end stands for."""
         return self.remote.judge(end, transfer)

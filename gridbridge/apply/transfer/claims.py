@@ -7,7 +7,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import key_of, name_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import claims
-from gridbridge.state.reading import Portions
+from gridbridge.state.reading import FolderScan
 
 
 class ClaimFiles:
@@ -16,7 +16,7 @@ class ClaimFiles:
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
         self._policy = policy
         self._spool = spool
-        self._names = Portions()
+        self._names = FolderScan()
 
     @property
     def is_amid_sweep(self) -> bool:

@@ -11,10 +11,10 @@ from gridbridge.decisions.transfer.requests import refusals, rerun
 from gridbridge.errors import ConfigError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import BALANCE, Request, Variant
+from gridbridge.model.request import BALANCE, JobRequest, Variant
 from gridbridge.model.route import Away, Home
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Action
+from gridbridge.model.transfer.plan import TransferAction
 from gridbridge.model.transfer.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -41,23 +41,23 @@ class LocalTasks:
     def _queues(self) -> tuple[str, ...]:
         return tuple(self._policy.queues)
 
-    def release(self, action: Action) -> None:
+    def release(self, action: TransferAction) -> None:
         """Let a task start again that has this guard."""
         where, tasks = self._home()
         tasks.release(where, _task(action.transfer), action.transfer.guard)
 
-    def adopt(self, action: Action) -> None:
+    def adopt(self, action: TransferAction) -> None:
         """Let a task start again in the queue where its remote copy is known, and there only."""
         one = action.transfer
         where, tasks = self._home()
         tasks.adopt(where, _task(one), one.queue, one.guard)
 
-    def guard(self, action: Action) -> None:
+    def guard(self, action: TransferAction) -> None:
         """Keep a task from starting again in this way."""
         where, tasks = self._home()
         tasks.guard(where, _task(action.transfer), action.transfer.guard)
 
-    def unpin(self, action: Action) -> None:
+    def unpin(self, action: TransferAction) -> None:
         """Let a job start in all the queues that it asked for."""
         where, tasks = self._home()
         tasks.unpin(where, _task(action.transfer))
@@ -121,7 +121,7 @@ class LocalTasks:
         where = home(self._policy, self._policy.site.cluster)
         return where, tasks_of(where)
 
-    def _variants(self, own: Request) -> Iterator[Variant]:
+    def _variants(self, own: JobRequest) -> Iterator[Variant]:
         for mark in refusals.marks(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 
@@ -130,7 +130,7 @@ def _task(transfer: Transfer) -> TransferId:
     return parse_transfer(transfer.name)
 
 
-def _request(request: Request) -> RequestAtHome:
+def _request(request: JobRequest) -> RequestAtHome:
     return RequestAtHome(
         owner=request.owner,
         is_deferred=request.is_deferred,
@@ -140,5 +140,5 @@ def _request(request: Request) -> RequestAtHome:
     )
 
 
-def _of_queues(request: Request, own: Mapping[str, str]) -> str:
+def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
     return rerun.of_queues(request.hard, request.own_queues, own)

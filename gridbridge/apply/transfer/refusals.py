@@ -9,14 +9,14 @@ from collections.abc import Collection
 from gridbridge.batch import keeper_of, marker_of
 from gridbridge.decisions.transfer.requests.refusals import marks
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import Message, Outcome
+from gridbridge.model.message import StarterMessage, TransferOutcome
 from gridbridge.model.route import Home
 from gridbridge.model.transfer.guard import stays
 
 NOBODY = "no queue here could run it either"
 
 
-def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> Message:
+def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
     """Mark a job as one for home alone, and say how its task ends: put back, or in error.
 
     Raises GridbridgeError when that can't be done just now.
@@ -27,5 +27,5 @@ def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> M
     is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
     variants = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
     if is_marked or marker.keep(home, job, own, variants, reason):
-        return Message(outcome=Outcome.REQUEUE, reason=reason)
-    return Message(outcome=Outcome.ERROR, reason=f"{reason}; {NOBODY}")
+        return StarterMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
+    return StarterMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

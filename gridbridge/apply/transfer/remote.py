@@ -10,11 +10,11 @@ from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.errors import OwnerUnknown
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Message, Outcome, short
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, short
 from gridbridge.model.places import NO_OWNER
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.transfer.plan import Action, Orphan
+from gridbridge.model.transfer.plan import Orphan, TransferAction
 from gridbridge.model.transfer.transfer import Transfer
 
 
@@ -29,7 +29,7 @@ class RemoteJobs:
         """Obey a changed configuration from now on."""
         self._policy = policy
 
-    def delete(self, action: Action) -> None:
+    def delete(self, action: TransferAction) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
         if self._policy.is_personal:
             _delete_own(away(self._policy, action.transfer.remote), action.transfer)
@@ -44,7 +44,7 @@ class RemoteJobs:
         job = str(transfer.remote_id or "")
         ownerless.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
 
-    def give_up(self, action: Action) -> Message:
+    def give_up(self, action: TransferAction) -> StarterMessage:
         """Delete a job in error state and learn why it got there."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
@@ -52,16 +52,16 @@ class RemoteJobs:
         reasons = [error for detail in found for error in detail.errors]
         self.delete(action)
         reason = short("; ".join((action.why, *reasons[:1])))
-        return _error(transfer, Cause.BLOCKED, reason)
+        return _error(transfer, FailureCause.BLOCKED, reason)
 
-    def look_up_end(self, action: Action) -> Message | None:
+    def look_up_end(self, action: TransferAction) -> StarterMessage | None:
         """Read the end from the remote accounting; None while there is no record of it."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
-    def judge(self, end: JobEnd, transfer: Transfer) -> Message:
+    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
         """Return the verdict that an end stands for; home says whether a lost job runs again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
@@ -105,19 +105,21 @@ def _delete_own(where: Away, transfer: Transfer) -> None:
         far.delete(where, job)
 
 
-def no_trace(action: Action) -> Message:
+def no_trace(action: TransferAction) -> StarterMessage:
     """Return the verdict on a job that the other cluster neither lists nor accounts for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
-    return _error(transfer, Cause.VANISHED, reason)
+    return _error(transfer, FailureCause.VANISHED, reason)
 
 
-def disputed(action: Action) -> Message:
+def disputed(action: TransferAction) -> StarterMessage:
     """Return the verdict on a job of which the other cluster's records tell different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
-    return _error(transfer, Cause.DISPUTED, reason)
+    return _error(transfer, FailureCause.DISPUTED, reason)
 
 
-def _error(transfer: Transfer, cause: str, reason: str) -> Message:
-    return Message(transfer=transfer.name, outcome=Outcome.ERROR, cause=cause, reason=reason)
+def _error(transfer: Transfer, cause: str, reason: str) -> StarterMessage:
+    return StarterMessage(
+        transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason
+    )

@@ -6,34 +6,34 @@ asks for something; `gridbridge explain` asks the same.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.requests.mapping import Asked, translate
+from gridbridge.decisions.transfer.requests.mapping import MappedRequest, translate
 from gridbridge.decisions.transfer.requests.vocabulary import understood
 from gridbridge.model import vocabulary
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.request import JobSpec, Request, is_place
-from gridbridge.model.route import Route
+from gridbridge.model.request import JobRequest, JobSpec, is_place
+from gridbridge.model.route import TransferRoute
 from gridbridge.model.transfer import mapping
-from gridbridge.model.transfer.mapping import Mapping
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.transfer.mapping import RequestMapping
+from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.state import published
 
 
 def translated_for(
-    queue: str, route: Route, spec: JobSpec, folder: str = PUBLISHED
+    queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Bring a job into the words of a transfer queue's cluster, by what is published of it."""
     return translated(
         spec,
         mapping.decode(published.read_mapping(queue, folder))
         if route.remote_mapped
-        else Mapping({}),
+        else RequestMapping({}),
         words_of(route.remote, folder),
         route.remote,
         published.queues(folder),
     )
 
 
-def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
+def words_of(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
     """Return the names that a cluster offers, as last published; None while there are none."""
     told = published.read_vocabulary(cluster, folder)
     return None if told is None else vocabulary.decode(told)
@@ -47,8 +47,8 @@ def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
 
 def translated(
     spec: JobSpec,
-    rules: Mapping,
-    known: Vocabulary | None,
+    rules: RequestMapping,
+    known: ClusterVocabulary | None,
     remote: str,
     own_queues: Container[str],
 ) -> tuple[JobSpec, tuple[str, ...]]:
@@ -58,7 +58,7 @@ def translated(
     queues, which no rule is about. Raises Unmappable when the job can't go there.
     """
     request = spec.request
-    asked = Asked(
+    asked = MappedRequest(
         hard=tuple(pair for pair in request.hard if not is_place(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_place(pair[0])),
         pe=spec.pe,
@@ -80,7 +80,7 @@ def translated(
     return spec.but(request=asks, pe=there.pe, slots=there.slots), tuple(there.notes)
 
 
-def _groups(there: Asked, nodes: int) -> tuple[tuple[int, int], ...]:
+def _groups(there: MappedRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     """Return how the slots lie on the nodes of a cluster, if a rule says so."""
     if not there.spread:
         return ()
@@ -89,7 +89,7 @@ def _groups(there: Asked, nodes: int) -> tuple[tuple[int, int], ...]:
     return groups(there.slots, there.spread, nodes)
 
 
-def _queues(request: Request) -> Iterator[str]:
+def _queues(request: JobRequest) -> Iterator[str]:
     """Give the queues that a job asked for, without hosts, whether it is pinned now or not."""
     for name in request.own_queues.split(","):
         queue = name.partition("@")[0]

@@ -1,16 +1,16 @@
 """What starters are told: verdicts and answers in files that they read, and a wake-up."""
 
-from gridbridge.model.message import Message, encode
+from gridbridge.model.message import StarterMessage, encode
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Action
+from gridbridge.model.transfer.plan import TransferAction
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 from gridbridge.state.publishing import UNLISTED, put
 
 
-class Verdicts:
+class VerdictFiles:
     """The files for starters, and the FIFOs on which they sleep."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
@@ -22,7 +22,7 @@ class Verdicts:
         """Obey a changed configuration from now on."""
         self._policy = policy
 
-    def publish(self, action: Action) -> None:
+    def publish(self, action: TransferAction) -> None:
         """Show the verdict and wake the starter that waits for it."""
         transfer = action.transfer
         if action.verdict:
@@ -30,7 +30,7 @@ class Verdicts:
             put(path, encode(action.verdict), UNLISTED)
         spool.wake(transfer.wake, self._spool, owner=transfer.uid)
 
-    def reply(self, wake: str, uid: int, answer: Message) -> None:
+    def reply(self, wake: str, uid: int, answer: StarterMessage) -> None:
         """Answer a restarted task's question and wake its starter; answers are limited."""
         if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
             put(published.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)

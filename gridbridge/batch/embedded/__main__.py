@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from gridbridge.batch.embedded import keeper, verbs
 from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
-from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
-from gridbridge.batch.embedded.job import End, Job, NewJob, Queue
+from gridbridge.batch.embedded.database import JobStore, NoSuchEmbeddedJob, RequestRefused
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd, EmbeddedQueue, NewJob
 from gridbridge.batch.shown import job_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import METHODS
@@ -27,12 +27,12 @@ def main() -> int:
     """Do what the arguments ask, then start what may start."""
     asked = _parser().parse_args()
     try:
-        database = Database(asked.folder, create=asked.verb == "create")
+        database = JobStore(asked.folder, create=asked.verb == "create")
         _look_after(database)
         answer = _perform(database, asked)
-    except UnknownJob as error:
+    except NoSuchEmbeddedJob as error:
         return _fail(error, os.EX_NOINPUT)
-    except (Refused, ParseError) as error:
+    except (RequestRefused, ParseError) as error:
         return _fail(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
         return _fail(error, os.EX_TEMPFAIL)
@@ -47,13 +47,13 @@ def _fail(error: Exception, status: int) -> int:
     return status
 
 
-def _look_after(database: Database) -> None:
+def _look_after(database: JobStore) -> None:
     """Account for the jobs whose keepers died; everybody who asks anything does."""
     for job in database.account_for_lost():
         keeper.clean(database.folder, job)
 
 
-def _perform(database: Database, asked: argparse.Namespace) -> bytes:
+def _perform(database: JobStore, asked: argparse.Namespace) -> bytes:
     if asked.verb == "create":
         database.slots = asked.slots
     elif asked.verb == "queue":
@@ -71,7 +71,7 @@ def _perform(database: Database, asked: argparse.Namespace) -> bytes:
     return b""
 
 
-VERBS: dict[str, Callable[[Database, argparse.Namespace], None]] = {
+VERBS: dict[str, Callable[[JobStore, argparse.Namespace], None]] = {
     "hold": lambda database, asked: verbs.hold(database, asked.job),
     "release": lambda database, asked: verbs.release(database, asked.job, asked.name),
     "suspend": lambda database, asked: verbs.suspend(database, asked.job),
@@ -85,11 +85,11 @@ VERBS: dict[str, Callable[[Database, argparse.Namespace], None]] = {
 }
 
 
-def _queue(asked: argparse.Namespace) -> Queue:
-    return Queue(asked.name, asked.slots, asked.methods, asked.remote, asked.pending_limit)
+def _queue(asked: argparse.Namespace) -> EmbeddedQueue:
+    return EmbeddedQueue(asked.name, asked.slots, asked.methods, asked.remote, asked.pending_limit)
 
 
-def _submit(database: Database, asked: argparse.Namespace) -> int:
+def _submit(database: JobStore, asked: argparse.Namespace) -> int:
     request = NewJob(
         name=asked.name,
         account=asked.account,
@@ -107,7 +107,7 @@ def _submit(database: Database, asked: argparse.Namespace) -> int:
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
 
-def _list(database: Database, number: int, name: str) -> bytes:
+def _list(database: JobStore, number: int, name: str) -> bytes:
     with database.one_view():
         cluster = ClusterLine(
             host=socket.gethostname(),
@@ -124,7 +124,7 @@ def _list(database: Database, number: int, name: str) -> bytes:
         return encode(cluster, *(_line(database, job) for job in found))
 
 
-def _line(database: Database, job: Job) -> JobLine:
+def _line(database: JobStore, job: EmbeddedJob) -> JobLine:
     facts = job.facts
     is_kept = not job.pid or database.keepers.is_kept(job.id)
     return JobLine(
@@ -145,7 +145,7 @@ def _line(database: Database, job: Job) -> JobLine:
     )
 
 
-def _ended(database: Database, number: int) -> bytes:
+def _ended(database: JobStore, number: int) -> bytes:
     found = database.end_of(number)
     if found is None:
         return encode()
@@ -153,7 +153,7 @@ def _ended(database: Database, number: int) -> bytes:
     return encode(_end_line(account, end))
 
 
-def _ended_tasks(database: Database, array: int) -> bytes:
+def _ended_tasks(database: JobStore, array: int) -> bytes:
     lines = (
         _end_line(one.account, one.end, place=str(one.place), wallclock_s=f"{one.wallclock_s:.3f}")
         for one in database.ends_of(array)
@@ -161,7 +161,7 @@ def _ended_tasks(database: Database, array: int) -> bytes:
     return encode(*lines)
 
 
-def _end_line(account: str, end: End, **of_a_task: str) -> EndLine:
+def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> EndLine:
     return EndLine(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gridbridge.batch.embedded import process
-from gridbridge.batch.embedded.job import Job
+from gridbridge.batch.embedded.job import EmbeddedJob
 from gridbridge.errors import GridbridgeError
 
 UMASK = 0o022
@@ -28,15 +28,15 @@ Program = tuple[tuple[str, ...], dict[str, str]]
 ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # nobody can change what they do
 
 
-class NotStarted(GridbridgeError):
+class JobNotStarted(GridbridgeError):
     """A job's first process can't be made, for a reason that the job's owner can mend."""
 
 
-class Child:
+class FirstProcess:
     """A job's first process, as its keeper sees it."""
 
     def __init__(
-        self, job: Job, private: str, argv: tuple[str, ...], environment: dict[str, str]
+        self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]
     ) -> None:
         """Fork it and wait until it is at the line; NotStarted when it can't get there."""
         line_read, self._line = os.pipe()
@@ -50,7 +50,7 @@ class Child:
         told = self._hear()
         if told != READY:
             self.abandon()
-            raise NotStarted(told.decode("utf-8", "replace") or "its first process was killed")
+            raise JobNotStarted(told.decode("utf-8", "replace") or "its first process was killed")
         self.birth = process.birth(self.pid)
 
     def _hear(self) -> bytes:
@@ -78,7 +78,7 @@ class Child:
         return told.decode("utf-8", "replace")
 
 
-def _become(job: Job, private: str, program: Program, line: int, news: int) -> NoReturn:
+def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
     """Be the job's first process: never returns, and never runs our parent's code."""
     try:
         os.setsid()
@@ -98,7 +98,7 @@ def _execute(private: str, argv: tuple[str, ...], environment: dict[str, str]) -
     os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
 
 
-def _prepare(job: Job) -> None:
+def _prepare(job: EmbeddedJob) -> None:
     os.umask(UMASK)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
@@ -111,7 +111,7 @@ def _prepare(job: Job) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def environment(job: Job, private: str) -> dict[str, str]:
+def environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     """Return a job's environment, under Grid Engine's names: the wrapper reads them (qsub(1))."""
     person = pwd.getpwuid(os.getuid())
     return {

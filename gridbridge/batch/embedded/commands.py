@@ -1,14 +1,14 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
-from gridbridge.model.request import YIELDS, JobSpec, Request, is_place, relation_of
-from gridbridge.model.route import Folder
+from gridbridge.model.request import YIELDS, JobRequest, JobSpec, is_place, relation_of
+from gridbridge.model.route import EmbeddedFolder
 
 Argv = tuple[str, ...]
 OWN = "embedded"  # the queue of the cluster's own slots
 WALLTIME = "h_rt"  # the resource that is a task's walltime
 
 
-def submit_held(folder: Folder, spec: JobSpec) -> Argv:
+def submit_held(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name.
 
     An array stays in the cluster's own slots: a campaign's task is not sent on.
@@ -24,62 +24,62 @@ def _array(spec: JobSpec) -> Argv:
     return (*options, "--yields") if YIELDS in spec.request.types else options
 
 
-def show(folder: Folder) -> Argv:
+def show(folder: EmbeddedFolder) -> Argv:
     """Show the cluster and all its jobs."""
     return _call(folder, "list")
 
 
-def show_job(folder: Folder, job: str) -> Argv:
+def show_job(folder: EmbeddedFolder, job: str) -> Argv:
     """Show one job."""
     return _call(folder, "list", f"--job={job}")
 
 
-def show_named(folder: Folder, name: str) -> Argv:
+def show_named(folder: EmbeddedFolder, name: str) -> Argv:
     """Show the jobs of a name."""
     return _call(folder, "list", f"--name={name}")
 
 
-def ended(folder: Folder, job: str) -> Argv:
+def ended(folder: EmbeddedFolder, job: str) -> Argv:
     """Show how a job ended."""
     return _call(folder, "ended", job)
 
 
-def release_as(folder: Folder, job: str, name: str) -> Argv:
+def release_as(folder: EmbeddedFolder, job: str, name: str) -> Argv:
     """Give a held job its real name and let it run."""
     return _call(folder, "release", job, f"--name={name}")
 
 
-def ended_tasks(folder: Folder, array: str) -> Argv:
+def ended_tasks(folder: EmbeddedFolder, array: str) -> Argv:
     """Show how the tasks of an array ended that did."""
     return _call(folder, "ended", array, "--tasks")
 
 
-def release_array(folder: Folder, array: str, name: str) -> Argv:
+def release_array(folder: EmbeddedFolder, array: str, name: str) -> Argv:
     """Give a held array its real name and let its tasks run."""
     return _call(folder, "release-array", array, f"--name={name}")
 
 
-def delete_array(folder: Folder, array: str, places: str = "") -> Argv:
+def delete_array(folder: EmbeddedFolder, array: str, places: str = "") -> Argv:
     """Delete the tasks of an array, or those at some places."""
     return _call(folder, "delete-array", array, f"--places={places}")
 
 
-def act(folder: Folder, verb: str, job: str) -> Argv:
+def act(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
     """Do one thing to a job: hold, release, suspend, resume or delete it."""
     return _call(folder, verb, job)
 
 
-def stay(folder: Folder, job: str, reason: str) -> Argv:
+def stay(folder: EmbeddedFolder, job: str, reason: str) -> Argv:
     """Let a job start in the cluster's own slots only."""
     return _call(folder, "stay", job, f"--reason={reason}")
 
 
-def pin(folder: Folder, job: str, queue: str) -> Argv:
+def pin(folder: EmbeddedFolder, job: str, queue: str) -> Argv:
     """Let a job start in one queue only, or in those that it asked for."""
     return _call(folder, "pin", job, f"--queue={queue}")
 
 
-def refusal(request: Request, *, is_array: bool = False) -> str:
+def refusal(request: JobRequest, *, is_array: bool = False) -> str:
     """Return why the cluster can't give what a job asked for; empty when it can.
 
     It has slots, for the tasks of arrays a walltime, and nothing else: a limit or resource that it
@@ -94,5 +94,5 @@ def refusal(request: Request, *, is_array: bool = False) -> str:
     return f"an embedded cluster has no {', '.join(asked)}" if asked else ""
 
 
-def _call(folder: Folder, *words: str) -> Argv:
+def _call(folder: EmbeddedFolder, *words: str) -> Argv:
     return (folder.python, "-I", "-m", "gridbridge.batch.embedded", folder.path, *words)

@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from gridbridge.batch.embedded import ended, process
 from gridbridge.batch.embedded.commands import OWN
 from gridbridge.batch.embedded.ended import MOST_JOBS
-from gridbridge.batch.embedded.job import End, Job, NewJob, Queue, TaskEnd
+from gridbridge.batch.embedded.job import (
+    EmbeddedJob,
+    EmbeddedJobEnd,
+    EmbeddedQueue,
+    NewJob,
+    TaskEnd,
+)
 from gridbridge.batch.embedded.locks import KeeperLocks
 from gridbridge.batch.embedded.schema import FILE, open_file
 from gridbridge.batch.embedded.stored import loaded, stored
@@ -30,15 +36,15 @@ MOST_TASKS = 100_000  # of one array
 LOST = "its keeper died: nobody saw its end"
 
 
-class Refused(GridbridgeError):
+class RequestRefused(GridbridgeError):
     """The cluster can't ever do what was asked."""
 
 
-class UnknownJob(GridbridgeError):
+class NoSuchEmbeddedJob(GridbridgeError):
     """No such job waits or runs here."""
 
 
-class Database:
+class JobStore:
     """One process's connection; the process must not fork and go on with it."""
 
     def __init__(self, folder: str, create: bool = False) -> None:
@@ -78,7 +84,7 @@ class Database:
     @slots.setter
     def slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
-            raise Refused(f"{slots} slots; 0 to {MOST}")
+            raise RequestRefused(f"{slots} slots; 0 to {MOST}")
         with self.change():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
@@ -132,7 +138,7 @@ class Database:
         assert job is not None
         return job
 
-    def jobs(self, number: int = 0, name: str = "") -> list[Job]:
+    def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
         """Return the jobs that wait or run: all, one, or those of a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
@@ -140,18 +146,18 @@ class Database:
             return self._jobs(f" WHERE name = ?{ORDERED}", stored(name))
         return self._jobs(ORDERED)
 
-    def job(self, number: int) -> Job:
+    def job(self, number: int) -> EmbeddedJob:
         """Return one job; UnknownJob when it is gone."""
         found = self.jobs(number) if number else []
         if not found:
-            raise UnknownJob(f"job {number} does not exist")
+            raise NoSuchEmbeddedJob(f"job {number} does not exist")
         return found[0]
 
-    def tasks(self, array: int) -> list[Job]:
+    def tasks(self, array: int) -> list[EmbeddedJob]:
         """Return the tasks of an array that wait or run, by their places."""
         return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
-    def script(self, job: Job) -> bytes:
+    def script(self, job: EmbeddedJob) -> bytes:
         """Return a job's script; the tasks of an array share one."""
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
@@ -161,34 +167,36 @@ class Database:
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
-            raise Refused(f"{request.slots} slots asked for, {where} has {most}")
+            raise RequestRefused(f"{request.slots} slots asked for, {where} has {most}")
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
-            raise Refused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
+            raise RequestRefused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
         """Return the slots of each queue; Refused when the one that is named is not there."""
         has = {OWN: self.slots} | {each.name: each.slots for each in self.queues()}
         if queue and queue not in has:
-            raise Refused(f"no queue {queue}; there are {', '.join(has)}")
+            raise RequestRefused(f"no queue {queue}; there are {', '.join(has)}")
         return has
 
-    def queues(self) -> list[Queue]:
+    def queues(self) -> list[EmbeddedQueue]:
         """Return the transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
-        return [Queue(*map(loaded, row)) for row in rows]
+        return [EmbeddedQueue(*map(loaded, row)) for row in rows]
 
-    def put_queue(self, queue: Queue) -> None:
+    def put_queue(self, queue: EmbeddedQueue) -> None:
         """Make a transfer queue, or make it another one."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
-            raise Refused(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
+            raise RequestRefused(
+                f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue"
+            )
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
-                raise Refused(f"queue {queue.name}: {number} is not 0 to {MOST}")
+                raise RequestRefused(f"queue {queue.name}: {number} is not 0 to {MOST}")
         with self.change():
             row = tuple(map(stored, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
-    def next_to_start(self, opened: Container[str] = ()) -> Job | None:
+    def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
         """Return the first job that could start, and where: in a free own slot, or away.
 
         Strictly first in, first out in each queue: a wide job keeps later ones from passing it
@@ -198,21 +206,21 @@ class Database:
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
 
-    def first_for(self, queue: Queue) -> Job | None:
+    def first_for(self, queue: EmbeddedQueue) -> EmbeddedJob | None:
         """Return the job that a transfer queue would start now, were it open."""
         return self._first(queue.name, queue.slots)
 
-    def _first(self, queue: str, slots: int) -> Job | None:
+    def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
         at = "" if queue == OWN else queue
         found = self.first_in_turn(queue)
         is_room = found and found.slots <= slots - self.used_in(at)
         return found._replace(at=at) if found and is_room else None
 
-    def first_in_turn(self, queue: str = OWN) -> Job | None:
+    def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
         """Return the job whose turn it is in a queue, whether there is room for it or not."""
         return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", stored(queue))), None)
 
-    def running_to_yield(self) -> list[Job]:
+    def running_to_yield(self) -> list[EmbeddedJob]:
         """Return the running jobs that make way, the newest first."""
         return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
@@ -227,14 +235,14 @@ class Database:
         row = (*map(stored, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: EmbeddedJob) -> None:
         """Forget a job, and its script when no other task needs that."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         left = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
         if not self._number(left, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
-    def put_back(self, job: Job, error: str = "") -> None:
+    def put_back(self, job: EmbeddedJob, error: str = "") -> None:
         """Let a job of a transfer queue wait again, or wait in error state."""
         self.set(
             job.id,
@@ -248,12 +256,12 @@ class Database:
             error=error,
         )
 
-    def account_for(self, job: Job, end: End) -> None:
+    def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move a job from the list to the accounting."""
         ended.record(self._db, job, end)
         self.remove(job)
 
-    def end_of(self, number: int) -> tuple[str, End] | None:
+    def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return the account of a job that ended, and how; None when there is no record."""
         return ended.end_of(self._db, number)
 
@@ -261,7 +269,7 @@ class Database:
         """Return the ends of an array's tasks that there are records of, by their places."""
         return ended.ends_of(self._db, array)
 
-    def lost(self) -> list[Job]:
+    def lost(self) -> list[EmbeddedJob]:
         """Return the jobs that run without a keeper and have ended: nobody knows how."""
         return [
             job
@@ -283,12 +291,12 @@ class Database:
                 if job.at and not job.deleting:
                     self.put_back(job)
                 else:
-                    self.account_for(job, End(reason=LOST))
+                    self.account_for(job, EmbeddedJobEnd(reason=LOST))
         return [job.id for job in lost if not job.at or job.deleting]
 
-    def _jobs(self, which: str, *values: object) -> list[Job]:
+    def _jobs(self, which: str, *values: object) -> list[EmbeddedJob]:
         query = f"SELECT * FROM job{which}"  # noqa: S608 - of this module's own text
-        return [Job(*map(loaded, row)) for row in self._db.execute(query, values)]
+        return [EmbeddedJob(*map(loaded, row)) for row in self._db.execute(query, values)]
 
     def _number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

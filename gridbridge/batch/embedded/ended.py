@@ -3,7 +3,7 @@
 import sqlite3
 import time
 
-from gridbridge.batch.embedded.job import End, Job, TaskEnd
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd, TaskEnd
 from gridbridge.batch.embedded.stored import loaded, stored, text
 
 MOST_JOBS = 2**63 - 1  # as SQLite counts
@@ -15,7 +15,7 @@ TASKS = (
 )
 
 
-def record(db: sqlite3.Connection, job: Job, end: End) -> None:
+def record(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
     """Note how a job ended."""
     row = (job.id, *map(stored, (job.name, job.account, job.owner)), job.slots)
     times = (job.submitted_at, job.started_at, time.time())
@@ -24,12 +24,12 @@ def record(db: sqlite3.Connection, job: Job, end: End) -> None:
     db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
 
 
-def end_of(db: sqlite3.Connection, number: int) -> tuple[str, End] | None:
+def end_of(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
     """Return the account of a job that ended, and how; None when there is no record."""
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
-    return (text(row[0]), End(*map(loaded, row[1:]))) if row else None
+    return (text(row[0]), EmbeddedJobEnd(*map(loaded, row[1:]))) if row else None
 
 
 def ends_of(db: sqlite3.Connection, array: int) -> list[TaskEnd]:
@@ -39,4 +39,4 @@ def ends_of(db: sqlite3.Connection, array: int) -> list[TaskEnd]:
 
 
 def _task(account: bytes, place: int, wallclock_s: float, *end: object) -> TaskEnd:
-    return TaskEnd(text(account), place, wallclock_s, End(*map(loaded, end)))
+    return TaskEnd(text(account), place, wallclock_s, EmbeddedJobEnd(*map(loaded, end)))

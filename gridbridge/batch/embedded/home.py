@@ -4,14 +4,16 @@ import os
 from collections.abc import Iterable
 
 from gridbridge.batch.embedded import commands
-from gridbridge.model.request import Request, Variant
-from gridbridge.model.route import Folder
+from gridbridge.model.request import JobRequest, Variant
+from gridbridge.model.route import EmbeddedFolder
 from gridbridge.shell.runner import run
 
 REFUSED = ""  # it keeps no context
 
 
-def keep(folder: Folder, job: str, own: Request, variants: Iterable[Variant], reason: str) -> bool:
+def keep(
+    folder: EmbeddedFolder, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+) -> bool:
     """Let a job start in the cluster's own slots only; False when it has too few for it."""
     del own, variants
     argv = commands.stay(folder, job, reason)
@@ -19,6 +21,6 @@ def keep(folder: Folder, job: str, own: Request, variants: Iterable[Variant], re
     return done.status != os.EX_DATAERR and bool(done.checked())
 
 
-def pin(folder: Folder, job: str, queue: str) -> None:
+def pin(folder: EmbeddedFolder, job: str, queue: str) -> None:
     """Let a job start in this queue only; without one, in those that it asked for."""
     run(commands.pin(folder, job, queue), folder.environment(), folder.timeout_s).checked()

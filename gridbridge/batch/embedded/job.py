@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from gridbridge.batch.shown import job_letters
-from gridbridge.model.states import Fact
+from gridbridge.model.states import JobFact
 
 
-class Job(NamedTuple):
+class EmbeddedJob(NamedTuple):
     """A job that waits or runs; columns of its table in their order."""
 
     id: int
@@ -39,14 +39,14 @@ class Job(NamedTuple):
     @property
     def facts(self) -> tuple[str, ...]:
         """What it is, in the words of model.states."""
-        waits = ((Fact.WAITING, True), (Fact.ERROR, self.error))
+        waits = ((JobFact.WAITING, True), (JobFact.ERROR, self.error))
         runs = (
-            (Fact.RUNNING, True),
-            (Fact.SUSPENDED, self.suspended),
-            (Fact.BY_HAND, self.suspended),
-            (Fact.DELETING, self.deleting),
+            (JobFact.RUNNING, True),
+            (JobFact.SUSPENDED, self.suspended),
+            (JobFact.BY_HAND, self.suspended),
+            (JobFact.DELETING, self.deleting),
         )
-        either = ((Fact.HELD, self.held), (Fact.RESTARTED, self.restarted))
+        either = ((JobFact.HELD, self.held), (JobFact.RESTARTED, self.restarted))
         told = (*(runs if self.pid else waits), *either)
         return tuple(fact for fact, holds in told if holds)
 
@@ -56,7 +56,7 @@ class Job(NamedTuple):
         return job_letters(self.facts)
 
 
-class Queue(NamedTuple):
+class EmbeddedQueue(NamedTuple):
     """A transfer queue: slots whose jobs are started by a starter (queue_conf(5))."""
 
     name: str
@@ -83,7 +83,7 @@ class NewJob(NamedTuple):
     yields: bool = False
 
 
-class End(NamedTuple):
+class EmbeddedJobEnd(NamedTuple):
     """How a job ended: an exit status or a signal, or neither when nobody saw it."""
 
     exit_status: int | None = None
@@ -101,4 +101,4 @@ class TaskEnd(NamedTuple):
     account: str
     place: int
     wallclock_s: float
-    end: End
+    end: EmbeddedJobEnd

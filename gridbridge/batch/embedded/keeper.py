@@ -18,10 +18,10 @@ from collections.abc import Container
 from contextlib import suppress
 
 from gridbridge.batch.embedded import limits, methods, process
-from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, Child, NotStarted
-from gridbridge.batch.embedded.database import Database
-from gridbridge.batch.embedded.job import End, Job
-from gridbridge.batch.embedded.limits import Limits
+from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, FirstProcess, JobNotStarted
+from gridbridge.batch.embedded.database import JobStore
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.limits import TaskLimits
 from gridbridge.batch.embedded.methods import private_folder
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
@@ -30,7 +30,7 @@ RETRY_S = 1.0  # between two tries to write an end to a full disk
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job and not its keeper
 
 
-def keep(database: Database) -> None:
+def keep(database: JobStore) -> None:
     """Keep one job after the other while there are any."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
@@ -43,7 +43,7 @@ def keep(database: Database) -> None:
             _see_through(database, *started)
 
 
-def call(database: Database) -> None:
+def call(database: JobStore) -> None:
     """Start a keeper if there is work for one, and make way; if that fails the next one does it."""
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_to_start() or methods.opened(database):
@@ -56,7 +56,7 @@ def clean(folder: str, job: int) -> None:
     shutil.rmtree(private_folder(folder, job), ignore_errors=True)
 
 
-def _start(database: Database, opened: Container[str]) -> tuple[Job, Child] | None:
+def _start(database: JobStore, opened: Container[str]) -> tuple[EmbeddedJob, FirstProcess] | None:
     """Take the next job and start it; None when there is none or it can't be started."""
     child = None
     try:
@@ -75,7 +75,9 @@ def _start(database: Database, opened: Container[str]) -> tuple[Job, Child] | No
     return job, child
 
 
-def _put_into_error(database: Database, job: Job, child: Child, trouble: str) -> None:
+def _put_into_error(
+    database: JobStore, job: EmbeddedJob, child: FirstProcess, trouble: str
+) -> None:
     """Take back that a job runs: its shell could not be executed."""
     with database.change():
         os.waitpid(child.pid, 0)
@@ -84,14 +86,14 @@ def _put_into_error(database: Database, job: Job, child: Child, trouble: str) ->
     clean(database.folder, job.id)
 
 
-def _make_ready(database: Database, job: Job) -> Child | None:
+def _make_ready(database: JobStore, job: EmbeddedJob) -> FirstProcess | None:
     """Note a job as running with its process at the line; one that can't get there is in error."""
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
         argv, environment = methods.start(database, job)
-        child = Child(job, private_folder(database.folder, job.id), argv, environment)
-    except NotStarted as error:
+        child = FirstProcess(job, private_folder(database.folder, job.id), argv, environment)
+    except JobNotStarted as error:
         database.set(job.id, error=str(error))
         database.keepers.let_go(job.id)
         clean(database.folder, job.id)
@@ -102,7 +104,7 @@ def _make_ready(database: Database, job: Job) -> Child | None:
     return child
 
 
-def _furnish(database: Database, job: Job) -> None:
+def _furnish(database: JobStore, job: EmbeddedJob) -> None:
     private = private_folder(database.folder, job.id)
     shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
     os.makedirs(f"{private}/{TMPDIR}")
@@ -112,14 +114,14 @@ def _furnish(database: Database, job: Job) -> None:
         methods.furnish(job, private)
 
 
-def _see_through(database: Database, job: Job, child: Child) -> None:
+def _see_through(database: JobStore, job: EmbeddedJob, child: FirstProcess) -> None:
     """Wait for a job's end and account for it.
 
     Its process is reaped within the transaction: as long as the job is noted as running nobody
     else can get its number, so that a signal to it always meets the job. A disk that takes no end
     is waited for; a cluster that somebody removed is not.
     """
-    limits = Limits(database, job, child.pid)
+    limits = TaskLimits(database, job, child.pid)
     _await_end(database, job, child, limits)
     methods.run(database, job, "epilog")
     end = None
@@ -140,7 +142,9 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
         clean(database.folder, job.id)
 
 
-def _await_end(database: Database, job: Job, child: Child, limits: Limits) -> None:
+def _await_end(
+    database: JobStore, job: EmbeddedJob, child: FirstProcess, limits: TaskLimits
+) -> None:
     """Wait until a job's first process has ended, and leave it to be reaped.
 
     Of a transfer queue's job the load sensor is asked now and then, as an execd asks it: it sees
@@ -159,7 +163,7 @@ def _await_end(database: Database, job: Job, child: Child, limits: Limits) -> No
     os.close(end)
 
 
-def _end(database: Database, job: Job, end: End) -> bool:
+def _end(database: JobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
     """Account for a job; a starter's 99 has it run again, its 100 stands for an error.
 
     False when it was put back: its folder and its lock may be the next keeper's already.
@@ -174,12 +178,12 @@ def _end(database: Database, job: Job, end: End) -> bool:
     return False
 
 
-def _reap(child: Child) -> End:
+def _reap(child: FirstProcess) -> EmbeddedJobEnd:
     """Kill what is left of the job's process group, and return how its first process ended."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    return End(
+    return EmbeddedJobEnd(
         exit_status=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         user_s=usage.ru_utime,

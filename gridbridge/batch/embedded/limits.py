@@ -11,8 +11,8 @@ from contextlib import suppress
 from math import inf
 from signal import SIGKILL, SIGUSR2
 
-from gridbridge.batch.embedded.database import Database
-from gridbridge.batch.embedded.job import End, Job
+from gridbridge.batch.embedded.database import JobStore
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.process import signal_group
 
 MAKE_WAY = 56  # to a task's first process (batch/task.sh)
@@ -21,10 +21,10 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.KilledFor
 
 
-class Limits:
+class TaskLimits:
     """The limits of one running job, as its keeper watches them."""
 
-    def __init__(self, database: Database, job: Job, pid: int) -> None:
+    def __init__(self, database: JobStore, job: EmbeddedJob, pid: int) -> None:
         self._database = database
         self._job = job
         self._pid = pid
@@ -51,7 +51,7 @@ class Limits:
             if self._job.yields and self._overstays():
                 self._kill(PLACE)
 
-    def judge(self, job: Job, end: End) -> End:
+    def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
         """Return the end with what the job was killed for, if it died."""
         if end.signal is None:
             return end
@@ -69,7 +69,7 @@ class Limits:
             os.killpg(self._pid, SIGKILL)
 
 
-def make_way(database: Database) -> None:
+def make_way(database: JobStore) -> None:
     """Tell tasks to make way where that gives the job whose turn it is its slots.
 
     The newest first, and no more than it needs; none when all of them would not do.
@@ -85,10 +85,10 @@ def make_way(database: Database) -> None:
                 _tell(job)
 
 
-def _victims(database: Database, needed: int) -> list[Job]:
+def _victims(database: JobStore, needed: int) -> list[EmbeddedJob]:
     running = database.running_to_yield()
     needed -= sum(job.slots for job in running if job.way_at or job.deleting)
-    chosen: list[Job] = []
+    chosen: list[EmbeddedJob] = []
     for job in running:
         if needed > 0 and not (job.way_at or job.deleting):
             chosen.append(job)
@@ -96,7 +96,7 @@ def _victims(database: Database, needed: int) -> list[Job]:
     return chosen if needed <= 0 else []
 
 
-def _tell(job: Job) -> None:
+def _tell(job: EmbeddedJob) -> None:
     with suppress(ProcessLookupError):
         if job.array:
             os.kill(job.pid, MAKE_WAY)

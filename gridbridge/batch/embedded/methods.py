@@ -5,8 +5,8 @@ sensor, asked when a job waits for the queue; a queue without fresh load values 
 """
 
 from gridbridge.batch.embedded.child import SCRIPT, Program, environment
-from gridbridge.batch.embedded.database import Database
-from gridbridge.batch.embedded.job import Job, Queue
+from gridbridge.batch.embedded.database import JobStore
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedQueue
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import BARE
 from gridbridge.shell.runner import run as run_program
@@ -23,7 +23,7 @@ def private_folder(folder: str, job: int) -> str:
     return f"{folder}/active/{job}"
 
 
-def start(database: Database, job: Job) -> Program:
+def start(database: JobStore, job: EmbeddedJob) -> Program:
     """Return the arguments and the environment of a job's first process."""
     private = private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
@@ -33,7 +33,7 @@ def start(database: Database, job: Job) -> Program:
     return (f"{queue.methods}/starter", script), starter_environment(job, private)
 
 
-def run(database: Database, job: Job, method: str) -> None:
+def run(database: JobStore, job: EmbeddedJob, method: str) -> None:
     """Run a method of the queue that a job runs in; none where it has none.
 
     Like a shepherd we heed no exit status: a method notes what is wanted, and that decides.
@@ -48,7 +48,7 @@ def run(database: Database, job: Job, method: str) -> None:
         return
 
 
-def furnish(job: Job, private: str) -> None:
+def furnish(job: EmbeddedJob, private: str) -> None:
     """Write what execd tells a starter by files: the job's configuration and environment."""
     config = {
         "cwd": job.cwd,
@@ -63,7 +63,7 @@ def furnish(job: Job, private: str) -> None:
             file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
 
 
-def starter_environment(job: Job, private: str) -> dict[str, str]:
+def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     """Return what a starter and its methods read (Transfer Queues how-to; sge_conf(5))."""
     return environment(job, private) | {
         "QUEUE": job.at,
@@ -89,7 +89,7 @@ def blame(private: str) -> str:
         return NO_REASON
 
 
-def opened(database: Database) -> frozenset[str]:
+def opened(database: JobStore) -> frozenset[str]:
     """Return the transfer queues in which a waiting job could start now.
 
     The sensor is only asked when there is one, and says the same as it does to an execd.
@@ -99,13 +99,13 @@ def opened(database: Database) -> frozenset[str]:
     return frozenset(queue.name for queue in queues if _is_open(queue, values))
 
 
-def report_load(database: Database, job: Job) -> None:
+def report_load(database: JobStore, job: EmbeddedJob) -> None:
     """Ask the sensor of the queue that a job runs in; what it says is of no use just now."""
     if queue := _queue(database, job):
         _load_values(queue.methods)
 
 
-def _is_open(queue: Queue, values: dict[str, str]) -> bool:
+def _is_open(queue: EmbeddedQueue, values: dict[str, str]) -> bool:
     """Say whether the load values are below the thresholds that setup gives such a queue."""
     prefix = f"gb_{queue.remote.replace('-', '_')}"
     if values.get(f"{prefix}_up") != "1":
@@ -123,5 +123,5 @@ def _load_values(methods: str) -> dict[str, str]:
     return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
 
 
-def _queue(database: Database, job: Job) -> Queue | None:
+def _queue(database: JobStore, job: EmbeddedJob) -> EmbeddedQueue | None:
     return next((queue for queue in database.queues() if queue.name == job.at), None)

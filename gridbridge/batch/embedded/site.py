@@ -5,12 +5,12 @@ from gridbridge.batch.embedded import commands
 from gridbridge.batch.embedded.commands import Argv
 from gridbridge.batch.embedded.status import snapshot
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Folder
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import EmbeddedFolder
 from gridbridge.model.site.host import CellFacts
 
 
-def facts(folder: Folder, _now: float) -> CellFacts:
+def facts(folder: EmbeddedFolder, _now: float) -> CellFacts:
     """Return its slots, or why it gave no answer; its version and clock are ours."""
     try:
         seen, _ = snapshot(folder, "", ())
@@ -19,17 +19,17 @@ def facts(folder: Folder, _now: float) -> CellFacts:
     return CellFacts(version=__version__, slots=seen.queues[0].slots_total, master=folder.path)
 
 
-def transfer_queues(folder: Folder) -> dict[str, int]:
+def transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:
     """Return the slots of its transfer queues, by name."""
     _, *queues = snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
 
-def refusal(request: Request) -> str:
+def refusal(request: JobRequest) -> str:
     """Return why the cluster can't give what a job asks for; empty when it can."""
     return commands.refusal(request)
 
 
-def submission(folder: Folder, spec: JobSpec) -> Argv:
+def submission(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
     return commands.submit_held(folder, spec)

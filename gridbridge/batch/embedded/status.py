@@ -15,7 +15,7 @@ from gridbridge.batch.embedded.answers import (
 )
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
-from gridbridge.model.route import Folder
+from gridbridge.model.route import EmbeddedFolder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
 from gridbridge.shell.runner import LIST_BYTES, run
@@ -25,7 +25,7 @@ OURS = f"{PREFIX}."
 
 
 def snapshot(
-    folder: Folder,
+    folder: EmbeddedFolder,
     cluster: str,
     wanted: Collection[int],
     transfer_queues: Container[str] = (),
@@ -54,7 +54,7 @@ def snapshot(
     return seen, took_s
 
 
-def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
+def end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended; None while nothing tells it."""
     line = read_end(_ask(folder, commands.ended(folder, str(job_id))))
     if line is None or line.account != account:
@@ -62,7 +62,9 @@ def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
     return _end(line)
 
 
-def ends_of(folder: Folder, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+def ends_of(
+    folder: EmbeddedFolder, arrays: Sequence[AskedArray]
+) -> dict[str, dict[int, JobEnd | None]]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     Each array is a question to a file here.
@@ -70,12 +72,12 @@ def ends_of(folder: Folder, arrays: Sequence[AskedArray]) -> dict[str, dict[int,
     return {one.account: _array_ends(folder, one) for one in arrays}
 
 
-def _array_ends(folder: Folder, array: AskedArray) -> dict[int, JobEnd | None]:
+def _array_ends(folder: EmbeddedFolder, array: AskedArray) -> dict[int, JobEnd | None]:
     lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array.job_id))))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
-def living_of(folder: Folder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def living_of(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have not ended, of those that have some."""
     _, listed = read_jobs(_ask(folder, commands.show(folder)))
     found: dict[int, list[int]] = {}
@@ -98,18 +100,18 @@ def _end(line: EndLine) -> JobEnd:
     )
 
 
-def array_limits(_: Folder) -> ArrayLimits:
+def array_limits(_: EmbeddedFolder) -> ArrayLimits:
     """Return no limits: an embedded cluster has none of its own."""
     return ArrayLimits()
 
 
-def details(folder: Folder, job_id: int) -> tuple[JobDetail, ...]:
+def details(folder: EmbeddedFolder, job_id: int) -> tuple[JobDetail, ...]:
     """Return what is known of a job that waits or runs, nothing when it does neither."""
     _, listed = read_jobs(_ask(folder, commands.show_job(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 
-def vocabulary(_folder: Folder) -> None:
+def vocabulary(_folder: EmbeddedFolder) -> None:
     """Check no words: it refuses itself, at once, what it does not have."""
 
 
@@ -161,5 +163,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: Folder, argv: commands.Argv) -> bytes:
+def _ask(folder: EmbeddedFolder, argv: commands.Argv) -> bytes:
     return run(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

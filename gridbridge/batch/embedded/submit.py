@@ -7,9 +7,9 @@ from gridbridge.batch.embedded.answers import JobLine, read_jobs
 from gridbridge.batch.embedded.commands import Argv
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Folder
-from gridbridge.shell.runner import Completed, run
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import EmbeddedFolder
+from gridbridge.shell.runner import CompletedProgram, run
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ WAITING = "waiting"  # of a job's facts (model.states)
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 
-def submit(folder: Folder, spec: JobSpec) -> Submission:
+def submit(folder: EmbeddedFolder, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cluster answers, or does not."""
     if reason := commands.refusal(spec.request, is_array=spec.tasks > 0):
         return Submission(Result.REFUSED, reason=reason)
@@ -32,7 +32,7 @@ def submit(folder: Folder, spec: JobSpec) -> Submission:
     return _read_answer(done)
 
 
-def _read_answer(done: Completed) -> Submission:
+def _read_answer(done: CompletedProgram) -> Submission:
     number = done.stdout.strip()
     if done.status == 0 and number.isdigit():
         return Submission(Result.ACCEPTED, remote_id=number.decode())
@@ -40,29 +40,29 @@ def _read_answer(done: Completed) -> Submission:
     return Submission(result, reason=CommandFailed(done.argv, done.status, b"", done.stderr).reason)
 
 
-def find_held(folder: Folder, transfer: str, owner: str) -> str:
+def find_held(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest job or array under the transfer's name, or nothing."""
     return next(iter(_named(folder, transfer, owner)), "")
 
 
-def find_others(folder: Folder, transfer: str, owner: str, array: str) -> list[str]:
+def find_others(folder: EmbeddedFolder, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other arrays of that name; a released one has another name."""
     return [one for one in _named(folder, transfer, owner) if one != array]
 
 
-def _named(folder: Folder, name: str, owner: str) -> dict[str, None]:
+def _named(folder: EmbeddedFolder, name: str, owner: str) -> dict[str, None]:
     found = _jobs(folder, commands.show_named(folder, name))
     ours = (job for job in found if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
-def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
+def owner_and_account(folder: EmbeddedFolder, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when it neither waits nor runs."""
     found = _jobs(folder, commands.show_job(folder, job))
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
-def living(folder: Folder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def living(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; their account is their first name."""
     jobs = _jobs(folder, commands.show(folder))
     found: dict[str, list[range]] = {array: [] for array in arrays}
@@ -72,7 +72,7 @@ def living(folder: Folder, arrays: dict[str, str]) -> dict[str, tuple[range, ...
     return {array: tuple(some) for array, some in found.items()}
 
 
-def state(folder: Folder, job: str) -> "JobState":
+def state(folder: EmbeddedFolder, job: str) -> "JobState":
     """Return what a job is; UNSEEN when it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
 
@@ -80,29 +80,29 @@ def state(folder: Folder, job: str) -> "JobState":
     return JobState(found[0].facts.split(), found[0].state) if found else UNSEEN
 
 
-def release_as(folder: Folder, job: str, name: str) -> None:
+def release_as(folder: EmbeddedFolder, job: str, name: str) -> None:
     """Give a held job its real name and let it run."""
     _call(folder, commands.release_as(folder, job, name)).checked()
 
 
-def release_arrays(folder: Folder, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(folder: EmbeddedFolder, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and let their tasks start."""
     for array in arrays:
         _call(folder, commands.release_array(folder, array, name)).checked()
 
 
-def delete_array(folder: Folder, array: str) -> None:
+def delete_array(folder: EmbeddedFolder, array: str) -> None:
     """Delete all tasks of an array; one that is gone already is deleted."""
     _unless_gone(folder, commands.delete_array(folder, array))
 
 
-def delete_places(folder: Folder, array: str, _name: str, places: str) -> None:
+def delete_places(folder: EmbeddedFolder, array: str, _name: str, places: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
     _unless_gone(folder, commands.delete_array(folder, array, places))
 
 
 def hold_places(
-    folder: Folder, array: str, name: str, places: tuple[range, ...]
+    folder: EmbeddedFolder, array: str, name: str, places: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold tasks of an array; return those that wait then."""
     for job in _at(folder, array, name, places):
@@ -112,78 +112,78 @@ def hold_places(
     return tuple(range(place, place + 1) for place in waiting)
 
 
-def release_places(folder: Folder, array: str, places: tuple[range, ...]) -> None:
+def release_places(folder: EmbeddedFolder, array: str, places: tuple[range, ...]) -> None:
     """Let tasks of an array start again."""
     for job in _jobs(folder, commands.show(folder)):
         if job.array == array and any(int(job.place) in some for some in places):
             _unless_gone(folder, commands.act(folder, "release", job.id))
 
 
-def _at(folder: Folder, array: str, name: str, places: tuple[range, ...]) -> list[JobLine]:
+def _at(folder: EmbeddedFolder, array: str, name: str, places: tuple[range, ...]) -> list[JobLine]:
     """Return the tasks at some places of the array of that name."""
     every = _jobs(folder, commands.show(folder))
     ours = (job for job in every if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in some for some in places)]
 
 
-def hold(folder: Folder, job: str) -> None:
+def hold(folder: EmbeddedFolder, job: str) -> None:
     """Keep a waiting job from starting."""
     _call(folder, commands.act(folder, "hold", job)).checked()
 
 
-def release(folder: Folder, job: str) -> None:
+def release(folder: EmbeddedFolder, job: str) -> None:
     """Let it start again."""
     _call(folder, commands.act(folder, "release", job)).checked()
 
 
-def defer(folder: Folder, job: str, request: Request) -> None:
+def defer(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
     """Refuse: a job has no start time here, it is held (methods/guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 
 
-def undefer(folder: Folder, job: str) -> None:
+def undefer(folder: EmbeddedFolder, job: str) -> None:
     """Refuse, as `defer`."""
     del folder
     raise ParseError(f"job {job} has no start time")
 
 
-def suspend_any(folder: Folder, job: str) -> None:
+def suspend_any(folder: EmbeddedFolder, job: str) -> None:
     """Suspend a job that waits or runs; a gone one is left alone."""
     _unless_gone(folder, commands.act(folder, "suspend", job))
 
 
-def resume_any(folder: Folder, job: str) -> None:
+def resume_any(folder: EmbeddedFolder, job: str) -> None:
     """Take back what suspend_any did, whichever it was."""
     _unless_gone(folder, commands.act(folder, "resume", job))
 
 
-def delete(folder: Folder, job: str) -> None:
+def delete(folder: EmbeddedFolder, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
     _unless_gone(folder, commands.act(folder, "delete", job))
 
 
-def request_of(folder: Folder, job: str) -> Request:
+def request_of(folder: EmbeddedFolder, job: str) -> JobRequest:
     """Return what a job asked for at home: slots, which its starter is told, and nothing else."""
     if not _jobs(folder, commands.show_job(folder, job)):
         raise ParseError(f"job {job} is not listed")
-    return Request()
+    return JobRequest()
 
 
-def queue_value(_folder: Folder, _queue: str, _name: str, _host: str) -> str:
+def queue_value(_folder: EmbeddedFolder, _queue: str, _name: str, _host: str) -> str:
     """Return a limit of a queue: there is none."""
     return ""
 
 
-def _jobs(folder: Folder, argv: Argv) -> list[JobLine]:
+def _jobs(folder: EmbeddedFolder, argv: Argv) -> list[JobLine]:
     return read_jobs(_call(folder, argv).checked().stdout)[1]
 
 
-def _unless_gone(folder: Folder, argv: Argv) -> None:
+def _unless_gone(folder: EmbeddedFolder, argv: Argv) -> None:
     done = _call(folder, argv)
     if done.status != os.EX_NOINPUT:
         done.checked()
 
 
-def _call(folder: Folder, argv: Argv, stdin: bytes = b"") -> Completed:
+def _call(folder: EmbeddedFolder, argv: Argv, stdin: bytes = b"") -> CompletedProgram:
     return run(argv, folder.environment(), folder.timeout_s, stdin)

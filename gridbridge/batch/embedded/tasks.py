@@ -5,55 +5,55 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from gridbridge.batch.embedded import home, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
-from gridbridge.model.request import Request, Variant
-from gridbridge.model.route import Folder
+from gridbridge.model.request import JobRequest, Variant
+from gridbridge.model.route import EmbeddedFolder
 
 NEVER_AGAIN = "no"
 
 
-def release(folder: Folder, local: TransferId, guard: str) -> None:
+def release(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
     """Take the hold back, the only guard here."""
     del guard
     submit.release(folder, local.local)
 
 
-def adopt(folder: Folder, local: TransferId, queue: str, guard: str) -> None:
+def adopt(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
     """Pin the job to the queue, then let it go there."""
     home.pin(folder, local.local, queue)
     release(folder, local, guard)
 
 
-def guard(folder: Folder, local: TransferId, guard: str) -> None:
+def guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
     """Hold a task: there is no other guard here."""
     del guard
     submit.hold(folder, local.local)
 
 
-def requests_of(folder: Folder, jobs: tuple[int, ...]) -> dict[int, Request]:
+def requests_of(folder: EmbeddedFolder, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Tell nothing: every guard shows here."""
     del folder, jobs
     return {}
 
 
-def deferred(folder: Folder) -> frozenset[int]:
+def deferred(folder: EmbeddedFolder) -> frozenset[int]:
     """Tell of none: no job here has a start time."""
     del folder
     return frozenset()
 
 
-def keep_off(folder: Folder, local: TransferId, others: Callable[[str], str]) -> None:
+def keep_off(folder: EmbeddedFolder, local: TransferId, others: Callable[[str], str]) -> None:
     """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
     del folder, others
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 
-def unpin(folder: Folder, local: TransferId) -> None:
+def unpin(folder: EmbeddedFolder, local: TransferId) -> None:
     """Take the pin back."""
     home.pin(folder, local.local, "")
 
 
 def check(
-    folder: Folder, local: TransferId, variants: Callable[[Request], Iterable[Variant]]
+    folder: EmbeddedFolder, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
     del folder, variants
@@ -61,10 +61,10 @@ def check(
 
 
 def rerun(
-    folder: Folder,
+    folder: EmbeddedFolder,
     local: TransferId,
     transfer_queues: Collection[str],
-    of_queues: Callable[[Request, Mapping[str, str]], str],
+    of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
     """Say no: an embedded cluster runs no job again."""
     del folder, local, transfer_queues, of_queues

@@ -8,26 +8,26 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 
 from gridbridge.batch.embedded import methods
 from gridbridge.batch.embedded.commands import OWN
-from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
-from gridbridge.batch.embedded.job import Job
+from gridbridge.batch.embedded.database import JobStore, NoSuchEmbeddedJob, RequestRefused
+from gridbridge.batch.embedded.job import EmbeddedJob
 from gridbridge.batch.embedded.process import signal_group
 from gridbridge.model.campaigns.numbers import read_places
 
 
-def hold(database: Database, number: int) -> None:
+def hold(database: JobStore, number: int) -> None:
     """Keep a waiting job from starting; a running one runs on."""
     with database.change():
         database.set(database.job(number).id, held=1)
 
 
-def release(database: Database, number: int, name: str) -> None:
+def release(database: JobStore, number: int, name: str) -> None:
     """Let a held job start; under another name if one is given."""
     with database.change():
         job = database.job(number)
         database.set(job.id, held=0, name=name or job.name)
 
 
-def suspend(database: Database, number: int) -> None:
+def suspend(database: JobStore, number: int) -> None:
     """Stop a running job, keep a waiting one from starting."""
     with database.change():
         job = database.job(number)
@@ -37,7 +37,7 @@ def suspend(database: Database, number: int) -> None:
     methods.run(database, job, "suspend")
 
 
-def resume(database: Database, number: int) -> None:
+def resume(database: JobStore, number: int) -> None:
     """Take back what `suspend` did, whichever it was, also half done."""
     with database.change():
         job = database.job(number)
@@ -47,7 +47,7 @@ def resume(database: Database, number: int) -> None:
     methods.run(database, job, "resume")
 
 
-def delete(database: Database, number: int) -> None:
+def delete(database: JobStore, number: int) -> None:
     """End a running job, forget a waiting one; like Grid Engine, without accounting for that."""
     with database.change():
         job = database.job(number)
@@ -55,36 +55,38 @@ def delete(database: Database, number: int) -> None:
     methods.run(database, job, "terminate")
 
 
-def pin(database: Database, number: int, queue: str) -> None:
+def pin(database: JobStore, number: int, queue: str) -> None:
     """Let a job start in one queue only; in those that it asked for again if none is given."""
     with database.change():
         database.require(queue)
         database.set(database.job(number).id, pinned=queue)
 
 
-def stay(database: Database, number: int, reason: str) -> None:
+def stay(database: JobStore, number: int, reason: str) -> None:
     """Let a job start in the cluster's own slots only, for a reason."""
     with database.change():
         job = database.job(number)
         if job.slots > database.slots:
-            raise Refused(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
+            raise RequestRefused(
+                f"job {number} needs {job.slots} slots, {OWN} has {database.slots}"
+            )
         database.set(job.id, wanted=OWN, reason=reason)
 
 
-def clear(database: Database, number: int) -> None:
+def clear(database: JobStore, number: int) -> None:
     """Let a job in error state be tried again."""
     with database.change():
         database.set(database.job(number).id, error="")
 
 
-def release_array(database: Database, array: int, name: str) -> None:
+def release_array(database: JobStore, array: int, name: str) -> None:
     """Let the held tasks of an array start, under another name if one is given."""
     with database.change():
         for job in _tasks(database, array):
             database.set(job.id, held=0, name=name or job.name)
 
 
-def delete_array(database: Database, array: int, places: str) -> None:
+def delete_array(database: JobStore, array: int, places: str) -> None:
     """Delete the tasks of an array, or only those at some places, as `delete` does."""
     wanted = read_places(places) if places else None
     with database.change():
@@ -93,13 +95,13 @@ def delete_array(database: Database, array: int, places: str) -> None:
                 _end(database, job)
 
 
-def _tasks(database: Database, array: int) -> list[Job]:
+def _tasks(database: JobStore, array: int) -> list[EmbeddedJob]:
     if found := database.tasks(array):
         return found
-    raise UnknownJob(f"array {array} does not exist")
+    raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
 
-def _end(database: Database, job: Job) -> None:
+def _end(database: JobStore, job: EmbeddedJob) -> None:
     """Kill a running job, forget a waiting one."""
     _signal(job, SIGKILL)
     if job.pid:
@@ -108,7 +110,7 @@ def _end(database: Database, job: Job) -> None:
         database.remove(job)
 
 
-def _signal(job: Job, number: int) -> None:
+def _signal(job: EmbeddedJob, number: int) -> None:
     """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
     if job.pid and not job.at:
         signal_group(job.pid, job.birth, number)

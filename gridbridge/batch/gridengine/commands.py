@@ -17,15 +17,15 @@ from gridbridge.model.request import (
     OWN_QUEUES,
     OWN_START,
     YIELDS,
+    JobRequest,
     JobSpec,
     Pairs,
-    Request,
     as_sql,
     is_place,
     long_name,
     relation_of,
 )
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 Argv = tuple[str, ...]
 
@@ -41,22 +41,22 @@ STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
 
-def hold(cell: Cell, job: str) -> Argv:
+def hold(cell: GridEngineCell, job: str) -> Argv:
     """Put a user hold on a job or task, waiting or running (facts: `-h u` of qalter only)."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
-def release(cell: Cell, job: str) -> Argv:
+def release(cell: GridEngineCell, job: str) -> Argv:
     """Take a user hold back."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
 
-def release_as(cell: Cell, job: str, name: str) -> Argv:
+def release_as(cell: GridEngineCell, job: str, name: str) -> Argv:
     """Give a held job its real name and let it run, in one request."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
-def defer(cell: Cell, job: str, own: int) -> Argv:
+def defer(cell: GridEngineCell, job: str, own: int) -> Argv:
     """Have a job start in the far future if it is put back, and note its own time.
 
     A running one runs on, and its letters stay as they are.
@@ -65,7 +65,7 @@ def defer(cell: Cell, job: str, own: int) -> Argv:
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
-def undefer(cell: Cell, job: str, own: int) -> Argv:
+def undefer(cell: GridEngineCell, job: str, own: int) -> Argv:
     """Give a job its own start time back; one without any may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
@@ -76,7 +76,9 @@ def _moment(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
-def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:
+def pin(
+    cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
+) -> Argv:
     """Replace a job's list of queues, and note its own one in its context.
 
     A comma would end the context's value, and no queue name has a blank. `hard` takes the place
@@ -87,7 +89,7 @@ def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = No
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
+def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
     """Undo `pin`; `*` is every queue, `hard` the resources of a job that stays at home."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
@@ -99,12 +101,12 @@ def _all_hard(pairs: Pairs) -> Argv:
     return resources("-hard", pairs) or ("-hard", "-l", "")
 
 
-def detail(cell: Cell, job: str) -> Argv:
+def detail(cell: GridEngineCell, job: str) -> Argv:
     """Show one job whole; `job` may be a name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
-def status(cell: Cell) -> Argv:
+def status(cell: GridEngineCell) -> Argv:
     """Show every queue instance, with two of its resources, and every job of the cell at once.
 
     A cell that has no such resource shows none and does not mind (tried on 8.1.9).
@@ -113,51 +115,51 @@ def status(cell: Cell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
-def every_job(cell: Cell) -> Argv:
+def every_job(cell: GridEngineCell) -> Argv:
     """List all jobs with what they ask for, and all queues, in one answer."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
-def projects(cell: Cell) -> Argv:
+def projects(cell: GridEngineCell) -> Argv:
     """List all waiting jobs with their projects."""
     return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
 
 
-def hosts(cell: Cell, names: tuple[str, ...] = ()) -> Argv:
+def hosts(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
     """List the execution hosts, with what each says of these resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
-def consumables(cell: Cell, names: list[str]) -> Argv:
+def consumables(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show these resources of every queue instance, with what each is a resource of."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
-def crowd(cell: Cell, names: list[str]) -> Argv:
+def crowd(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show every queue instance with these resources, and every job with what it asks for."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
-def possible(cell: Cell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
+def possible(cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
     """List the queue instances that somebody's job may have, however full they are."""
     among = _given("-pe", pe) + _given("-q", queues) + _given("-U", owner)
     wanted = _given("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *wanted, *among)
 
 
-def own_status(cell: Cell) -> Argv:
+def own_status(cell: GridEngineCell) -> Argv:
     """Show the caller's own jobs; a pending array is one entry, a running task one each."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
-def jobs_of(cell: Cell, owner: str) -> Argv:
+def jobs_of(cell: GridEngineCell, owner: str) -> Argv:
     """Show a person's jobs: an entry for each pending array and for each running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
-def verify_waiting(cell: Cell, job: str) -> Argv:
+def verify_waiting(cell: GridEngineCell, job: str) -> Argv:
     """Ask the scheduler what keeps a job from starting now.
 
     Only for jobs that are not held: for a held job `qalter` prints nothing, and the job keeps
@@ -166,23 +168,23 @@ def verify_waiting(cell: Cell, job: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
-def deferred(cell: Cell) -> Argv:
+def deferred(cell: GridEngineCell) -> Argv:
     """Show the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
-def queue(cell: Cell, name: str) -> Argv:
+def queue(cell: GridEngineCell, name: str) -> Argv:
     """Show a cluster queue's configuration."""
     return (f"{cell.binaries}/qconf", "-sq", name)
 
 
-def watch_ends(cell: Cell) -> Argv:
+def watch_ends(cell: GridEngineCell) -> Argv:
     """Run sge-methods/ended at the end of each job and task of the cell, for ever."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
 
 
-def accounting(cell: Cell, job: str) -> Argv:
+def accounting(cell: GridEngineCell, job: str) -> Argv:
     """Show a finished job's records; linear in the accounting file."""
     return (f"{cell.binaries}/qacct", "-j", job)
 
@@ -210,7 +212,7 @@ exit $found
 """.replace("CURRENT", CURRENT)
 
 
-def accounted(cell: Cell, accounts: list[str]) -> Argv:
+def accounted(cell: GridEngineCell, accounts: list[str]) -> Argv:
     """Show the lines of all these accounts in the accounting file, each between its neighbours.
 
     qacct(1) reads all of it for each job, and shows no line as it is. What was rotated away of
@@ -219,7 +221,7 @@ def accounted(cell: Cell, accounts: list[str]) -> Argv:
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
-def accounted_since(cell: Cell, accounts: list[str], since_s: int) -> Argv:
+def accounted_since(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
     """Show the same of all that is kept and was written since then, in seconds of the epoch."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
@@ -234,27 +236,27 @@ def _in_line(account: str) -> Argv:
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
-def delete(cell: Cell, job: str) -> Argv:
+def delete(cell: GridEngineCell, job: str) -> Argv:
     """Delete a job."""
     return (f"{cell.binaries}/qdel", job)
 
 
-def delete_places(cell: Cell, array: str, places: str) -> Argv:
+def delete_places(cell: GridEngineCell, array: str, places: str) -> Argv:
     """Delete some tasks of an array, `1-5,9`."""
     return (f"{cell.binaries}/qdel", array, "-t", places)
 
 
-def suspend(cell: Cell, job: str) -> Argv:
+def suspend(cell: GridEngineCell, job: str) -> Argv:
     """Suspend a running job."""
     return (f"{cell.binaries}/qmod", "-sj", job)
 
 
-def unsuspend(cell: Cell, job: str) -> Argv:
+def unsuspend(cell: GridEngineCell, job: str) -> Argv:
     """Let a suspended job go on."""
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
-def submit_held(cell: Cell, spec: JobSpec) -> Argv:
+def submit_held(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name.
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
@@ -282,7 +284,7 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
-def _hard(request: Request) -> Pairs:
+def _hard(request: JobRequest) -> Pairs:
     """Return the conditions as one expression for each resource (complex(5), matching of strings).
 
     From two requests for one name qsub would take the last, and the qmaster both of a resource's
@@ -315,7 +317,7 @@ def _expression(relation: str, value: str) -> str:
     return f"!{_within(text)}" if relation in ("<>", NOT_LIKE) else text
 
 
-def refusal(request: Request) -> str:
+def refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
     every = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
@@ -354,7 +356,7 @@ def without_way(spec: JobSpec) -> JobSpec:
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
-def verify(cell: Cell, words: Argv) -> Argv:
+def verify(cell: GridEngineCell, words: Argv) -> Argv:
     """Show the job that qsub would submit with these words, and submit none.
 
     `-clear` takes back every option before it (qsub(1)), `-verify` too, and a file of `-@` is read
@@ -369,7 +371,7 @@ def verify(cell: Cell, words: Argv) -> Argv:
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
-def alter(cell: Cell, job: str, options: Argv) -> Argv:
+def alter(cell: GridEngineCell, job: str, options: Argv) -> Argv:
     """Change a job's request."""
     return (f"{cell.binaries}/qalter", *options, job)
 

@@ -9,8 +9,8 @@ from functools import partial
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.parse import QUEUE, check_whole, drop, read_xml, walk
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # a relation: a job that asks for it shares its host with none
@@ -19,14 +19,14 @@ OF_HOST, OF_ALL = "hc", "gc"  # the types of resources of qstat -F
 ALL = "global"
 
 
-def taken(cell: Cell, complexes: Iterable[Complex]) -> Mapping[str, tuple[str, ...]]:
+def taken(cell: GridEngineCell, complexes: Iterable[ComplexRow]) -> Mapping[str, tuple[str, ...]]:
     """Return such consumables with the hosts that have them, or `global`."""
     wanted = [row.name for row in complexes if _is_taken(row)]
     done = call(cell, commands.consumables(cell, wanted)).checked()
     return read_xml(done.stdout, partial(read_consumables, names=wanted))
 
 
-def _is_taken(row: Complex) -> bool:
+def _is_taken(row: ComplexRow) -> bool:
     is_counted = row.name == SLOTS or row.default.upper() not in NOTHING
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 

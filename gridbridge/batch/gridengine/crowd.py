@@ -29,12 +29,18 @@ from gridbridge.batch.gridengine.status import names
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.campaigns.making_way.cell import Amounts, Asked, CrowdedCell, Holder, Place
+from gridbridge.model.campaigns.making_way.cell import (
+    Amounts,
+    CrowdedCell,
+    HostResources,
+    ResourceHolder,
+    ResourceShortage,
+)
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import Pairs
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow
 from gridbridge.model.states import JobState
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -48,15 +54,17 @@ PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
 WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
 
 
-def crowded(cell: Cell) -> CrowdedCell:
+def crowded(cell: GridEngineCell) -> CrowdedCell:
     """Return who waits and runs there, and what is free; CommandFailed or ParseError for none."""
-    table = Table(qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout).values())
+    table = ComplexTable(
+        qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout).values()
+    )
     argv = commands.crowd(cell, table.names)
     done = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
     return read_crowd(done.stdout, table)
 
 
-def could_start(cell: Cell, asked: Asked) -> frozenset[str]:
+def could_start(cell: GridEngineCell, asked: ResourceShortage) -> frozenset[str]:
     """Return the queue instances that a job may have, were there enough of all consumables.
 
     None for one that waits for its start time, or has as many tasks running as it may.
@@ -75,17 +83,17 @@ def could_start(cell: Cell, asked: Asked) -> frozenset[str]:
     return frozenset(call(cell, argv).stdout.decode("utf-8", "replace").split())
 
 
-def _environments(cell: Cell, pe: str) -> list[str]:
+def _environments(cell: GridEngineCell, pe: str) -> list[str]:
     """Return the parallel environments that a job may have; qselect takes no wildcards."""
     if not WILD.intersection(pe):
         return [pe] if pe else []
     return fnmatch.filter(names(cell, "-spl"), pe)
 
 
-class Table:
+class ComplexTable:
     """The cell's complexes, as far as jobs take of them or have a host alone by them."""
 
-    def __init__(self, rows: Iterable[Complex]) -> None:
+    def __init__(self, rows: Iterable[ComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]
         self.alone = frozenset(row.name for row in used if row.relation == EXCLUSIVE)
         self._counted = {row.name: row for row in used if row.name not in self.alone}
@@ -141,12 +149,12 @@ def read_amount(text: str) -> float | None:
 class _Crowd:
     """What one walk through a list gathers."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ComplexTable) -> None:
         self._table = table
-        self._asked: dict[tuple[object, ...], Asked] = {}
-        self._running: list[Holder] = []  # in the queue that is being walked through
-        self._holders: list[Holder] = []
-        self._places: list[Place] = []
+        self._asked: dict[tuple[object, ...], ResourceShortage] = {}
+        self._running: list[ResourceHolder] = []  # in the queue that is being walked through
+        self._holders: list[ResourceHolder] = []
+        self._places: list[HostResources] = []
         self._free: dict[str, float] = {}
 
     @property
@@ -171,9 +179,9 @@ class _Crowd:
         elif state.can_start and BEST_EFFORT not in dict(pairs):
             self._ask(element, leafs, pairs)
 
-    def _holder(self, leafs: Mapping[str, str], pairs: Pairs, state: JobState) -> Holder:
+    def _holder(self, leafs: Mapping[str, str], pairs: Pairs, state: JobState) -> ResourceHolder:
         slots = int(leafs["slots"])
-        return Holder(
+        return ResourceHolder(
             job=int(leafs["JB_job_number"]),
             task=_first(leafs),
             host="",
@@ -189,7 +197,7 @@ class _Crowd:
         queues = tuple(one.text or "" for one in element.iterfind("hard_req_queue"))
         shape = (leafs.get("JB_owner"), slots, pairs, pe, queues)
         if shape not in self._asked and len(self._asked) < MOST_SHAPES:
-            self._asked[shape] = Asked(
+            self._asked[shape] = ResourceShortage(
                 job=int(leafs["JB_job_number"]),
                 task=_first(leafs),
                 slots=slots,
@@ -215,7 +223,7 @@ class _Crowd:
             alone = self._table.alone & free[OF_HOST].keys()
             counted = {name: n for name, n in free[OF_HOST].items() if name not in alone}
             self._places.append(
-                Place(
+                HostResources(
                     name=leafs["name"],
                     slots=_slots(leafs),
                     free=counted,
@@ -254,12 +262,12 @@ def _slots(leafs: Mapping[str, str]) -> int:
     return int(leafs["slots_total"]) - used
 
 
-def read_crowd(data: bytes, table: Table) -> CrowdedCell:
+def read_crowd(data: bytes, table: ComplexTable) -> CrowdedCell:
     """Read the list; ParseError for anything but a whole one."""
     return read_xml(data, partial(_read_crowd, table=table))
 
 
-def _read_crowd(document: bytes, *, table: Table) -> CrowdedCell:
+def _read_crowd(document: bytes, *, table: ComplexTable) -> CrowdedCell:
     crowd = _Crowd(table)
     take_rows(document, crowd.take)
     return crowd.cell

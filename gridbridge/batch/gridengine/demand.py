@@ -25,14 +25,21 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
-from gridbridge.model.elastic.access import Identity
-from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
-from gridbridge.model.elastic.layout import Layout, Relation
+from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.cell import (
+    CellSeen,
+    Host,
+    QueueInstance,
+    StartedTasks,
+    TaskShape,
+    WaitingJobs,
+)
+from gridbridge.model.elastic.layout import CellLayout, ResourceRelation
 from gridbridge.model.elastic.nodes import short_name
-from gridbridge.model.elastic.saved import Documents
+from gridbridge.model.elastic.saved import PrintedOutputs
 from gridbridge.model.ids import WRAP
-from gridbridge.model.route import Cell
-from gridbridge.shell.runner import LIST_BYTES, Completed
+from gridbridge.model.route import GridEngineCell
+from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,11 +51,11 @@ OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
 LEFT = ("hc", OF_CELL)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
-NOTHING = Layout()
+NOTHING = CellLayout()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
 
-def printed(cell: Cell) -> tuple[Documents, str]:
+def printed(cell: GridEngineCell) -> tuple[PrintedOutputs, str]:
     """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
 
     Raises CommandFailed or ParseError when one of them does not answer.
@@ -58,12 +65,12 @@ def printed(cell: Cell) -> tuple[Documents, str]:
     of_hosts = commands.hosts(cell, layout.asked(qstat, table))
     qhost = _list(cell, of_hosts).checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
-    documents = Documents(qstat=qstat, qhost=qhost, qconf=table)
+    documents = PrintedOutputs(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
 
 
 def read_cell(
-    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: Layout = NOTHING
+    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellLayout = NOTHING
 ) -> CellSeen:
     """Read both documents; ParseError for anything but two whole ones.
 
@@ -93,11 +100,11 @@ def _with_values(host: Host, of_all: Host) -> Host:
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
 
 
-def _list(cell: Cell, argv: commands.Argv) -> Completed:
+def _list(cell: GridEngineCell, argv: commands.Argv) -> CompletedProgram:
     return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
-def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:
+def _have_queues(hosts: Iterable[Host], laid_out: CellLayout) -> bool:
     """Say whether a queue is configured on one of the hosts; names may lack their domain."""
     placed = laid_out.placed
     return any(short_name(one.name) in placed for one in hosts)
@@ -130,14 +137,14 @@ class _Key(NamedTuple):
     is_deferred: bool
     is_dependent: bool
     is_campaign: bool
-    shape: Shape
+    shape: TaskShape
 
 
 class _Rows:
     """What one walk through a list gathers."""
 
-    def __init__(self, zone: tzinfo, laid_out: Layout) -> None:
-        self.instances: list[Instance] = []
+    def __init__(self, zone: tzinfo, laid_out: CellLayout) -> None:
+        self.instances: list[QueueInstance] = []
         self.granted: Counter[str] = Counter()
         self._zone = zone
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
@@ -151,16 +158,16 @@ class _Rows:
         self._groups: dict[_Key, _Group] = {}
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[WaitingJobs, ...]:
         """What waits, in the order of the list."""
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
-    def _waiting(self, key: _Key, group: _Group) -> Waiting:
+    def _waiting(self, key: _Key, group: _Group) -> WaitingJobs:
         capped = 0
         if self._caps:
             (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
             capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
-        return Waiting(
+        return WaitingJobs(
             shape=key.shape,
             state=read_state(key.state),
             jobs=tuple(group.jobs),
@@ -202,9 +209,9 @@ class _Rows:
             asked = (child.get("name") or "" for child in element.iterfind("hard_request"))
             self._is_taken |= any(self._long_name(name) in self._exclusive for name in asked)
 
-    def _instance(self, leafs: Mapping[str, str]) -> Instance:
+    def _instance(self, leafs: Mapping[str, str]) -> QueueInstance:
         queue, _, host = leafs["name"].partition("@")
-        return Instance(
+        return QueueInstance(
             queue=queue,
             host=host,
             used=int(leafs["slots_used"]),
@@ -214,7 +221,7 @@ class _Rows:
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
-                Begun(owner=owner, name=name, slots=slots, since=moment(since, self._zone))
+                StartedTasks(owner=owner, name=name, slots=slots, since=moment(since, self._zone))
                 for (owner, name, since), slots in self._slots_of.items()
             ),
             promised=self._promised.get(leafs["name"], 0),
@@ -244,16 +251,16 @@ class _Rows:
 class _Identities:
     """What of each job the cell's lists judge by."""
 
-    def __init__(self, laid_out: Layout) -> None:
+    def __init__(self, laid_out: CellLayout) -> None:
         accesses = laid_out.accesses
         self._by_owner = any(one.names_users for one in accesses)
         by_project = any(one.names_projects for one in accesses)
         self._projects = laid_out.projects if by_project else None
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
-    def of(self, job: int, leafs: Mapping[str, str]) -> Identity:
+    def of(self, job: int, leafs: Mapping[str, str]) -> JobIdentity:
         """Return the same for jobs that are judged alike."""
-        return Identity(
+        return JobIdentity(
             owner=leafs.get("JB_owner", "") if self._by_owner else "",
             group=self._groups.get(job, "") if self._by_owner else "",
             project=None if self._projects is None else self._projects.get(job, ""),
@@ -261,12 +268,12 @@ class _Identities:
         )
 
 
-def _exclusive(laid_out: Layout) -> frozenset[str]:
+def _exclusive(laid_out: CellLayout) -> frozenset[str]:
     rows = laid_out.resources.values()
-    return frozenset(one.name for one in rows if one.relation is Relation.EXCLUSIVE)
+    return frozenset(one.name for one in rows if one.relation is ResourceRelation.EXCLUSIVE)
 
 
-def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
+def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellLayout) -> _Rows:
     rows = _Rows(zone, laid_out)
     take_rows(document, rows.take)
     return rows
@@ -276,8 +283,8 @@ def _shape(
     element: "_Element",
     leafs: Mapping[str, str],
     long_name: Callable[[str], str],
-    identity: Identity,
-) -> Shape:
+    identity: JobIdentity,
+) -> TaskShape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -293,7 +300,7 @@ def _shape(
     slots = int(leafs["slots"])
     if not slots:
         raise ValueError("a job that waits for no slots")
-    return Shape(
+    return TaskShape(
         slots=slots if slots > 0 else slots + WRAP,  # no host has as many
         pe=pe,
         requests=tuple(requests),

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
-from gridbridge.model.request import OURS, Pairs, Request, Variant
-from gridbridge.model.route import Cell
+from gridbridge.model.request import OURS, JobRequest, Pairs, Variant
+from gridbridge.model.route import GridEngineCell
 
 REFUSED = f"{OURS}refused"  # in a job's context: why it came home
 REASON_CHARACTERS = 300
@@ -22,7 +22,9 @@ FOUND = (
 SCRIPT = b"true\n"
 
 
-def keep(cell: Cell, job: str, own: Request, variants: Iterable[Variant], reason: str) -> bool:
+def keep(
+    cell: GridEngineCell, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+) -> bool:
     """Mark a job so that it stays at home; False when no queue here could run it in any way."""
     for hard, queues in variants:
         if could_run(cell, instead(own, hard, queues)):
@@ -31,13 +33,13 @@ def keep(cell: Cell, job: str, own: Request, variants: Iterable[Variant], reason
     return False
 
 
-def instead(own: Request, hard: Pairs | None, queues: str | None) -> Request:
+def instead(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
     """Return what a job asks for with one of its lists replaced."""
     kept = {"hard": own.hard if hard is None else hard}
     return own.but(queues=own.queues if queues is None else queues, **kept)
 
 
-def could_run(cell: Cell, asked: Request) -> bool:
+def could_run(cell: GridEngineCell, asked: JobRequest) -> bool:
     """Say whether some queue could run such a job, were it empty; CommandFailed if nobody says.
 
     A resource of which hosts only report a load value is left out: that changes all the time.
@@ -55,14 +57,14 @@ def could_run(cell: Cell, asked: Request) -> bool:
     return could_run(cell, asked.but(hard=others))
 
 
-def _is_reported(cell: Cell, queues: str, name: str) -> bool:
+def _is_reported(cell: GridEngineCell, queues: str, name: str) -> bool:
     """Say whether a host of some queue reports a load value (hl), whatever it is now."""
     among = ("-q", queues) if queues else ()
     done = call(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
     return f"hl:{name}=".encode() in done.checked().stdout
 
 
-def verify_argv(cell: Cell, asked: Request) -> Argv:
+def verify_argv(cell: GridEngineCell, asked: JobRequest) -> Argv:
     """Verify a request; `-clear` comes first, since it takes back `-w` too."""
     options: Argv = ("-pe", *asked.ranges.split()) if asked.ranges else ()
     options += ("-q", asked.queues) if asked.queues else ()
@@ -72,12 +74,16 @@ def verify_argv(cell: Cell, asked: Request) -> Argv:
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
-def mark(cell: Cell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> None:
+def mark(
+    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+) -> None:
     """Replace a job's list, and leave the reason in its context, where `qstat -j` shows it."""
     call(cell, mark_argv(cell, job, hard=hard, queues=queues, reason=reason)).checked()
 
 
-def mark_argv(cell: Cell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> Argv:
+def mark_argv(
+    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+) -> Argv:
     """Alter a whole job in one request; a list that is None stays as it is."""
     options: Argv = commands.resources("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()

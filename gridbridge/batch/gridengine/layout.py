@@ -21,16 +21,16 @@ from gridbridge.model.elastic.layout import (
     ARCH,
     LIMITS,
     MEMORY,
-    Counted,
-    Environment,
-    Layout,
-    Relation,
-    Resource,
-    Spread,
+    CellLayout,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
     queue_of,
 )
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow
 from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
@@ -46,12 +46,12 @@ USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS = "userlists", "projects", "groups
 OF_ACCESS = (USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS)
 KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED, *OF_ACCESS)
 SPREADS = {
-    "$pe_slots": Spread.ONE_HOST,
-    "$fill_up": Spread.ANY_HOSTS,
-    "$round_robin": Spread.ANY_HOSTS,
+    "$pe_slots": SlotSpread.ONE_HOST,
+    "$fill_up": SlotSpread.ANY_HOSTS,
+    "$round_robin": SlotSpread.ANY_HOSTS,
 }
 ACL = "ACL"  # in the type of a list that queues look at (access_list(5))
-COUNTED = {"YES": Counted.BY_SLOT, "JOB": Counted.BY_JOB}
+COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
 MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
 MOST_JUDGED = 1000  # jobs whose group and checkpointing environment are asked for
@@ -62,7 +62,7 @@ ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</t
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
-def printed(cell: Cell, qstat: bytes) -> bytes:
+def printed(cell: GridEngineCell, qstat: bytes) -> bytes:
     """Return the table of a cell: a call for each host group and environment, and five more.
 
     A call more for each hundred arrays that wait in what qstat has printed, for each hundred
@@ -89,7 +89,7 @@ def printed(cell: Cell, qstat: bytes) -> bytes:
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _asked_access(cell: Cell, laid_out: Layout, qstat: bytes) -> dict[str, object]:
+def _asked_access(cell: GridEngineCell, laid_out: CellLayout, qstat: bytes) -> dict[str, object]:
     """Ask for what lists of queues and environments judge jobs by, if there are any.
 
     The groups and checkpointing environments of jobs are in `qstat -j` alone.
@@ -110,7 +110,7 @@ def _asked_access(cell: Cell, laid_out: Layout, qstat: bytes) -> dict[str, objec
     return found
 
 
-def _judged(cell: Cell, qstat: bytes) -> dict[int, tuple[str, str]]:
+def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     """Ask for the groups and checkpointing environments of the first jobs that wait."""
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
@@ -120,7 +120,7 @@ def _judged(cell: Cell, qstat: bytes) -> dict[int, tuple[str, str]]:
     return found
 
 
-def _projects(cell: Cell) -> dict[str, str]:
+def _projects(cell: GridEngineCell) -> dict[str, str]:
     """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
     found = dict[str, str]()
 
@@ -133,7 +133,7 @@ def _projects(cell: Cell) -> dict[str, str]:
     return found
 
 
-def _asked_caps(cell: Cell, qstat: bytes) -> dict[str, int]:
+def _asked_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
     jobs, found = arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
         found |= parse_caps(detail(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
@@ -160,14 +160,16 @@ def asked(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     Each host that reports has an architecture, so what else it does not show, it does not have.
     """
     named = {one.decode("utf-8", "replace") for one in REQUEST.findall(qstat)}
-    used = {one.name for one in read(qconf_table).resources.values() if one.counted != Counted.NO}
+    used = {
+        one.name for one in read(qconf_table).resources.values() if one.counted != ConsumableKind.NO
+    }
     return tuple(sorted(named | used | {ARCH}))
 
 
-def read(data: bytes) -> Layout:
+def read(data: bytes) -> CellLayout:
     """Read a table; ParseError names the key that is wrong. An empty one tells nothing."""
     if not data:
-        return Layout()
+        return CellLayout()
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -179,14 +181,14 @@ def read(data: bytes) -> Layout:
     return _layout(table)
 
 
-def _layout(table: Mapping[str, object]) -> Layout:
+def _layout(table: Mapping[str, object]) -> CellLayout:
     rows = _tables(table, COMPLEXES)
     resources = [_resource(name, one) for name, one in rows.items()]
     short = {one.shortcut: one for one in resources if one.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
     members = {name: words(text) for name, text in groups.items()}
     found = {name: _members(name, members, ()) for name in members}
-    return Layout(
+    return CellLayout(
         resources=short | {one.name: one for one in resources},
         environments={n: _environment(n, one) for n, one in _tables(table, ENVIRONMENTS).items()},
         groups={
@@ -223,42 +225,42 @@ def _is_group(name: str) -> bool:
     return name.startswith("@")
 
 
-def _resource(name: str, row: Texts) -> Resource:
+def _resource(name: str, row: Texts) -> CellResource:
     relation = row.get("relation", "<=")
-    return Resource(
+    return CellResource(
         name=name,
         shortcut=row.get("shortcut", ""),
-        relation=Relation(relation)
-        if relation in {one.value for one in Relation}
-        else Relation.AT_MOST,
-        counted=COUNTED.get(row.get("consumable", "NO").upper(), Counted.NO),
+        relation=ResourceRelation(relation)
+        if relation in {one.value for one in ResourceRelation}
+        else ResourceRelation.AT_MOST,
+        counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
         is_forced=row.get("requestable", "YES").upper() == "FORCED",
         default=row.get("default", "0"),
     )
 
 
-def _environment(name: str, told: Texts) -> Environment:
+def _environment(name: str, told: Texts) -> ParallelEnvironment:
     rule = told.get("allocation_rule", "")
     slots = _number(told.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
     if rule.isascii() and rule.isdecimal():
         fixed = max(1, int(rule))
-        return Environment(
-            name=name, spread=Spread.FIXED, per_host=fixed, slots=slots, access=access_of(told)
+        return ParallelEnvironment(
+            name=name, spread=SlotSpread.FIXED, per_host=fixed, slots=slots, access=access_of(told)
         )
-    return Environment(
+    return ParallelEnvironment(
         name=name,
-        spread=SPREADS.get(rule, Spread.UNKNOWN),
+        spread=SPREADS.get(rule, SlotSpread.UNKNOWN),
         slots=slots,
         access=access_of(told),
     )
 
 
-def _row_told(row: Complex) -> dict[str, str]:
+def _row_told(row: ComplexRow) -> dict[str, str]:
     keys = ("shortcut", "relation", "requestable", "consumable", "default")
     return {key: str(getattr(row, key)) for key in keys}
 
 
-def _told(cell: Cell, showing: str, name: str) -> dict[str, str]:
+def _told(cell: GridEngineCell, showing: str, name: str) -> dict[str, str]:
     return dict(qconf.settings(show(cell, showing, name)))
 
 

@@ -4,21 +4,25 @@ They come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`, and are read one by on
 combination nobody listed still keeps its facts. Hot programs load this module.
 """
 
-from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 
 OF_JOBS = {
-    "q": (Fact.WAITING,),
-    "w": (Fact.WAITING,),
-    "h": (Fact.HELD,),
-    "r": (Fact.RUNNING,),
-    "t": (Fact.RUNNING, Fact.STARTING),
-    "s": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),  # qmod -sj
-    "S": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_QUEUE),  # or its calendar, a superordinate queue
-    "T": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_THRESHOLD),  # suspend_thresholds
-    "d": (Fact.DELETING,),
-    "E": (Fact.ERROR,),  # qmod -cj
-    "R": (Fact.RESTARTED,),
-    "z": (Fact.FINISHED,),
+    "q": (JobFact.WAITING,),
+    "w": (JobFact.WAITING,),
+    "h": (JobFact.HELD,),
+    "r": (JobFact.RUNNING,),
+    "t": (JobFact.RUNNING, JobFact.STARTING),
+    "s": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),  # qmod -sj
+    "S": (
+        JobFact.RUNNING,
+        JobFact.SUSPENDED,
+        JobFact.BY_QUEUE,
+    ),  # or its calendar, a superordinate queue
+    "T": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_THRESHOLD),  # suspend_thresholds
+    "d": (JobFact.DELETING,),
+    "E": (JobFact.ERROR,),  # qmod -cj
+    "R": (JobFact.RESTARTED,),
+    "z": (JobFact.FINISHED,),
 }
 OF_QUEUES = {
     "E": (QueueFact.ERROR,),  # qmod -cq
@@ -31,7 +35,7 @@ OF_QUEUES = {
     "a": (QueueFact.LOADED,),
     "A": (QueueFact.OVERLOADED,),
 }
-UNKNOWN, UNKNOWN_QUEUE = (Fact.UNKNOWN,), (QueueFact.UNKNOWN,)
+UNKNOWN, UNKNOWN_QUEUE = (JobFact.UNKNOWN,), (QueueFact.UNKNOWN,)
 
 
 def read_job(letters: str) -> JobState:

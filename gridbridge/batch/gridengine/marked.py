@@ -8,12 +8,12 @@ notes its own environment (qsub(1)), stay: `qalter -v` and `-V` add such variabl
 
 from gridbridge.batch.gridengine.request import arrays_listed, kept_of, owner_and_account_of
 from gridbridge.batch.gridengine.submit import details
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 KEPT = b"__SGE_PREFIX__O_MAIL"  # as `qstat -j -xml` calls it
 
 
-def marked(cell: Cell, listed: bytes, name: str, owner: str) -> list[int]:
+def marked(cell: GridEngineCell, listed: bytes, name: str, owner: str) -> list[int]:
     """Return the ids of a person's arrays, of the jobs listed, that were submitted under a name."""
     shown = details(cell, arrays_listed(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.attributes import Settings, is_besteffort, words
 from gridbridge.model.elastic.nodes import is_same_host
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import QueueStatus
@@ -35,7 +35,7 @@ PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
 
-def cell_setup(cell: Cell, of_host: str) -> CellSetup:
+def cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
     """Return the cell's set-up, with what it knows of a host; CommandFailed when it is silent."""
     complexes = qconf.complexes(show(cell, "-sc"))  # alone: a silent cell is asked no more
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -63,7 +63,7 @@ def cell_setup(cell: Cell, of_host: str) -> CellSetup:
     )
 
 
-def far_setup(cell: Cell) -> CellSetup:
+def far_setup(cell: GridEngineCell) -> CellSetup:
     """Return what matters of a cell of another domain, whose set-up is its administrators' own."""
     return CellSetup(
         master=master(cell),
@@ -78,7 +78,7 @@ def far_setup(cell: Cell) -> CellSetup:
     )
 
 
-def besteffort_cell(cell: Cell) -> BestEffortCell:
+def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
     """Return what best-effort queues touch; CommandFailed when the cell is silent."""
     complexes = qconf.complexes(show(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
@@ -94,12 +94,12 @@ def besteffort_cell(cell: Cell) -> BestEffortCell:
     )
 
 
-def queues(cell: Cell) -> Mapping[str, Settings]:
+def queues(cell: GridEngineCell) -> Mapping[str, Settings]:
     """Return every queue's configuration, by its name."""
     return {one["qname"]: one for one in queue_settings(cell)}
 
 
-def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
+def reruns(cell: GridEngineCell, others: Container[str]) -> Mapping[str, str]:
     """Return what each queue says of `rerun`, for some hosts differently; the others left out.
 
     So are best-effort queues: they take no job that did not ask for them.
@@ -108,29 +108,29 @@ def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
     return {one["qname"]: one["rerun"] for one in usual if one["qname"] not in others}
 
 
-def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
+def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
     """Return every queue on every host with its letters and slots."""
     return snapshot(cell, cluster, ())[0].queues
 
 
-def slots_on(cell: Cell, name: str) -> Mapping[str, int]:
+def slots_on(cell: GridEngineCell, name: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     seen = queue_instances(cell, "")
     return {each.queue: each.slots_total for each in seen if is_same_host(each.host, name)}
 
 
-def check_answers(cell: Cell) -> None:
+def check_answers(cell: GridEngineCell) -> None:
     """Ask the qmaster something small; CommandFailed tells why it doesn't answer."""
     show(cell, "-sql")
 
 
-def version(cell: Cell) -> str:
+def version(cell: GridEngineCell) -> str:
     """Return what the client programs call themselves, e.g. `SGE 8.1.9`."""
     done = call(cell, qconf.show(cell, "-help"))
     return (done.stdout or done.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def master_offset_s(cell: Cell, now: float) -> float | None:
+def master_offset_s(cell: GridEngineCell, now: float) -> float | None:
     """Return how far the qmaster's clock is ahead of `now`; None when qping doesn't tell.
 
     qping prints when the qmaster started and how long it has run, both by its own clock.
@@ -140,7 +140,7 @@ def master_offset_s(cell: Cell, now: float) -> float | None:
     return qconf.clock(done.stdout, now)
 
 
-def other_port(cell: Cell) -> int:
+def other_port(cell: GridEngineCell) -> int:
     """Return the port where a qmaster answers on act_qmaster's host, though not at ours; else 0.
 
     Asked are those that the cell's settings.sh and services(5) name.
@@ -149,14 +149,14 @@ def other_port(cell: Cell) -> int:
     return next((int(port) for port in known if _is_qmaster(cell, port)), 0)
 
 
-def _known_ports(cell: Cell) -> Iterator[str]:
+def _known_ports(cell: GridEngineCell) -> Iterator[str]:
     text = host.text(f"{cell.root}/{cell.cell}/common/settings.sh")
     yield from dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
         yield str(socket.getservbyname(SERVICE, "tcp"))
 
 
-def _is_qmaster(cell: Cell, port: str) -> bool:
+def _is_qmaster(cell: GridEngineCell, port: str) -> bool:
     argv = (f"{cell.binaries}/qping", "-info", master(cell), port, "qmaster", "1")
     try:
         return call(cell.within(PROBE_S), argv).status == 0
@@ -164,7 +164,7 @@ def _is_qmaster(cell: Cell, port: str) -> bool:
         return False
 
 
-def master(cell: Cell) -> str:
+def master(cell: GridEngineCell) -> str:
     """Return the host whose qmaster acts now (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
@@ -176,26 +176,26 @@ def master(cell: Cell) -> str:
         raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
 
 
-def _environments(cell: Cell) -> Mapping[str, Settings]:
+def _environments(cell: GridEngineCell) -> Mapping[str, Settings]:
     """Return every parallel environment's configuration; qconf(1) shows one at a time."""
     return {name: qconf.settings(show(cell, "-sp", name)) for name in names(cell, "-spl")}
 
 
-def _user_lists(cell: Cell) -> Mapping[str, tuple[str, ...]]:
+def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return who is in the usersets of ours (access_list(5))."""
     ours = [name for name in names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.settings(show(cell, "-su", name)) for name in ours}
     return {name: words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _host_configuration(cell: Cell, name: str) -> Settings | None:
+def _host_configuration(cell: GridEngineCell, name: str) -> Settings | None:
     done = call(cell, qconf.show(cell, "-sconf", name))
     if done.status and any(words in done.stdout + done.stderr for words in UNDEFINED):
         return None
     return qconf.settings(done.checked().stdout)
 
 
-def _exec_hosts(cell: Cell, of_host: str) -> Mapping[str, Settings]:
+def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, Settings]:
     known = {name.lower() for name in names(cell, "-sel")}
     wanted = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in known]
     return {name: qconf.settings(show(cell, "-se", name)) for name in wanted}

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import Settings
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex, Edit, Verb
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow, EditVerb, SetupEdit
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
 COLUMNS = 8  # complex(5)
@@ -26,7 +26,7 @@ RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
 LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
 
 
-def show(cell: Cell, *what: str) -> Argv:
+def show(cell: GridEngineCell, *what: str) -> Argv:
     """Ask for an object or a list of names, e.g. `-sq all.q`."""
     return (f"{cell.binaries}/qconf", *what)
 
@@ -38,7 +38,7 @@ def settings(data: bytes) -> Settings:
     return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
 
 
-def complexes(data: bytes) -> Mapping[str, Complex]:
+def complexes(data: bytes) -> Mapping[str, ComplexRow]:
     """Read the table of `qconf -sc`; ParseError for a row of another width."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
     found = [_complex(row) for row in rows if row and not row[0].startswith("#")]
@@ -47,11 +47,11 @@ def complexes(data: bytes) -> Mapping[str, Complex]:
     return {row.name: row for row in found}
 
 
-def _complex(row: list[str]) -> Complex:
+def _complex(row: list[str]) -> ComplexRow:
     if len(row) != COLUMNS:
         raise ParseError(f"qconf: {' '.join(row)[:80]!r} is no row of complexes")
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
-    return Complex(**dict(zip((*keys, "urgency"), row, strict=True)))
+    return ComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
 
 
 def names(data: bytes) -> tuple[str, ...]:
@@ -67,12 +67,12 @@ def clock(data: bytes, now: float) -> float | None:
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
-def command(edit: Edit) -> str:
+def command(edit: SetupEdit) -> str:
     """Return the line that makes an edit, in a shell with the cell's environment."""
     return RENDERERS[edit.verb](edit)
 
 
-def environment(cell: Cell) -> str:
+def environment(cell: GridEngineCell) -> str:
     """Return the line that points qconf at a cell."""
     words = (
         f"SGE_ROOT={_quoted(cell.root)}",
@@ -94,7 +94,7 @@ def _sed_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
-def _set_complex(edit: Edit) -> str:
+def _set_complex(edit: SetupEdit) -> str:
     other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
     return (
         f'({FOLDER} && qconf -sc >"$d/now" && {{ sed {other_rows} "$d/now" &&'
@@ -102,7 +102,7 @@ def _set_complex(edit: Edit) -> str:
     )
 
 
-def _drop_complex(edit: Edit) -> str:
+def _drop_complex(edit: SetupEdit) -> str:
     other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
     return (
         f'({FOLDER} && qconf -sc >"$d/now" && sed {other_rows} "$d/now" >"$d/new"'
@@ -110,7 +110,7 @@ def _drop_complex(edit: Edit) -> str:
     )
 
 
-def _add_queue(edit: Edit) -> str:
+def _add_queue(edit: SetupEdit) -> str:
     edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
     copied = f" {_quoted(edit.attribute)}" if edit.attribute else ""
     return (
@@ -123,14 +123,14 @@ def _sed_setting(attribute: str, value: str) -> str:
     return f"-e {_quoted(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
 
 
-def _attribute(option: str) -> Callable[[Edit], str]:
-    def line(edit: Edit) -> str:
+def _attribute(option: str) -> Callable[[SetupEdit], str]:
+    def line(edit: SetupEdit) -> str:
         return f"qconf {option} {edit.kind} {edit.attribute} {_quoted(edit.value)} {edit.name}"
 
     return line
 
 
-def _set_host(edit: Edit) -> str:
+def _set_host(edit: SetupEdit) -> str:
     file = f'"$d"/{_quoted(edit.name)}'
     others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     setting = _quoted(f"{edit.attribute} {edit.value}")
@@ -141,7 +141,7 @@ def _set_host(edit: Edit) -> str:
     )
 
 
-def _drop_host(edit: Edit) -> str:
+def _drop_host(edit: SetupEdit) -> str:
     file = f'"$d"/{_quoted(edit.name)}'
     others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     return (
@@ -150,7 +150,7 @@ def _drop_host(edit: Edit) -> str:
     )
 
 
-def _set_scheduler(edit: Edit) -> str:
+def _set_scheduler(edit: SetupEdit) -> str:
     return (
         f'({FOLDER} && qconf -ssconf >"$d/now" &&'
         f' sed {_sed_setting(edit.attribute, edit.value)} "$d/now" >"$d/new"'
@@ -158,12 +158,12 @@ def _set_scheduler(edit: Edit) -> str:
     )
 
 
-def _exempt(edit: Edit) -> str:
+def _exempt(edit: SetupEdit) -> str:
     """Put a rule before all others of a resource quota set: the first that fits counts."""
     return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
 
 
-def _with_rules(edit: Edit, more: str = "") -> str:
+def _with_rules(edit: SetupEdit, more: str = "") -> str:
     others = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
     name = _quoted(edit.name)
     return (
@@ -172,29 +172,29 @@ def _with_rules(edit: Edit, more: str = "") -> str:
     )
 
 
-RENDERERS: Mapping[Verb, Callable[[Edit], str]] = MappingProxyType(
+RENDERERS: Mapping[EditVerb, Callable[[SetupEdit], str]] = MappingProxyType(
     {
-        Verb.SET_COMPLEX: _set_complex,
-        Verb.DROP_COMPLEX: _drop_complex,
-        Verb.ADD_QUEUE: _add_queue,
-        Verb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
-        Verb.REPLACE: _attribute("-rattr"),
-        Verb.MERGE: _attribute("-mattr"),
-        Verb.DROP: _attribute("-dattr"),
-        Verb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
-        Verb.SET_HOST: _set_host,
-        Verb.DROP_HOST: _drop_host,
-        Verb.SET_SCHEDULER: _set_scheduler,
-        Verb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
-        Verb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
-        Verb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
-        Verb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
-        Verb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
-        Verb.EXEMPT: _exempt,
-        Verb.INCLUDE: _with_rules,
-        Verb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
-        Verb.ENABLE: lambda edit: f"qmod -e {edit.name}",
-        Verb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
-        Verb.SHELL: lambda edit: edit.value,
+        EditVerb.SET_COMPLEX: _set_complex,
+        EditVerb.DROP_COMPLEX: _drop_complex,
+        EditVerb.ADD_QUEUE: _add_queue,
+        EditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
+        EditVerb.REPLACE: _attribute("-rattr"),
+        EditVerb.MERGE: _attribute("-mattr"),
+        EditVerb.DROP: _attribute("-dattr"),
+        EditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
+        EditVerb.SET_HOST: _set_host,
+        EditVerb.DROP_HOST: _drop_host,
+        EditVerb.SET_SCHEDULER: _set_scheduler,
+        EditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
+        EditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
+        EditVerb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
+        EditVerb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
+        EditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
+        EditVerb.EXEMPT: _exempt,
+        EditVerb.INCLUDE: _with_rules,
+        EditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
+        EditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
+        EditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
+        EditVerb.SHELL: lambda edit: edit.value,
     }
 )

@@ -13,8 +13,8 @@ from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import AskedArray
-from gridbridge.model.route import Cell
-from gridbridge.shell.runner import LIST_BYTES, Completed
+from gridbridge.model.route import GridEngineCell
+from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
 UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct, on standard error
@@ -22,7 +22,7 @@ UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacc
 _log = logging.getLogger(__name__)
 
 
-def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
+def records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
     """Return what the cell has accounted for a job, of all its tasks and runs.
 
     It is asked in UTC: qacct prints local times without their zone. Of a file that is there and
@@ -37,7 +37,7 @@ def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
 
 
 def records_of(
-    cell: Cell, arrays: Sequence[AskedArray]
+    cell: GridEngineCell, arrays: Sequence[AskedArray]
 ) -> tuple[tuple[AccountingRecord, ...], bool]:
     """Return what it has accounted for tasks of some arrays, and whether it could be read.
 
@@ -50,7 +50,7 @@ def records_of(
     return tuple(read_tasks(done.stdout, arrays)), done.status != NOT_READ
 
 
-def _searched(cell: Cell, arrays: Sequence[AskedArray]) -> Completed:
+def _searched(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> CompletedProgram:
     """Search for them; in all that is kept where that is wished for and can be done in time."""
     accounts = [one.account for one in arrays]
     if since := min((one.looks_since for one in arrays if one.looks_since), default=None):

@@ -8,7 +8,7 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import read_tasks
-from gridbridge.model.request import Pairs, Request
+from gridbridge.model.request import JobRequest, Pairs
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 
-def read_request(xml: bytes) -> Request:
+def read_request(xml: bytes) -> JobRequest:
     """Read what a job asks for; ParseError when there is no job in the answer."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
-    return Request(
+    return JobRequest(
         owner=_leaf(xml, b"JB_owner"),
         hard=_resources(xml, b"JB_hard_resource_list"),
         soft=_resources(xml, b"JB_soft_resource_list"),

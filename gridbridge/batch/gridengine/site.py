@@ -6,8 +6,8 @@ from gridbridge.batch.gridengine import commands, objects, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import GridbridgeError, NotAdmitted
 from gridbridge.model.attributes import Settings, is_transfer
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
@@ -17,7 +17,7 @@ HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
 
 
-def facts(cell: Cell, now: float) -> CellFacts:
+def facts(cell: GridEngineCell, now: float) -> CellFacts:
     """Return the qmaster's version and clock, or why it gave no answer."""
     try:
         master = objects.master(cell)
@@ -32,7 +32,7 @@ def facts(cell: Cell, now: float) -> CellFacts:
         return CellFacts(trouble=str(error), master=master, other_port=port)
 
 
-def slots(cell: Cell) -> int:
+def slots(cell: GridEngineCell) -> int:
     """Return how many batch slots it has, those of transfer and best-effort queues left out."""
     transfers = {name for name, queue in objects.queues(cell).items() if is_transfer(queue)}
     queues = objects.queue_instances(cell, "")
@@ -41,46 +41,46 @@ def slots(cell: Cell) -> int:
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def remote_setup(cell: Cell, of_host: str, _home: CellSetup) -> CellSetup:
+def remote_setup(cell: GridEngineCell, of_host: str, _home: CellSetup) -> CellSetup:
     """Return what a transfer from that host touches here."""
     return objects.far_setup(cell) if cell.login else objects.cell_setup(cell, of_host)
 
 
-def home_setup(cell: Cell, of_host: str) -> CellSetup:
+def home_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
     """Return what a transfer queue on that host touches where it is."""
     return objects.cell_setup(cell, of_host)
 
 
-def slots_on(cell: Cell, host: str) -> Mapping[str, int]:
+def slots_on(cell: GridEngineCell, host: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     return objects.slots_on(cell, host)
 
 
-def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
+def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
     """Return every queue on every host with its letters and slots."""
     return objects.queue_instances(cell, cluster)
 
 
-def queues(cell: Cell) -> Mapping[str, Settings]:
+def queues(cell: GridEngineCell) -> Mapping[str, Settings]:
     """Return the configuration of every queue."""
     return objects.queues(cell)
 
 
-def besteffort_cell(cell: Cell) -> BestEffortCell:
+def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
     """Return what best-effort queues touch."""
     return objects.besteffort_cell(cell)
 
 
-def environment(cell: Cell) -> str:
+def environment(cell: GridEngineCell) -> str:
     """Return the line that points a shell at the cell."""
     return qconf.environment(cell)
 
 
-def refusal(request: Request) -> str:
+def refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for it: what a cell can't give only its qmaster knows."""
     return commands.refusal(request)
 
 
-def submission(cell: Cell, spec: JobSpec) -> Argv:
+def submission(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
     return commands.submit_held(cell, spec)

@@ -10,15 +10,15 @@ from gridbridge.batch.gridengine.ends import settled, told
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.errors import Disputed
+from gridbridge.errors import ConflictingEnds
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import NO_RULE, Vocabulary
-from gridbridge.shell.runner import LIST_BYTES, Completed
+from gridbridge.model.vocabulary import NO_RULE, ClusterVocabulary
+from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))
 FLUSH_TIME = "00:00:15"  # where a cell has none of its own
@@ -30,7 +30,7 @@ Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
 
 
 def snapshot(
-    cell: Cell,
+    cell: GridEngineCell,
     cluster: str,
     wanted: Collection[int],
     transfer_queues: Container[str] = (),
@@ -56,7 +56,7 @@ def snapshot(
     return seen, took_s
 
 
-def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
+def end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended for good; None while nothing tells it.
 
     Raises Disputed when its records tell several ends.
@@ -66,11 +66,11 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     whole = ours[-1:] if all(one.pe not in ("", "NONE") for one in ours) else ours
     end, is_disputed = settled(whole, datetime.now(UTC))
     if is_disputed:
-        raise Disputed(f"two records of job {job_id} disagree on how {account} ended")
+        raise ConflictingEnds(f"two records of job {job_id} disagree on how {account} ended")
     return end
 
 
-def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
+def ends_of(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     None for a task whose records tell several ends: somebody may have forged one.
@@ -85,7 +85,7 @@ def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
     return {account: _ends(some) for account, some in by_array.items()}
 
 
-def _by_qacct(cell: Cell, array: AskedArray) -> list[AccountingRecord]:
+def _by_qacct(cell: GridEngineCell, array: AskedArray) -> list[AccountingRecord]:
     return [one for one in records(cell, array.job_id) if one.account == array.account]
 
 
@@ -97,7 +97,7 @@ def _ends(found: Iterable[AccountingRecord]) -> Ends:
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
-def living_of(cell: Cell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def living_of(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have begun and not ended, of those that qmaster knows.
 
     qstat -j does not tell which of the others wait.
@@ -110,7 +110,7 @@ def living_of(cell: Cell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]
     }
 
 
-def array_limits(cell: Cell) -> ArrayLimits:
+def array_limits(cell: GridEngineCell) -> ArrayLimits:
     """Return what arrays may be there (sge_conf(5), max_aj_tasks and those after it)."""
     said = qconf.settings(show(cell, "-sconf"))
     told = {name: int(said.get(name, "")) for name in LIMITS if said.get(name, "").isdigit()}
@@ -133,18 +133,18 @@ def _flush_s(reporting: str) -> float:
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
-def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:
+def details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
     """Return what qmaster knows of a job, nothing when it does not know it."""
     done = _ask(cell, commands.detail(cell, str(job_id)))
     return parse_job_detail(done.checked().stdout)
 
 
-def vocabulary(cell: Cell) -> Vocabulary:
+def vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
     """Return the names of what a job may ask for there."""
     table = qconf.complexes(show(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(names(cell, "-spl"))
-    return Vocabulary(
+    return ClusterVocabulary(
         resource=_names(requestable),
         string=_names(row for row in requestable if row.type in STRINGS),
         pe=environments,
@@ -154,12 +154,12 @@ def vocabulary(cell: Cell) -> Vocabulary:
     )
 
 
-def _names(rows: Iterable[Complex]) -> frozenset[str]:
+def _names(rows: Iterable[ComplexRow]) -> frozenset[str]:
     """Return the names and shortcuts of resources."""
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
-def _rules(cell: Cell, environments: frozenset[str]) -> Iterator[str]:
+def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
     """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
     own = (queue for queue in queue_settings(cell) if not is_transfer(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
@@ -169,12 +169,12 @@ def _rules(cell: Cell, environments: frozenset[str]) -> Iterator[str]:
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def show(cell: Cell, *what: str) -> bytes:
+def show(cell: GridEngineCell, *what: str) -> bytes:
     """Return what qconf shows of an object."""
     return call(cell, qconf.show(cell, *what)).checked().stdout
 
 
-def queue_settings(cell: Cell) -> tuple[Settings, ...]:
+def queue_settings(cell: GridEngineCell) -> tuple[Settings, ...]:
     """Return every queue's configuration, by one call; of a cell without queues by two."""
     done = call(cell, qconf.show(cell, "-sq", "*"))
     if done.status and not names(cell, "-sql"):
@@ -183,7 +183,7 @@ def queue_settings(cell: Cell) -> tuple[Settings, ...]:
     return tuple(one for one in shown if "qname" in one)
 
 
-def names(cell: Cell, what: str) -> tuple[str, ...]:
+def names(cell: GridEngineCell, what: str) -> tuple[str, ...]:
     """Return a list's names; an empty list is exit status 1 and a sentence."""
     done = call(cell, qconf.show(cell, what))
     said = done.stdout + done.stderr
@@ -192,6 +192,6 @@ def names(cell: Cell, what: str) -> tuple[str, ...]:
     return qconf.names(done.checked().stdout)
 
 
-def _ask(cell: Cell, argv: commands.Argv) -> Completed:
+def _ask(cell: GridEngineCell, argv: commands.Argv) -> CompletedProgram:
     """Ask in UTC: the clients print local times without their zone."""
     return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

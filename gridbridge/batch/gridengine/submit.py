@@ -17,9 +17,9 @@ from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
-from gridbridge.model.route import Cell
-from gridbridge.shell.runner import ANSWER_BYTES, Completed, run
+from gridbridge.model.request import OWN_START, JobRequest, JobSpec, Pairs
+from gridbridge.model.route import GridEngineCell
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ DELETED = b"has deleted job"  # of a started one: has registered the job ... for
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit(cell: Cell, spec: JobSpec) -> Submission:
+def submit(cell: GridEngineCell, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cell answers, or does not.
 
     Where no queue has jobs that make way for others, one of these is the last of the ordinary ones.
@@ -79,7 +79,7 @@ def submit(cell: Cell, spec: JobSpec) -> Submission:
     return _read_answer(done)
 
 
-def _read_answer(done: Completed) -> Submission:
+def _read_answer(done: CompletedProgram) -> Submission:
     last = done.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
     if done.status == 0 and last.isdigit():
         return Submission(Result.ACCEPTED, remote_id=last.decode())
@@ -108,7 +108,7 @@ def _first_line(words: bytes) -> str:
     return (errors or telling or ["qsub said nothing"])[0]
 
 
-def find_held(cell: Cell, transfer: str, owner: str) -> str:
+def find_held(cell: GridEngineCell, transfer: str, owner: str) -> str:
     """Return the id of the owner's job that bears the transfer's name, empty when there is none.
 
     With several (an answer was lost and the job submitted again) the oldest is meant; another
@@ -118,7 +118,7 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
     return str(min(_named(cell, transfer, owner), default=""))
 
 
-def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
+def find_others(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other jobs of that name; released jobs have another name.
 
     Arrays are found even after somebody renamed them.
@@ -126,7 +126,7 @@ def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
     return [str(one) for one in _named(cell, transfer, owner) if str(one) != array]
 
 
-def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
+def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
     """Find a person's jobs of a name among that person's jobs alone.
 
     `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
@@ -140,13 +140,13 @@ def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
     return found
 
 
-def _bearing(cell: Cell, listed: bytes, transfer: str, owner: str) -> list[int]:
+def _bearing(cell: GridEngineCell, listed: bytes, transfer: str, owner: str) -> list[int]:
     jobs = tuple(jobs_listed(listed, transfer, owner))
     shown = details(cell, jobs) if jobs else ()
     return [number for number, job in shown if owner_and_account_of(job) == (owner, transfer)]
 
 
-def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
+def owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when the cell does not know it."""
     xml = detail(cell, job)
     if UNKNOWN_JOB in xml:
@@ -154,12 +154,14 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     return owner_and_account_of(xml)
 
 
-def living(cell: Cell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def living(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of the caller's arrays wait or run."""
     return listed_places(call(cell, commands.own_status(cell)).checked().stdout, arrays)
 
 
-def hold_places(cell: Cell, array: str, _name: str, places: tuple[range, ...]) -> tuple[range, ...]:
+def hold_places(
+    cell: GridEngineCell, array: str, _name: str, places: tuple[range, ...]
+) -> tuple[range, ...]:
     """Put a user hold on tasks of an array; return those that wait then, and are held."""
     for some in _in_calls(array, places):
         hold(cell, some, gone_is_fine=True)
@@ -167,7 +169,7 @@ def hold_places(cell: Cell, array: str, _name: str, places: tuple[range, ...]) -
     return listed_places(listed, (array,), b"pending", "h")[array]
 
 
-def release_places(cell: Cell, array: str, places: tuple[range, ...]) -> None:
+def release_places(cell: GridEngineCell, array: str, places: tuple[range, ...]) -> None:
     """Take the user hold of tasks back."""
     for some in _in_calls(array, places):
         release(cell, some, gone_is_fine=True)
@@ -180,22 +182,22 @@ def _in_calls(array: str, places: tuple[range, ...]) -> "Iterator[str]":
         yield ",".join(f"{array}.{each[0]}-{each[-1]}" for each in some)
 
 
-def request_of(cell: Cell, job: str) -> Request:
+def request_of(cell: GridEngineCell, job: str) -> JobRequest:
     """Return what a job asked for."""
     return read_request(detail(cell, job))
 
 
-def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
+def requests_of(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return what several jobs asked for, in one request; those that are gone are left out."""
     return {number: read_request(part) for number, part in details(cell, jobs)}
 
 
-def accounts_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, str]:
+def accounts_of(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs, as above."""
     return {number: owner_and_account_of(part)[1] for number, part in details(cell, jobs)}
 
 
-def details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
+def details(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
     """Give the cell's answers about several jobs, by their ids; ParseError for half an answer."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = detail(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
@@ -207,12 +209,12 @@ def details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
                 yield int(number), JOB_NUMBER + part
 
 
-def detail(cell: Cell, job: str) -> bytes:
+def detail(cell: GridEngineCell, job: str) -> bytes:
     """Return all that the cell tells of a job; request.py reads it."""
     return call(cell, commands.detail(cell, job)).checked().stdout
 
 
-def deferred(cell: Cell) -> frozenset[int]:
+def deferred(cell: GridEngineCell) -> frozenset[int]:
     """Return the jobs that wait for their start time; ParseError for half an answer."""
     xml = call(cell, commands.deferred(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
@@ -221,22 +223,22 @@ def deferred(cell: Cell) -> frozenset[int]:
     return frozenset(int(number) for number in numbers if number.isdigit())
 
 
-def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
+def hold(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task, waiting or running."""
     _do(cell, commands.hold(cell, job), gone_is_fine)
 
 
-def release(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
+def release(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Take the user hold back."""
     _do(cell, commands.release(cell, job), gone_is_fine)
 
 
-def defer(cell: Cell, job: str, request: Request) -> None:
+def defer(cell: GridEngineCell, job: str, request: JobRequest) -> None:
     """Keep a whole job from being started again; its own start time is kept in its context."""
     call(cell, commands.defer(cell, job, request.own_start), zone=UTC).checked()
 
 
-def undefer(cell: Cell, job: str) -> str:
+def undefer(cell: GridEngineCell, job: str) -> str:
     """Take that back; a start time that somebody has given it meanwhile stays.
 
     Returns what its owner has written in the place of its own time, if that is not a time.
@@ -247,32 +249,34 @@ def undefer(cell: Cell, job: str) -> str:
     return request.odd_start
 
 
-def release_as(cell: Cell, job: str, name: str) -> None:
+def release_as(cell: GridEngineCell, job: str, name: str) -> None:
     """Give a held job its real name and let it run."""
     _do(cell, commands.release_as(cell, job, name))
 
 
-def release_arrays(cell: Cell, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(cell: GridEngineCell, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and let their tasks start, in one request."""
     _do(cell, commands.release_as(cell, ",".join(arrays), name))
 
 
-def delete_array(cell: Cell, array: str) -> None:
+def delete_array(cell: GridEngineCell, array: str) -> None:
     """Delete all tasks of an array; one that is gone already is deleted."""
     _do(cell, commands.delete(cell, array), gone_is_fine=True)
 
 
-def delete_places(cell: Cell, array: str, _name: str, places: str) -> None:
+def delete_places(cell: GridEngineCell, array: str, _name: str, places: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
     _do(cell, commands.delete_places(cell, array, places), gone_is_fine=True)
 
 
-def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
+def pin(
+    cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
+) -> None:
     """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
     _do(cell, commands.pin(cell, job, queue, remember, hard))
 
 
-def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> str:
+def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Give a job its own list of queues back.
 
     Returns that list if there are no such queues, by its owner's words or by now; any will do then.
@@ -285,17 +289,17 @@ def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> str:
     return ""
 
 
-def alter(cell: Cell, job: str, options: Argv) -> None:
+def alter(cell: GridEngineCell, job: str, options: Argv) -> None:
     """Change a job's request."""
     _do(cell, commands.alter(cell, job, options))
 
 
-def delete(cell: Cell, job: str) -> None:
+def delete(cell: GridEngineCell, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
     _do(cell, commands.delete(cell, job), gone_is_fine=True)
 
 
-def delete_waiting(cell: Cell, job: str) -> bool | None:
+def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
     """Delete a job; say whether it waited until then, None when it was not there.
 
     The qmaster says of the same request whether it forgot a waiting job or kills a started one.
@@ -308,7 +312,7 @@ def delete_waiting(cell: Cell, job: str) -> bool | None:
     return DELETED in words
 
 
-def suspend_any(cell: Cell, job: str) -> None:
+def suspend_any(cell: GridEngineCell, job: str) -> None:
     """Suspend a job that waits or runs, or that starts while we look; a gone one is left alone.
 
     The hold comes first: a job that was waiting then can't start any more, one that is running
@@ -321,7 +325,7 @@ def suspend_any(cell: Cell, job: str) -> None:
         _do(cell, commands.suspend(cell, job), gone_is_fine=True)
 
 
-def resume_any(cell: Cell, job: str) -> None:
+def resume_any(cell: GridEngineCell, job: str) -> None:
     """Take back what suspend_any did, whichever it was.
 
     A suspended job without our hold, which comes first, was suspended by somebody else there.
@@ -332,7 +336,7 @@ def resume_any(cell: Cell, job: str) -> None:
     release(cell, job, gone_is_fine=True)
 
 
-def state(cell: Cell, job: str) -> "JobState":
+def state(cell: GridEngineCell, job: str) -> "JobState":
     """Return what a job is, or a task `12.3`; UNSEEN when it is not in the list.
 
     Raises ParseError for half an answer: that means nothing.
@@ -359,7 +363,7 @@ def _names(tasks: str, task: str) -> bool:
     return any(int(task) in some for some in read_tasks(tasks))
 
 
-def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
+def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
     """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
     lines = call(cell, commands.queue(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
@@ -368,7 +372,7 @@ def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
     return own.partition("]")[0] if own else general
 
 
-def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
+def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
     done = call(cell, argv)
     words = done.stdout + done.stderr
     if done.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
@@ -376,13 +380,13 @@ def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
 
 
 def call(
-    cell: Cell,
+    cell: GridEngineCell,
     argv: Argv,
     stdin: bytes = b"",
     zone: str = "",
     mark: str = "",
     most_bytes: int = ANSWER_BYTES,
-) -> Completed:
+) -> CompletedProgram:
     """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
 
     A job that `qsub` submits keeps the mark (marked.py). The ssh module is loaded only for cells

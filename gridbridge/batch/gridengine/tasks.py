@@ -9,8 +9,8 @@ from gridbridge.batch.gridengine.submit import ANY_QUEUE, deferred, requests_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import short
-from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, Request, Variant
-from gridbridge.model.route import Cell
+from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
+from gridbridge.model.route import GridEngineCell
 from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import Guard
 
@@ -29,7 +29,7 @@ __all__ = (
 _log = logging.getLogger(__name__)
 
 
-def release(cell: Cell, local: TransferId, guard: str) -> None:
+def release(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Remove the guard."""
     if guard == Guard.START:
         odd = submit.undefer(cell, str(local.job))
@@ -38,7 +38,7 @@ def release(cell: Cell, local: TransferId, guard: str) -> None:
         submit.release(cell, local.local)
 
 
-def adopt(cell: Cell, local: TransferId, queue: str, guard: str) -> None:
+def adopt(cell: GridEngineCell, local: TransferId, queue: str, guard: str) -> None:
     """Pin the job to the queue, then let it go there.
 
     Its own list of queues is kept in its context, which lives as long as the job.
@@ -51,7 +51,7 @@ def adopt(cell: Cell, local: TransferId, queue: str, guard: str) -> None:
     release(cell, local, guard)
 
 
-def guard(cell: Cell, local: TransferId, guard: str) -> None:
+def guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Hold a task or defer its job; the job's context tells its starter of a hold."""
     job = str(local.job)
     if guard == Guard.START:
@@ -61,7 +61,7 @@ def guard(cell: Cell, local: TransferId, guard: str) -> None:
         submit.hold(cell, local.local)
 
 
-def keep_off(cell: Cell, local: TransferId, others: Callable[[str], str]) -> None:
+def keep_off(cell: GridEngineCell, local: TransferId, others: Callable[[str], str]) -> None:
     """Give a job another list of queues, and keep its own in its context; unpin gives it back."""
     job = str(local.job)
     own = submit.request_of(cell, job)
@@ -71,7 +71,7 @@ def keep_off(cell: Cell, local: TransferId, others: Callable[[str], str]) -> Non
     submit.pin(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
 
-def unpin(cell: Cell, local: TransferId) -> None:
+def unpin(cell: GridEngineCell, local: TransferId) -> None:
     """Give a job its own list of queues back."""
     job = str(local.job)
     request = submit.request_of(cell, job)
@@ -82,7 +82,9 @@ def unpin(cell: Cell, local: TransferId) -> None:
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
 
 
-def check(cell: Cell, local: TransferId, variants: Callable[[Request], Iterable[Variant]]) -> None:
+def check(
+    cell: GridEngineCell, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
+) -> None:
     """Verify each variant of the request, in which the job stays at home."""
     own = submit.request_of(cell, str(local.job))
     asked = (home.instead(own, hard, queues) for hard, queues in variants(own))
@@ -91,10 +93,10 @@ def check(cell: Cell, local: TransferId, variants: Callable[[Request], Iterable[
 
 
 def rerun(
-    cell: Cell,
+    cell: GridEngineCell,
     local: TransferId,
     transfer_queues: Collection[str],
-    of_queues: Callable[[Request, Mapping[str, str]], str],
+    of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
     """Say what its request says now, or else the queues here in which it could have run."""
     request = submit.request_of(cell, str(local.job))

@@ -23,13 +23,13 @@ from gridbridge.model.attributes import ValuesByHost, varying, words
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 from gridbridge.model.snapshot import JobStanding
 
 GROUP = "@"  # begins the name of a host group
 
 
-def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
+def submitted(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
     """Return a listed job; ParseError for one, or a task, that is not there."""
     xml = detail(cell, str(job))
     if task and not has_task(xml, task):
@@ -37,7 +37,7 @@ def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
     return _read(xml)
 
 
-def standing(cell: Cell, job: int) -> JobStanding | None:
+def standing(cell: GridEngineCell, job: int) -> JobStanding | None:
     """Return how a listed job stands; None for a job that is not listed.
 
     If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
@@ -59,7 +59,7 @@ def standing(cell: Cell, job: int) -> JobStanding | None:
     )
 
 
-def _verified(cell: Cell, job: str) -> tuple[str, ...]:
+def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
     done = call(cell, commands.verify_waiting(cell, job))
     lines = done.stdout.decode("utf-8", "replace").splitlines()
@@ -68,7 +68,7 @@ def _verified(cell: Cell, job: str) -> tuple[str, ...]:
     return () if done.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def limits(cell: Cell, queue: str) -> QueueLimits:
+def limits(cell: GridEngineCell, queue: str) -> QueueLimits:
     """Return whose jobs a queue takes and what kinds.
 
     An attribute that differs by host counts as the queue's only host has it, and is not told for a
@@ -99,7 +99,7 @@ def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
     return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
 
 
-def would_submit(cell: Cell, given: Argv, person: str) -> SubmittedJob:
+def would_submit(cell: GridEngineCell, given: Argv, person: str) -> SubmittedJob:
     """Return the job that qsub would submit, in its directory and as its caller."""
     done = call(cell, commands.verify(cell, given))
     if done.status:
@@ -109,7 +109,7 @@ def would_submit(cell: Cell, given: Argv, person: str) -> SubmittedJob:
     return _read(as_detail(done.stdout, person))
 
 
-def alteration(cell: Cell, job: str, options: Argv) -> Argv:
+def alteration(cell: GridEngineCell, job: str, options: Argv) -> Argv:
     """Return the command line that changes a job."""
     return commands.alter(cell, job, options)
 

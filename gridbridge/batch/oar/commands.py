@@ -4,7 +4,7 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.model.request import VALUELESS, WORDS, JobSpec, Request, is_place, relation_of
+from gridbridge.model.request import VALUELESS, WORDS, JobRequest, JobSpec, is_place, relation_of
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
@@ -62,7 +62,7 @@ def oarsub(server: OarServer, spec: JobSpec) -> Argv:
     return (program, *named, *files, *needs, COMMAND)
 
 
-def resources(request: Request, slots: int) -> str:
+def resources(request: JobRequest, slots: int) -> str:
     """Return the slots, by groups of nodes, and the time limit; without one OAR's default holds.
 
     Without groups all are on one node.
@@ -71,7 +71,7 @@ def resources(request: Request, slots: int) -> str:
     return "+".join(_group(request, *each) for each in groups) + _walltime(request)
 
 
-def _group(request: Request, nodes: int, slots: int) -> str:
+def _group(request: JobRequest, nodes: int, slots: int) -> str:
     """Return `slots` on each of `nodes` nodes; 0 nodes: wherever they are free.
 
     Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
@@ -84,7 +84,7 @@ def _group(request: Request, nodes: int, slots: int) -> str:
     return f"{levels}/resource_id={slots}"
 
 
-def _walltime(request: Request) -> str:
+def _walltime(request: JobRequest) -> str:
     limit = next((value for name, value in request.hard if name == WALLTIME), "")
     if not limit or limit.upper() in NO_LIMIT:
         return ""
@@ -92,7 +92,7 @@ def _walltime(request: Request) -> str:
     return f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}"
 
 
-def properties(request: Request) -> str:
+def properties(request: JobRequest) -> str:
     """Return the resources that are properties there, as a condition of SQL."""
     asked = ((name, value) for name, value in _asked(request) if not name.startswith(LEVEL))
     found = [_condition(name, value) for name, value in asked]
@@ -106,7 +106,7 @@ def _condition(name: str, value: str) -> str:
     return words if relation in VALUELESS else f"{words} {sql(value)}"
 
 
-def refusal(request: Request) -> str:
+def refusal(request: JobRequest) -> str:
     """Return why OAR can't give what a job asked for; empty when it can, as far as we know."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
@@ -248,7 +248,7 @@ def delete(server: OarServer, job: str) -> Argv:
     return _far(server, "delete", job, *call(server, "oardel", job))
 
 
-def _asked(request: Request) -> list[tuple[str, str]]:
+def _asked(request: JobRequest) -> list[tuple[str, str]]:
     return [
         (name, value) for name, value in request.hard if not is_place(name) and name != WALLTIME
     ]

@@ -22,7 +22,7 @@ from gridbridge.batch.oar.levels import (
     NODES,
     ONE,
     SLOTS,
-    Sizes,
+    NodeSlotCounts,
     SlotDistribution,
     levels_in,
     slots_each,
@@ -30,9 +30,9 @@ from gridbridge.batch.oar.levels import (
 )
 from gridbridge.batch.oar.parse import (
     BEST_EFFORT,
-    Job,
-    Line,
-    Resource,
+    OarJob,
+    OarResource,
+    OarstatLine,
     read_jobs,
     read_lines,
     read_parts,
@@ -42,12 +42,25 @@ from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
-from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
-from gridbridge.model.elastic.layout import Environment, Layout, Queue, Relation, Spread
-from gridbridge.model.elastic.layout import Resource as Complex
-from gridbridge.model.elastic.saved import Documents
+from gridbridge.model.elastic.cell import (
+    CellSeen,
+    Host,
+    QueueInstance,
+    StartedTasks,
+    TaskShape,
+    WaitingJobs,
+)
+from gridbridge.model.elastic.layout import (
+    CellLayout,
+    CellQueue,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
+)
+from gridbridge.model.elastic.layout import CellResource as Complex
+from gridbridge.model.elastic.saved import PrintedOutputs
 from gridbridge.model.route import OarServer
-from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.shell import host as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -57,15 +70,15 @@ AT_ONCE = 32  # nodes that are probed side by side
 WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
-HELD_STATE = JobState({Fact.WAITING, Fact.HELD}, "hqw")
+HELD_STATE = JobState({JobFact.WAITING, JobFact.HELD}, "hqw")
 AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
 
 
-class _Key(NamedTuple):
+class _OarJobGroup(NamedTuple):
     """What jobs that are alike have in common: nobody's jobs count as another's."""
 
     owner: str
-    shape: Shape
+    shape: TaskShape
     state: JobState
     is_deferred: bool
     is_dependent: bool
@@ -76,11 +89,11 @@ class _Key(NamedTuple):
 class _JobSample(NamedTuple):
     """A job that is shown in full, with the tasks of its array in the same state."""
 
-    job: Job
+    job: OarJob
     tasks: tuple[int, ...]
 
 
-def printed(server: OarServer) -> tuple[Documents, str]:
+def printed(server: OarServer) -> tuple[PrintedOutputs, str]:
     """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
 
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
@@ -88,7 +101,7 @@ def printed(server: OarServer) -> tuple[Documents, str]:
     answer = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
     resources = read_resources(read_parts(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return Documents(oar=answer + told_reachable(_reachable(halted))), this_host.name()
+    return PrintedOutputs(oar=answer + told_reachable(_reachable(halted))), this_host.name()
 
 
 def told_reachable(hosts: Iterable[str]) -> bytes:
@@ -109,7 +122,7 @@ def _answers(host: str) -> bool:
     return False
 
 
-def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
+def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
     """Read what was printed; ParseError for anything but a whole answer with a resource in it.
 
     `queue` is the name of the one queue that all jobs but best-effort ones are in.
@@ -135,9 +148,9 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     return cell, _layout(queue, {part.pe for part in every if part.pe})
 
 
-def _of_host(slots: Iterable[Resource]) -> dict[str, list[Resource]]:
+def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
     """Return the living resources of each node, or all resources of one where none lives."""
-    found = defaultdict[str, list[Resource]](list)
+    found = defaultdict[str, list[OarResource]](list)
     for one in slots:
         found[one.host].append(one)
     living = {host: [one for one in some if one.is_alive] for host, some in found.items()}
@@ -145,21 +158,21 @@ def _of_host(slots: Iterable[Resource]) -> dict[str, list[Resource]]:
 
 
 def _sizes(
-    of_host: Mapping[str, Sequence[Resource]],
+    of_host: Mapping[str, Sequence[OarResource]],
     facts: Mapping[str, frozenset[str]],
-    jobs: Iterable[Job],
-) -> Sizes:
+    jobs: Iterable[OarJob],
+) -> NodeSlotCounts:
     named = {level for job in jobs if not job.is_over for level in levels_in(job.wanted)}
     some = [resource for resources in of_host.values() for resource in resources]
     found = {level: _inside(level, some) for level in named - {*NODES, *SLOTS}}
-    return Sizes(
+    return NodeSlotCounts(
         inside={level: slots for level, slots in found.items() if slots},
         every=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
     )
 
 
-def _inside(level: str, resources: Iterable[Resource]) -> int:
+def _inside(level: str, resources: Iterable[OarResource]) -> int:
     """Return the least slots of a level such as /cpu whose every unit is on one node, else 0."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
@@ -170,7 +183,7 @@ def _inside(level: str, resources: Iterable[Resource]) -> int:
     return min(slots.values(), default=0) if all(len(some) == 1 for some in hosts.values()) else 0
 
 
-def _facts(resources: Iterable[Resource], is_reachable: bool) -> frozenset[str]:
+def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
     """Return what keeps jobs from a node; one that is only absent may still answer."""
     found = set[str]()
     for one in resources:
@@ -186,11 +199,11 @@ def _host(name: str, facts: frozenset[str]) -> Host:
 
 
 def _instances(
-    of_host: Mapping[str, Sequence[Resource]],
-    jobs: Iterable[Job],
+    of_host: Mapping[str, Sequence[OarResource]],
+    jobs: Iterable[OarJob],
     facts: Mapping[str, frozenset[str]],
     queue: str,
-) -> Iterator[Instance]:
+) -> Iterator[QueueInstance]:
     """Give the usual queue and that of best-effort jobs on each node.
 
     What an advance reservation will have is reserved from its acceptance on: nobody would wake
@@ -198,7 +211,7 @@ def _instances(
     counts once.
     """
     where = {one.id: host for host, some in of_host.items() for one in some}
-    running = defaultdict[tuple[str, str], list[Begun]](list)
+    running = defaultdict[tuple[str, str], list[StartedTasks]](list)
     reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
@@ -214,7 +227,7 @@ def _instances(
         for kind, total in ((queue, len(some)), (BEST_EFFORT, len(some))):
             begun = tuple(running[kind, host])
             tasks = tuple(one.slots for one in begun)
-            yield Instance(
+            yield QueueInstance(
                 queue=kind,
                 host=host,
                 used=sum(tasks),
@@ -226,24 +239,26 @@ def _instances(
             )
 
 
-def _begun(job: Job, slots: int) -> Begun:
+def _begun(job: OarJob, slots: int) -> StartedTasks:
     since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
-    return Begun(owner=job.owner, name=job.name, slots=slots, since=since)
+    return StartedTasks(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
-def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[Waiting, ...]:
+def _waiting(
+    jobs: Sequence[OarJob], lines: Iterable[OarstatLine], sizes: NodeSlotCounts
+) -> tuple[WaitingJobs, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
     others = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         others[line.array, line.is_waiting].append(int(line.id))
-    alive, groups = {job.id for job in jobs}, defaultdict[_Key, list[_JobSample]](list)
+    alive, groups = {job.id for job in jobs}, defaultdict[_OarJobGroup, list[_JobSample]](list)
     alive |= {str(number) for numbers in others.values() for number in numbers}
     for job in jobs:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
             is_campaign = is_of_campaign(job.name)
-            key = _Key(
+            key = _OarJobGroup(
                 owner=job.owner,
                 shape=_shape(job, sizes),
                 state=state,
@@ -259,11 +274,11 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[
     return (*rows, _held(held)) if held else rows
 
 
-def _held(jobs: Iterable[int]) -> Waiting:
+def _held(jobs: Iterable[int]) -> WaitingJobs:
     """Return the jobs of which nothing is shown but that they are held: they are no demand."""
     numbers = tuple(sorted(jobs))
-    return Waiting(
-        shape=Shape(),
+    return WaitingJobs(
+        shape=TaskShape(),
         state=HELD_STATE,
         jobs=numbers,
         tasks=len(numbers),
@@ -272,12 +287,12 @@ def _held(jobs: Iterable[int]) -> Waiting:
     )
 
 
-def _row(key: _Key, requests: Sequence[_JobSample]) -> Waiting:
+def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
     times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
     kinds = Counter[tuple[str, str]]()
     for request in requests:
         kinds[request.job.owner, request.job.name] += len(request.tasks)
-    return Waiting(
+    return WaitingJobs(
         shape=key.shape,
         state=key.state,
         jobs=tuple(task for request in requests for task in request.tasks),
@@ -292,15 +307,15 @@ def _row(key: _Key, requests: Sequence[_JobSample]) -> Waiting:
     )
 
 
-def _shape(job: Job, sizes: Sizes) -> Shape:
+def _shape(job: OarJob, sizes: NodeSlotCounts) -> TaskShape:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
     ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
     least, *others = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(others))
 
 
-def _way(job: Job, distribution: SlotDistribution) -> Shape:
-    return Shape(
+def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
+    return TaskShape(
         slots=distribution.slots,
         pe=distribution.pe,
         requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
@@ -310,22 +325,22 @@ def _way(job: Job, distribution: SlotDistribution) -> Shape:
     )
 
 
-def _layout(queue: str, environments: Iterable[str]) -> Layout:
+def _layout(queue: str, environments: Iterable[str]) -> CellLayout:
     """Return that slots may lie as jobs ask."""
     found = {name: _environment(name) for name in sorted(environments)}
-    usual = Queue(name=queue, environments=tuple(found))
-    others = Queue(name=BEST_EFFORT, is_best_effort=True)
-    whole = Complex(name=WHOLE_NODES, relation=Relation.EXCLUSIVE)
-    return Layout(
+    usual = CellQueue(name=queue, environments=tuple(found))
+    others = CellQueue(name=BEST_EFFORT, is_best_effort=True)
+    whole = Complex(name=WHOLE_NODES, relation=ResourceRelation.EXCLUSIVE)
+    return CellLayout(
         resources={WHOLE_NODES: whole},
         environments=found,
         queues={queue: usual, BEST_EFFORT: others},
     )
 
 
-def _environment(name: str) -> Environment:
+def _environment(name: str) -> ParallelEnvironment:
     if name in (ONE, ANY, EVERY):
-        spread = Spread.ONE_HOST if name == ONE else Spread.ANY_HOSTS
-        return Environment(name=name, spread=spread, slots=ENOUGH)
-    fixed = Spread.FIXED
-    return Environment(name=name, spread=fixed, per_host=slots_each(name), slots=ENOUGH)
+        spread = SlotSpread.ONE_HOST if name == ONE else SlotSpread.ANY_HOSTS
+        return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
+    fixed = SlotSpread.FIXED
+    return ParallelEnvironment(name=name, spread=fixed, per_host=slots_each(name), slots=ENOUGH)

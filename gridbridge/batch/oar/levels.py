@@ -46,7 +46,7 @@ class SlotDistribution(NamedTuple):
         return 1 if self.pe == ONE else self.slots // slots_each(self.pe)
 
 
-class Sizes(NamedTuple):
+class NodeSlotCounts(NamedTuple):
     """The slots of each node."""
 
     every: Sequence[int]
@@ -68,7 +68,7 @@ def lies(
     wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> SlotDistribution:
     """Return the least of the ways in which a request's slots may lie."""
-    return ways_of(wanted, Sizes(sizes, sizes if usable is None else usable), message)[0]
+    return ways_of(wanted, NodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
 
 
 def levels_in(wanted: str) -> list[str]:
@@ -76,7 +76,7 @@ def levels_in(wanted: str) -> list[str]:
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", wanted))]
 
 
-def ways_of(wanted: str, sizes: Sizes, message: str = "") -> list[SlotDistribution]:
+def ways_of(wanted: str, sizes: NodeSlotCounts, message: str = "") -> list[SlotDistribution]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
@@ -102,7 +102,7 @@ def _kind_kept(found: re.Match[str]) -> str:
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
-def _way(text: str, reported: int, sizes: Sizes) -> SlotDistribution:
+def _way(text: str, reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
     """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
     texts = text.partition(",")[0].split("+")
     others = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
@@ -122,7 +122,7 @@ def _way(text: str, reported: int, sizes: Sizes) -> SlotDistribution:
 
 
 def _each_group(
-    groups: Sequence[dict[str, str]], reported: int, sizes: Sizes
+    groups: Sequence[dict[str, str]], reported: int, sizes: NodeSlotCounts
 ) -> list[SlotDistribution]:
     """Read each group; the last of which OAR alone knows the slots has what the others leave."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
@@ -141,7 +141,7 @@ def _is_open(levels: dict[str, str]) -> bool:
     return last not in (*NODES, *SLOTS) or not is_counted
 
 
-def _group(levels: dict[str, str], reported: int, sizes: Sizes) -> SlotDistribution:
+def _group(levels: dict[str, str], reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
     values = list(levels.values())
     place = next((place for place, name in enumerate(levels) if name in NODES), None)
     if place is None:
@@ -168,7 +168,9 @@ def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> Slot
     return SlotDistribution(nodes * each, ONE if nodes == 1 else f"{EACH}{each}", is_whole)
 
 
-def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> SlotDistribution:
+def _without_nodes(
+    levels: dict[str, str], reported: int, sizes: NodeSlotCounts
+) -> SlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
         found := _in_units(levels, inside, reported, sizes)
     ):
@@ -182,7 +184,7 @@ def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> SlotD
 
 
 def _in_units(
-    levels: dict[str, str], inside: str, reported: int, sizes: Sizes
+    levels: dict[str, str], inside: str, reported: int, sizes: NodeSlotCounts
 ) -> SlotDistribution | None:
     """Return the slots of units that are each on one node; None if OAR alone knows their number."""
     values, place = list(levels.values()), list(levels).index(inside)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gridbridge.batch import root
 from gridbridge.batch.oar import commands, questions
 from gridbridge.batch.oar.commands import Argv
-from gridbridge.batch.oar.parse import MAY_REST, Resource, read_cluster, read_resources
+from gridbridge.batch.oar.parse import MAY_REST, OarResource, read_cluster, read_resources
 from gridbridge.batch.oar.submit import call
 from gridbridge.model.route import OarServer
 
@@ -35,7 +35,7 @@ SETTINGS: Mapping[str, Argv] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class OarNodeFacts:
     """What OAR tells of one node now."""
 
     is_listed: bool
@@ -68,18 +68,18 @@ def as_root(*words: str) -> None:
     root.as_root("node", *words)
 
 
-def look(server: OarServer, host: str) -> Looked:
+def look(server: OarServer, host: str) -> OarNodeFacts:
     """Ask OAR about a node; best-effort jobs don't count."""
     return looked(call(server, questions.busy(server)).checked().stdout, host)
 
 
-def looked(document: bytes, host: str) -> Looked:
+def looked(document: bytes, host: str) -> OarNodeFacts:
     """Read what the whole answer tells of a node."""
     every, jobs = read_cluster(document)
     own = [one for one in every if one.host == host and one.is_slot]
     ids = {one.id for one in own}
     taken = (one.resources | one.reserved for one in jobs if not (one.is_over or one.is_besteffort))
-    return Looked(
+    return OarNodeFacts(
         is_listed=bool(own),
         is_idle=all(ids.isdisjoint(some) for some in taken),
         is_drained=all(one.is_drained for one in own),
@@ -105,7 +105,7 @@ def read_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     return {host: tuple(text.split(BETWEEN)) for host, text in _told(read_resources(document))}
 
 
-def _told(resources: list[Resource]) -> Iterator[tuple[str, str]]:
+def _told(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
     for one in resources:
         if one.tags and (one.is_halted or one.is_alive):
             yield one.host, one.tags

@@ -12,7 +12,7 @@ from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
 from gridbridge.batch.shown import job_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import PREFIX
-from gridbridge.model.states import UNSEEN, Fact, JobState
+from gridbridge.model.states import UNSEEN, JobFact, JobState
 
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
@@ -21,16 +21,16 @@ WAITING_LETTER = "W"  # the state of a waiting job in a line
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
 FACTS = {
-    "Waiting": (Fact.WAITING,),
-    "toAckReservation": (Fact.WAITING,),
-    HELD: (Fact.WAITING, Fact.HELD),
-    "toLaunch": (Fact.RUNNING, Fact.STARTING),
-    "Launching": (Fact.RUNNING, Fact.STARTING),
-    "Running": (Fact.RUNNING,),
-    "Suspended": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),
-    "Resuming": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),
-    "Finishing": (Fact.RUNNING,),
-    "toError": (Fact.RUNNING, Fact.DELETING),
+    "Waiting": (JobFact.WAITING,),
+    "toAckReservation": (JobFact.WAITING,),
+    HELD: (JobFact.WAITING, JobFact.HELD),
+    "toLaunch": (JobFact.RUNNING, JobFact.STARTING),
+    "Launching": (JobFact.RUNNING, JobFact.STARTING),
+    "Running": (JobFact.RUNNING,),
+    "Suspended": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),
+    "Resuming": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),
+    "Finishing": (JobFact.RUNNING,),
+    "toError": (JobFact.RUNNING, JobFact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
 BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
@@ -46,7 +46,7 @@ LETTER_AT = {73: 61, WITH_ARRAY: 70}
 SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
 
 
-class Line(NamedTuple):
+class OarstatLine(NamedTuple):
     """A job in a line of oarstat --format 1."""
 
     id: str
@@ -59,7 +59,7 @@ class Line(NamedTuple):
         return self.letter == WAITING_LETTER
 
 
-class Job:
+class OarJob:
     """One job as oarstat shows it."""
 
     __slots__ = (
@@ -193,8 +193,11 @@ class Job:
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
-        facts = {*FACTS.get(word, (Fact.UNKNOWN,)), *((Fact.DELETING,) if self.is_deleted else ())}
-        return JobState(facts, word if Fact.UNKNOWN in facts else job_letters(facts))
+        facts = {
+            *FACTS.get(word, (JobFact.UNKNOWN,)),
+            *((JobFact.DELETING,) if self.is_deleted else ()),
+        }
+        return JobState(facts, word if JobFact.UNKNOWN in facts else job_letters(facts))
 
     def why(self, *kinds: str) -> str:
         """Return the words of the first event of these kinds, empty when there is none."""
@@ -202,7 +205,7 @@ class Job:
         return next(found, "")
 
 
-class Resource:
+class OarResource:
     """One resource, which is one slot, as oarnodes shows it."""
 
     __slots__ = (
@@ -252,9 +255,9 @@ class Resource:
         return self.is_alive or now < self.standby_until
 
 
-def read_jobs(answer: bytes) -> list[Job]:
+def read_jobs(answer: bytes) -> list[OarJob]:
     """Return the jobs of an answer of oarstat, in the order of their ids."""
-    return sorted(map(Job, _objects(answer)), key=lambda job: int(job.id))
+    return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
 
 
 def read_parts(answer: bytes, least: int = 2) -> list[bytes]:
@@ -265,26 +268,26 @@ def read_parts(answer: bytes, least: int = 2) -> list[bytes]:
     return parts
 
 
-def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
+def read_cluster(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
     """Return the nodes and the jobs of an answer that begins with them."""
     nodes, jobs, *_ = read_parts(answer)
     return read_resources(nodes), read_jobs(jobs)
 
 
-def read_brief(answer: bytes) -> list[Job]:
+def read_brief(answer: bytes) -> list[OarJob]:
     """Return the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
-    return [Job({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
+    return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
 
-def read_lines(answer: bytes) -> Iterator[Line]:
+def read_lines(answer: bytes) -> Iterator[OarstatLine]:
     """Give the jobs of lines; a line that a line feed in a name cuts has not the right width."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():
-            yield Line(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
+            yield OarstatLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
 
 
-def read_end(answer: bytes) -> tuple[list[Job], dict[str, tuple[float, float]]]:
+def read_end(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
     """Return what `show_end` shows: the job, and by account the user and system time it used."""
     job, _, told = answer.partition(BREAK)
     used = {}
@@ -295,9 +298,9 @@ def read_end(answer: bytes) -> tuple[list[Job], dict[str, tuple[float, float]]]:
     return read_jobs(job), used
 
 
-def read_resources(answer: bytes) -> list[Resource]:
+def read_resources(answer: bytes) -> list[OarResource]:
     """Return the resources of an answer of oarnodes."""
-    return list(map(Resource, _objects(answer)))
+    return list(map(OarResource, _objects(answer)))
 
 
 def read_properties(answer: bytes) -> frozenset[str]:

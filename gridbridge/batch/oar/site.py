@@ -5,7 +5,7 @@ from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.status import snapshot
 from gridbridge.batch.oar.submit import call
 from gridbridge.errors import GridbridgeError, NotAdmitted, ParseError
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
@@ -34,7 +34,7 @@ def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup
     return CellSetup.bare(place(server), home.environments)
 
 
-def refusal(request: Request) -> str:
+def refusal(request: JobRequest) -> str:
     """Return why OAR can't give what a job asks for; empty when it can, as far as we know."""
     return commands.refusal(request)
 

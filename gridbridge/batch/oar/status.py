@@ -14,8 +14,8 @@ from gridbridge.batch.oar import commands, questions
 from gridbridge.batch.oar.parse import (
     ACTIVE,
     DELETED,
-    Job,
-    Resource,
+    OarJob,
+    OarResource,
     read_brief,
     read_end,
     read_jobs,
@@ -31,8 +31,8 @@ from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, QueueFact, QueueState
-from gridbridge.model.vocabulary import ANY, Vocabulary
+from gridbridge.model.states import JobFact, QueueFact, QueueState
+from gridbridge.model.vocabulary import ANY, ClusterVocabulary
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
@@ -123,11 +123,11 @@ def _questions(arrays: Iterable[AskedArray]) -> Iterator[list[tuple[int, tuple[i
         yield [(array, tuple(place for _, place in some)) for array, some in by_array]
 
 
-def _is_of(one: AskedArray, job: Job) -> bool:
+def _is_of(one: AskedArray, job: OarJob) -> bool:
     return int(job.array) == one.job_id and job.account == one.account
 
 
-def _ends(jobs: Iterable[Job]) -> dict[int, JobEnd | None]:
+def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
     return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
@@ -151,21 +151,21 @@ def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     return tuple(_detail(job) for job in found if not job.is_over)
 
 
-def _latest(waiting: bytes, others: bytes) -> list[Job]:
+def _latest(waiting: bytes, others: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
     jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(others))}
     return [jobs[number] for number in sorted(jobs)]
 
 
-def _is_ours(job: Job) -> bool:
+def _is_ours(job: OarJob) -> bool:
     return job.is_new and job.name.startswith(OURS)
 
 
-def _is_copy(job: Job) -> bool:
+def _is_copy(job: OarJob) -> bool:
     return job.copy_of != 0 and job.name.startswith(OURS)
 
 
-def _arrays(jobs: list[Job], wanted: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
+def _arrays(jobs: list[OarJob], wanted: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
     """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
     rows = defaultdict[int, list[JobStatus]](list)
     for job in jobs:
@@ -176,7 +176,7 @@ def _arrays(jobs: list[Job], wanted: Container[int]) -> dict[int, tuple[JobStatu
 
 
 def _queues(
-    resources: list[Resource], yielding: Container[str], now: float
+    resources: list[OarResource], yielding: Container[str], now: float
 ) -> tuple[QueueStatus, ...]:
     """Return a queue a node, with a slot a resource; a drained node takes no new work.
 
@@ -211,9 +211,9 @@ def _state(*, is_silent: bool, is_drained: bool) -> QueueState:
     return QueueState(held, queue_letters(held))
 
 
-def _status(job: Job) -> JobStatus:
+def _status(job: OarJob) -> JobStatus:
     state = job.known
-    if Fact.UNKNOWN in state.facts:
+    if JobFact.UNKNOWN in state.facts:
         _warn(job.state)
     is_active = job.state in ACTIVE
     return JobStatus(
@@ -233,7 +233,7 @@ def _warn(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
-def _detail(job: Job) -> JobDetail:
+def _detail(job: OarJob) -> JobDetail:
     return JobDetail(
         job_id=int(job.id),
         name=job.name,
@@ -243,7 +243,7 @@ def _detail(job: Job) -> JobDetail:
     )
 
 
-def _end_of(job: Job, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
+def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
     """Tell an end, how long the job ran, and the times that its keeper noted: OAR has none."""
     end = _how_it_ended(job)
     if end is None:
@@ -253,7 +253,7 @@ def _end_of(job: Job, used: tuple[float | None, float | None] = NOT_TOLD) -> Job
     return replace(end, wallclock_s=wall_s, user_s=used[0], system_s=used[1])
 
 
-def _how_it_ended(job: Job) -> JobEnd | None:
+def _how_it_ended(job: OarJob) -> JobEnd | None:
     """Tell an end by the wait status that OAR noted, else by what happened to the job."""
     host = next(iter(job.hosts), "")
     if job.exit_code is not None and not _is_preempted(job):
@@ -284,24 +284,24 @@ def _how_it_ended(job: Job) -> JobEnd | None:
     return JobEnd(is_unstarted=not job.started_at, reason=reason, host=host)
 
 
-def _is_preempted(job: Job) -> bool:
+def _is_preempted(job: OarJob) -> bool:
     """Say whether a job died because OAR wanted its place: one that just ended has a status."""
     died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
     return died and PREEMPTED in job.event_types
 
 
-def _killed_for(job: Job) -> KilledFor:
+def _killed_for(job: OarJob) -> KilledFor:
     """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
     found = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(found, KilledFor.UNKNOWN)
 
 
-def _killed_by(job: Job) -> str:
+def _killed_by(job: OarJob) -> str:
     """Say why OAR killed a job, empty when it did not."""
     return next(filter(None, map(job.why, KILLS)), "")
 
 
-def vocabulary(server: OarServer) -> Vocabulary:
+def vocabulary(server: OarServer) -> ClusterVocabulary:
     """Return the properties of its resources, and its nodes that run jobs or can be woken to.
 
     A suspected node is one of them: OAR takes requests for it, and most come back soon.
@@ -310,7 +310,7 @@ def vocabulary(server: OarServer) -> Vocabulary:
     answer, now = _ask(server, commands.show_nodes(server)), time.time()
     slots = [one for one in read_resources(answer) if one.is_slot and not one.is_drained]
     everything = frozenset({ANY})
-    return Vocabulary(
+    return ClusterVocabulary(
         resource=read_properties(answer) | {commands.WALLTIME, commands.NODES},
         pe=everything,
         project=everything,

@@ -12,13 +12,13 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import OarServer
 from gridbridge.shell import ssh
-from gridbridge.shell.runner import ANSWER_BYTES, Completed
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gridbridge.batch.oar.parse import Job
+    from gridbridge.batch.oar.parse import OarJob
     from gridbridge.model.states import JobState
 
 HAS_QSTAT = False
@@ -54,7 +54,7 @@ def kept(spec: JobSpec, tells: bool) -> bytes:
         return told + body.read() + commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(done: Completed) -> Submission:
+def _read_answer(done: CompletedProgram) -> Submission:
     """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
     words = done.stdout + done.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
@@ -180,7 +180,7 @@ def release_places(server: OarServer, array: str, places: tuple[range, ...]) -> 
             release(server, job.id)
 
 
-def _at(server: OarServer, array: str, name: str, places: tuple[range, ...]) -> "list[Job]":
+def _at(server: OarServer, array: str, name: str, places: tuple[range, ...]) -> "list[OarJob]":
     """Return the tasks at some places of the array of that name that are not over."""
     living = _jobs(server, commands.show_living(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
@@ -255,7 +255,7 @@ def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0
     return done.status == 0
 
 
-def _copies(server: OarServer, job: str) -> "list[Job]":
+def _copies(server: OarServer, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR made from a job that is over, and from those."""
     found = _jobs(server, commands.show_job(server, job))
     if not found or not found[0].is_over:
@@ -263,7 +263,7 @@ def _copies(server: OarServer, job: str) -> "list[Job]":
     return _jobs(server, commands.show_copies(server, found[0].name, found[0].owner))
 
 
-def _living(server: OarServer, array: str) -> "Job | None":
+def _living(server: OarServer, array: str) -> "OarJob | None":
     """Return a task of a campaign's array that is not over: the first may have ended long ago."""
     first = _jobs(server, commands.show_job(server, array))
     if not first or not first[0].is_of_array:
@@ -272,7 +272,9 @@ def _living(server: OarServer, array: str) -> "Job | None":
     return next((one for one in every if not one.is_over), None)
 
 
-def _settled(server: OarServer, job: str, is_settled: "Callable[[Job], bool]") -> "Job | None":
+def _settled(
+    server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]"
+) -> "OarJob | None":
     """Wait until the server has come to a job; None when it is over.
 
     Raises CommandFailed when that takes longer than the server's time limit.
@@ -286,13 +288,13 @@ def _settled(server: OarServer, job: str, is_settled: "Callable[[Job], bool]") -
     return found
 
 
-def _listed(server: OarServer, job: str) -> "Job | None":
+def _listed(server: OarServer, job: str) -> "OarJob | None":
     """Return a job that is not over, None when there is none of that id."""
     found = _jobs(server, commands.show_job(server, job))
     return found[0] if found and not found[0].is_over else None
 
 
-def _jobs(server: OarServer, argv: commands.Argv) -> "list[Job]":
+def _jobs(server: OarServer, argv: commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.parse import read_jobs  # json: a submission does without it
 
     return read_jobs(call(server, argv).checked().stdout)
@@ -300,7 +302,7 @@ def _jobs(server: OarServer, argv: commands.Argv) -> "list[Job]":
 
 def call(
     server: OarServer, argv: commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
-) -> Completed:
+) -> CompletedProgram:
     """Run one of OAR's programs where the server has them."""
     environment, limit_s = server.environment(), server.timeout_s
     return ssh.run(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

@@ -12,10 +12,10 @@ from gridbridge.batch.workloads.accounting_lines import (
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, waited_s
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | BadLine]]:
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
     """Give the number of each line with its task, or why it is none.
 
     One that never started, was put back to run again, or is a part of a parallel task is none.
@@ -25,7 +25,7 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | BadLine]
             yield number, _read(line)
 
 
-def _read(line: bytes) -> Ran | LeftOut | BadLine:
+def _read(line: bytes) -> RecordedTask | LeftOut | BadLine:
     try:
         fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
@@ -47,7 +47,7 @@ def _read(line: bytes) -> Ran | LeftOut | BadLine:
         return BadLine.SLOTS
     if wait_s is None:
         return BadLine.END if ended_s < started_s else BadLine.TIMES
-    return Ran(
+    return RecordedTask(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,
         slots=slots,

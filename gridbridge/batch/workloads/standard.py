@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gridbridge.model.accounting import LATEST_S
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
 
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
@@ -25,7 +25,7 @@ def is_of(line: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | BadLine]]:
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
     """Give the number of each line with its task, or why it is none."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
@@ -43,7 +43,7 @@ def _begin_s(text: bytes, before_s: float) -> float:
     return float(value) if is_told and float(value) < LATEST_S else before_s
 
 
-def _read(text: bytes, begin_s: float) -> Ran | LeftOut | BadLine:
+def _read(text: bytes, begin_s: float) -> RecordedTask | LeftOut | BadLine:
     try:
         told = [float(word) for word in text.split()]
     except ValueError:
@@ -59,7 +59,7 @@ def _read(text: bytes, begin_s: float) -> Ran | LeftOut | BadLine:
         return LeftOut.CANCELLED if told[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
     if told[SUBMITTED] < 0 or begin_s + told[SUBMITTED] >= LATEST_S:
         return BadLine.TIMES
-    return Ran(
+    return RecordedTask(
         submitted_s=begin_s + told[SUBMITTED],
         run_s=told[RAN],
         slots=slots,

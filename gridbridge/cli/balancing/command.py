@@ -2,7 +2,7 @@
 
 import click
 
-from gridbridge.cli.commands import Commands
+from gridbridge.cli.commands import LazyCommands
 
 MODULES = {
     "drain": "seeing.nodes",
@@ -18,7 +18,7 @@ MODULES = {
 }
 
 
-@click.group(cls=Commands, modules=MODULES)
+@click.group(cls=LazyCommands, modules=MODULES)
 def balance() -> None:
     """Look at the cluster's nodes as it grows and shrinks, and drain, keep, tag or switch them.
 

@@ -6,9 +6,17 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, all_of, config_beside, or_later
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    FROM,
+    JSON,
+    FiniteNumber,
+    all_of,
+    config_beside,
+    or_later,
+)
 from gridbridge.model.elastic.plan import Rules
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.told import PlanReport
 from gridbridge.services.tools import balance as service
 
 
@@ -39,7 +47,7 @@ RULES = (
     ),
     click.option(
         *("-w", *both("job_wait_time"), "job_wait_time_s"),
-        type=Finite(min=0),
+        type=FiniteNumber(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
@@ -49,7 +57,7 @@ RULES = (
     ),
     click.option(
         *("-s", *both("stabilization_time"), "stabilization_s"),
-        type=Finite(min=0),
+        type=FiniteNumber(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
     click.option(
@@ -80,7 +88,9 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
     path = config_beside(folder, path)
-    told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
+    told = or_later(
+        lambda: service.plan(service.BalanceOptions(**given), datetime.now(UTC), folder, path)
+    )
     for unseen in told.unseen:
         output.complain(unseen)
     if is_json:
@@ -118,7 +128,7 @@ def complain_of_hidden() -> None:
         output.complain(service.NODES_UNSEEN)
 
 
-def told_plain(told: Told) -> dict[str, object]:
+def told_plain(told: PlanReport) -> dict[str, object]:
     """Return a plan as JSON has it."""
     return {
         "add": told.add,

@@ -12,17 +12,25 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import RULES, both, told_plain
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, VERSION, Finite, all_of, not_empty
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    JSON,
+    NOT_SEEN,
+    VERSION,
+    FiniteNumber,
+    all_of,
+    not_empty,
+)
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.told import PlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.services import log_file
 
 if TYPE_CHECKING:
     from gridbridge.model.policy import Policy
     from gridbridge.services.elastic.balanced import RoundPlan
-    from gridbridge.services.elastic.program import Wanted
+    from gridbridge.services.elastic.program import BalanceOptionsOfProgram
     from gridbridge.services.log_file import RotatedFile
 
 
@@ -37,12 +45,12 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @all_of(RULES)
 @click.option(
     *("-i", *both("interval"), "interval_s"),
-    type=Finite(min=5),
+    type=FiniteNumber(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
     *("-l", *both("lookback_window"), "lookback_min"),
-    type=Finite(min=1),
+    type=FiniteNumber(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",
@@ -92,7 +100,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     from gridbridge.services.tools.balance import read
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
-    own = Own(**{one.name: given.pop(one.name) for one in fields(Own)})
+    own = ProgramOptions(**{one.name: given.pop(one.name) for one in fields(ProgramOptions)})
     wanted = _wanted(cluster, own, given, read(path))
     if own.is_loop and not wanted.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
@@ -112,7 +120,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class ProgramOptions:
     """The options that `gridbridge balance plan` has not."""
 
     interval_s: float | None
@@ -127,7 +135,7 @@ class Own:
     is_quiet: bool
 
 
-def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
+def _tell(told: PlanReport, done: tuple[str, ...], *, is_json: bool) -> None:
     """Print what a round decided, and what is done with nodes."""
     if is_json:
         output.as_json({**told_plain(told), "done": list(done)})
@@ -150,11 +158,11 @@ def _nothing_of(_: "RoundPlan") -> None:
 
 def _again(
     cluster: str,
-    own: Own,
+    own: ProgramOptions,
     given: dict[str, Any],
     tell: Callable[["RoundPlan"], None],
     policy: "Policy",
-) -> "Wanted":
+) -> "BalanceOptionsOfProgram":
     """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
     try:
         return replace(_wanted(cluster, own, given, policy), tell=tell)
@@ -162,19 +170,21 @@ def _again(
         raise ConfigError((error.message,)) from error
 
 
-def _wanted(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> "Wanted":
+def _wanted(
+    cluster: str, own: ProgramOptions, given: dict[str, Any], policy: "Policy"
+) -> "BalanceOptionsOfProgram":
     """Return how it is to run; UsageError for options that contradict each other or the file."""
-    from gridbridge.services.elastic.program import Wanted, with_interval
+    from gridbridge.services.elastic.program import BalanceOptionsOfProgram, with_interval
     from gridbridge.services.tools import balance as tools
 
-    found, demand = tools.ruled(policy, tools.Given(**given))
+    found, demand = tools.ruled(policy, tools.BalanceOptions(**given))
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not found.kill_master:
         raise click.UsageError("--kill-master: [balance] kill_master is not true")
     is_drawn = own.plots or own.folder is not None
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
-    return Wanted(
+    return BalanceOptionsOfProgram(
         policy=policy,
         rules=with_interval(found, own.interval_s),
         demand=demand,

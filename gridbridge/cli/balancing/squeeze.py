@@ -11,7 +11,7 @@ from gridbridge.cli.options import (
     CONFIG_FILE,
     FROM,
     JSON,
-    Finite,
+    FiniteNumber,
     all_of,
     config_beside,
     not_empty,
@@ -48,7 +48,7 @@ ABOUT_A_MODEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class ModelAnswer:
     """How the answer about a model is told."""
 
     is_verbose: bool
@@ -86,14 +86,14 @@ class Answering:
     "--minimal-resources",
     "minimal",
     metavar="FACTOR",
-    type=Finite(-MOST_FACTOR, MOST_FACTOR),
+    type=FiniteNumber(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node has to have, in standard instances.",
 )
 @click.option(
     "--target-resources",
     "target",
     metavar="FACTOR",
-    type=Finite(-MOST_FACTOR, MOST_FACTOR),
+    type=FiniteNumber(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when others are switched off.",
 )
 @all_of(ABOUT_A_MODEL)
@@ -131,7 +131,7 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
-    answering = Answering(**given)
+    answering = ModelAnswer(**given)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.services.elastic import ganeti as service
@@ -148,7 +148,7 @@ def squeeze(
     _tell_site(told, is_json=is_json)
 
 
-def _answer(model: "service.ToldModel", answering: Answering, *, is_json: bool) -> None:
+def _answer(model: "service.ToldModel", answering: ModelAnswer, *, is_json: bool) -> None:
     """Tell what is decided about a model, in hsqueeze's order, and save it."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
@@ -167,7 +167,7 @@ def _answer(model: "service.ToldModel", answering: Answering, *, is_json: bool) 
 
 
 def _refuse_nonsense(
-    answering: Answering, *, is_model: bool, is_folder: bool, is_json: bool
+    answering: ModelAnswer, *, is_model: bool, is_folder: bool, is_json: bool
 ) -> None:
     """Refuse words that mean nothing together."""
     if is_model and is_folder:
@@ -191,7 +191,7 @@ def _tell_model_as_json(model: "service.ToldModel") -> None:
     )
 
 
-def _tell_model(model: "service.ToldModel", answering: Answering) -> None:
+def _tell_model(model: "service.ToldModel", answering: ModelAnswer) -> None:
     if answering.is_verbose:
         output.line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output.line(f"Online candidates: {','.join(model.online_candidates)}")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.commands import Group
+from gridbridge.cli.commands import CommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.services.rebalance.datasets import Datasets
-    from gridbridge.services.rebalance.replicas import Outcome
+    from gridbridge.services.rebalance.datasets import OwnerDatasets
+    from gridbridge.services.rebalance.replicas import DatasetOutcome
 
 RECORDS = click.option(
     "--records",
@@ -23,7 +23,7 @@ RECORDS = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def data() -> None:
     """Keep replicas of one's own files in the storage areas of several clusters.
 
@@ -194,7 +194,7 @@ def drain(storage: str, records: str, path: str) -> int:
     return max(statuses, default=0)
 
 
-def _datasets(config: str, records: str) -> "Datasets":
+def _datasets(config: str, records: str) -> "OwnerDatasets":
     """Return one's datasets; slow to load."""
     from gridbridge.services.rebalance import storing
     from gridbridge.services.tools import configured
@@ -226,7 +226,7 @@ def _take_back(name: str, records: str) -> None:
         handover.take_back(name)
 
 
-def _outcome(one: "Outcome") -> int:
+def _outcome(one: "DatasetOutcome") -> int:
     from gridbridge.cli.data import shown
 
     return shown.outcome(one)

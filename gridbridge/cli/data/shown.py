@@ -5,15 +5,22 @@ from datetime import datetime
 
 from gridbridge.cli import output
 from gridbridge.cli.options import clock
-from gridbridge.model.rebalance.datasets import Dataset, Done, Refused, Replica, bytes_text, shown
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    RefusedArea,
+    Replica,
+    ReplicaOutcome,
+    bytes_text,
+    shown,
+)
 from gridbridge.model.report import count, printable
-from gridbridge.services.rebalance.replicas import Outcome
-from gridbridge.services.tools.datasets.telling import Told
+from gridbridge.services.rebalance.replicas import DatasetOutcome
+from gridbridge.services.tools.datasets.telling import DatasetReport
 
 DONE, NOT_ALL = 0, 1
 
 
-def outcome(one: Outcome) -> int:
+def outcome(one: DatasetOutcome) -> int:
     """Tell what a command did, and return its exit status."""
     output.progress("")
     output.line(sentence(one.dataset))
@@ -22,9 +29,9 @@ def outcome(one: Outcome) -> int:
     return DONE if one.is_done else NOT_ALL
 
 
-def drained(one: Outcome | Refused) -> int:
+def drained(one: DatasetOutcome | RefusedArea) -> int:
     """Tell what became of a dataset in an area that is drained, and return the exit status."""
-    if isinstance(one, Outcome):
+    if isinstance(one, DatasetOutcome):
         return outcome(one)
     output.line(f"not {one.what}: {one.reason}")
     return NOT_ALL
@@ -37,7 +44,7 @@ def sentence(one: Dataset) -> str:
     return f"{one.name}: {size}, {len(one.whole)} of {count(one.wished, 'replica')} whole{where}"
 
 
-def dropped(one: Outcome, storage: str) -> int:
+def dropped(one: DatasetOutcome, storage: str) -> int:
     """Tell what is left of a dataset."""
     if storage or not one.is_done:
         return outcome(one)
@@ -68,7 +75,7 @@ def datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     return DONE
 
 
-def replicas(one: Outcome, now: datetime, *, is_json: bool) -> int:
+def replicas(one: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
     """Print a row for each replica."""
     if is_json:
         output.as_json(plain(one.dataset))
@@ -79,7 +86,7 @@ def replicas(one: Outcome, now: datetime, *, is_json: bool) -> int:
     return DONE if one.is_done else NOT_ALL
 
 
-def told(one: Told, now: datetime, *, is_json: bool) -> int:
+def told(one: DatasetReport, now: datetime, *, is_json: bool) -> int:
     """Tell of a dataset, its replicas, and what the service had done about it, the newest last."""
     if is_json:
         known = plain(one.dataset) if one.dataset else {"name": one.name}
@@ -98,13 +105,13 @@ def told(one: Told, now: datetime, *, is_json: bool) -> int:
     return DONE
 
 
-def _deed(done: Done) -> str:
+def _deed(done: ReplicaOutcome) -> str:
     if not done.target:
         return f"removed it from {done.source}"
     return f"carried it to {done.target}" + (f" instead of {done.source}" if done.source else "")
 
 
-def _done(done: Done) -> dict[str, object]:
+def _done(done: ReplicaOutcome) -> dict[str, object]:
     return {
         "at": done.at.isoformat(),
         "to": done.target or None,

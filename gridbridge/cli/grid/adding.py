@@ -4,7 +4,7 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import runner_reply
 from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks, campaigns
-from gridbridge.services.tools.campaigns import Refused
+from gridbridge.services.tools.campaigns import SubmissionRefused
 from gridbridge.services.tools.submission import admission, sources
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NotTheirs
@@ -20,7 +20,7 @@ def add(
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
         campaign_files.require_ours(number)
-        raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
+        raise SubmissionRefused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         said, new = sources.more(number, path, text)
@@ -28,7 +28,7 @@ def add(
         if one:
             raise
         # gridsub tells a number before the list shows it: only a file that is not there decides
-        raise Refused(f"no campaign {number}") from error
+        raise SubmissionRefused(f"no campaign {number}") from error
     for warning in said.warnings:
         output.complain(f"gridsub: {warning}")
     admission.require_as_it_is(said)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.model.report import count, printable
 from gridbridge.services.tools.submission import admission
-from gridbridge.services.tools.submission.preview import There, preview
+from gridbridge.services.tools.submission.preview import ClusterPreview, preview
 
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
@@ -17,7 +17,7 @@ SPREAD = (
 )
 
 
-def check(said: Said) -> int:
+def check(said: ParsedJdl) -> int:
     """Tell which rules fired, and what would go where; the exit status is 1 for a refusal."""
     told = admission.admitted(said)
     for fired in told.fired:
@@ -42,13 +42,13 @@ def check(said: Said) -> int:
     return 0
 
 
-def _for_what(every: Sequence[There]) -> str:
+def _for_what(every: Sequence[ClusterPreview]) -> str:
     if all(there.lacks for there in every):
         return TOO_SMALL
     return NOWHERE if all(there.lacks or there.unknown for there in every) else "for free slots"
 
 
-def _sentence(there: There) -> str:
+def _sentence(there: ClusterPreview) -> str:
     if there.lacks:
         wanted, has = there.lacks
         needs = f"a task needs {count(wanted, 'slot')}, and it has {has}"

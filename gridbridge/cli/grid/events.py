@@ -6,7 +6,7 @@ from datetime import datetime
 from gridbridge.cli import output
 from gridbridge.cli.grid.listing import MOMENT
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import BARRING, HEALING, Code, Event, Kind
+from gridbridge.model.campaigns.events import BARRING, HEALING, CampaignEvent, EventCode, EventKind
 from gridbridge.services.tools import campaign_events
 from gridbridge.state.shown import plain
 
@@ -14,7 +14,7 @@ HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
 
 
 def show(
-    events: tuple[Event, ...],
+    events: tuple[CampaignEvent, ...],
     states: Mapping[int, CampaignState],
     is_json: bool,
     is_one: bool = False,
@@ -36,9 +36,9 @@ def show(
             output.line(cure)
 
 
-def _cure(one: Event) -> str:
+def _cure(one: CampaignEvent) -> str:
     """Say what its owner may do."""
-    if one.kind is Kind.TASK:
+    if one.kind is EventKind.TASK:
         return (
             f"when it is put right: gridevents -c {one.campaign} -r has the failed tasks tried"
             f" again, gridevents -e {one.number} -f only closes it"
@@ -52,8 +52,8 @@ def _cure(one: Event) -> str:
     return ""
 
 
-def _row(one: Event, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
-    is_tried = one.until and one.code not in (Code.DROPPED, Code.DISPUTED)
+def _row(one: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
+    is_tried = one.until and one.code not in (EventCode.DROPPED, EventCode.DISPUTED)
     again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
     state = "closed" if one.closed_at else "open"
     campaign = str(one.campaign or "-")

@@ -9,7 +9,7 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import relay
 from gridbridge.cli.grid.listing import MOMENT
 from gridbridge.cli.options import FOLDER, VERSION
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.events import CampaignEvent
 from gridbridge.model.campaigns.shown import ShownGridCluster
 from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.state import drains
@@ -66,7 +66,7 @@ def gridclusters(
     return 0
 
 
-def _info(one: ShownGridCluster, events: tuple[Event, ...], *, is_drained: bool) -> str:
+def _info(one: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     """Say what a cluster is, and to which campaigns it is closed."""
     is_down, numbers = campaign_events.closed_to(events, one.name)
     told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
@@ -107,7 +107,7 @@ def _list(values: dict[str, object]) -> None:
         output.line(f"    {key}: {_known(value)}")
 
 
-def _list_events(cluster: str, events: tuple[Event, ...]) -> None:
+def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     """Tell what is open of a cluster, and of campaigns there."""
     for one in events:
         if one.cluster == cluster and not one.closed_at:

@@ -6,31 +6,31 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
 from gridbridge.cli.grid.tasks import typed_task
 from gridbridge.cli.options import VERBOSE, VERSION
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.services.tools import campaign_tasks, campaigns
-from gridbridge.services.tools.campaigns import Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent
 
 SAID = {
-    Verb.CANCEL: "cancelled",
-    Verb.PAUSE: "paused",
-    Verb.RESUME: "resumed",
-    Verb.PURGE: "purged",
-    Verb.CANCEL_TASK: "cancelled",
-    Verb.ABANDON: "abandoned",
+    OwnerVerb.CANCEL: "cancelled",
+    OwnerVerb.PAUSE: "paused",
+    OwnerVerb.RESUME: "resumed",
+    OwnerVerb.PURGE: "purged",
+    OwnerVerb.CANCEL_TASK: "cancelled",
+    OwnerVerb.ABANDON: "abandoned",
 }
 
 NOT_DONE = {
-    Answer.UNKNOWN: "there is none of that id",
-    Answer.NOT_THEIRS: "it is another's",
-    Answer.NOT_ROOTS: "only root may abandon it",
-    Answer.NOT_CANCELLED: "it is not cancelled; cancel it first",
-    Answer.NOT_PAUSED: "it is not paused",
-    Answer.PAUSED: "it is paused",
-    Answer.TERMINATED: "it has ended",
-    Answer.CANCELLED: "it is cancelled",
-    Answer.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
-    Answer.NO_TASK: "it has no such task",
-    Answer.TASK_ENDED: "that task has ended",
+    OwnerReply.UNKNOWN: "there is none of that id",
+    OwnerReply.NOT_THEIRS: "it is another's",
+    OwnerReply.NOT_ROOTS: "only root may abandon it",
+    OwnerReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
+    OwnerReply.NOT_PAUSED: "it is not paused",
+    OwnerReply.PAUSED: "it is paused",
+    OwnerReply.TERMINATED: "it has ended",
+    OwnerReply.CANCELLED: "it is cancelled",
+    OwnerReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
+    OwnerReply.NO_TASK: "it has no such task",
+    OwnerReply.TASK_ENDED: "that task has ended",
 }
 
 
@@ -80,10 +80,10 @@ def griddel(
       griddel -j 12.7
     """
     words = [*numbers, *(listed.split(",") if listed else [])]
-    verbs = {Verb.PAUSE: is_pause, Verb.RESUME: is_resume, Verb.PURGE: is_purge}
-    verbs[Verb.ABANDON] = is_abandon
-    verbs[Verb.CANCEL_TASK] = job is not None
-    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [Verb.CANCEL]
+    verbs = {OwnerVerb.PAUSE: is_pause, OwnerVerb.RESUME: is_resume, OwnerVerb.PURGE: is_purge}
+    verbs[OwnerVerb.ABANDON] = is_abandon
+    verbs[OwnerVerb.CANCEL_TASK] = job is not None
+    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
         raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
@@ -95,15 +95,15 @@ def griddel(
     try:
         with runner_reply.told("griddel"):
             answers = campaigns.ask(verb, wanted, task=task)
-    except (Unanswered, Unreachable) as error:
+    except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("griddel", error)
     for number, told in answers.items():
-        if told is Answer.DONE:
+        if told is OwnerReply.DONE:
             what = f"Campaign {number}" if job is None else f"Task {number}.{task}"
             output.line(f"{what} {SAID[verb]}")
         else:
             output.complain(f"griddel: campaign {number}: {NOT_DONE[told]}")
-    return 0 if {*answers.values()} <= {Answer.DONE} else REFUSED
+    return 0 if {*answers.values()} <= {OwnerReply.DONE} else REFUSED
 
 
 def _numbers(words: list[str]) -> tuple[int, ...]:

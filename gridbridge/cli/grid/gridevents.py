@@ -8,21 +8,21 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, relay, runner_reply
 from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
-from gridbridge.model.campaigns.events import Code, Event, Kind
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.services.tools import campaign_events, campaigns
-from gridbridge.services.tools.campaigns import Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent
 
 NOT_DONE = {
-    Answer.UNKNOWN: "there is none of that id",
-    Answer.NOT_THEIRS: "it is another's",
-    Answer.CLOSED: "it is closed",
-    Answer.CANCELLED: "its campaign is cancelled",
-    Answer.NOT_AGAIN: "a sink stays open until -f says that its results are right",
-    Answer.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
+    OwnerReply.UNKNOWN: "there is none of that id",
+    OwnerReply.NOT_THEIRS: "it is another's",
+    OwnerReply.CLOSED: "it is closed",
+    OwnerReply.CANCELLED: "its campaign is cancelled",
+    OwnerReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    OwnerReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
     " gridsub --retry-failed submits them anew",
-    Answer.ONE_TRY: "a test sends one task a cluster: submit it again",
-    Answer.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
+    OwnerReply.ONE_TRY: "a test sends one task a cluster: submit it again",
+    OwnerReply.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
 }
 
 
@@ -84,14 +84,16 @@ def gridevents(
         output.complain(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
-        return _close(found, Verb.RESUBMIT if is_again else Verb.FIX, _hint(campaign, is_again))
+        return _close(
+            found, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
+        )
     states = {one.number: one.state for one in campaigns.seen(folder)}
     events.show(found, states, is_json, is_one=number is not None)
     return 0
 
 
 def _missing(
-    found: tuple[Event, ...], campaign: int | None, number: int | None, folder: str
+    found: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
 ) -> str:
     if number is not None and not found:
         return f"no event {number}"
@@ -106,31 +108,31 @@ def _hint(campaign: int | None, is_again: bool) -> str:
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
 
 
-def _close(found: tuple[Event, ...], verb: Verb, hint: str = "") -> int:
+def _close(found: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
     """Ask that events are closed; say of each what became of that."""
     numbers = tuple(one.number for one in found)
-    sent_again = {one.number for one in found if verb is Verb.RESUBMIT and _has_tasks(one)}
+    sent_again = {one.number for one in found if verb is OwnerVerb.RESUBMIT and _has_tasks(one)}
     if not numbers:
         output.line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
         with runner_reply.told("gridevents"):
             answers = campaigns.ask(verb, numbers, of=tuple({one.campaign for one in found}))
-    except (Unanswered, Unreachable) as error:
+    except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("gridevents", error)
     for number, told in answers.items():
-        if told is Answer.DONE:
+        if told is OwnerReply.DONE:
             output.line(f"Event {number} closed")
             if number in sent_again:
                 output.line(f"Event {number}: its tasks are sent again")
         else:
             output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
-    return 0 if {*answers.values()} - {Answer.NOT_AGAIN} == {Answer.DONE} else REFUSED
+    return 0 if {*answers.values()} - {OwnerReply.NOT_AGAIN} == {OwnerReply.DONE} else REFUSED
 
 
-def _has_tasks(one: Event) -> bool:
+def _has_tasks(one: CampaignEvent) -> bool:
     """Say whether an event is about tasks that failed, or of which nobody knows what became."""
-    return one.kind is Kind.TASK or one.code in (Code.DROPPED, Code.DISPUTED)
+    return one.kind is EventKind.TASK or one.code in (EventCode.DROPPED, EventCode.DISPUTED)
 
 
 def _changes(asked: Mapping[str, Any]) -> bool:

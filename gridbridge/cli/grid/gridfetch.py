@@ -64,11 +64,11 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(each.problem for each in done) else 0
 
 
-def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> relay.Files:
+def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> relay.RelayedFiles:
     """Return what is fetched to the transfer host first."""
     number = asked["number"]
     to = asked["to"]
-    return relay.Files(
+    return relay.RelayedFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 

@@ -8,24 +8,28 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.notices import Severity, Way
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.notices import NotificationChannel, Severity
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.model.report import printable
 from gridbridge.services.tools import campaign_notices
-from gridbridge.services.tools.campaigns import Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent
 
 NOT_DONE = {
-    Answer.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
-    Answer.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
-    Answer.TOO_MANY: "you have 20 subscriptions, which is the most",
-    Answer.WRONG: "the service takes no such subscription",
+    OwnerReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    OwnerReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    OwnerReply.TOO_MANY: "you have 20 subscriptions, which is the most",
+    OwnerReply.WRONG: "the service takes no such subscription",
 }
 NO_PROGRAM = (
     "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
 )
 ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
 WHICH = "give -s low, medium or high: it says how much something must matter to be told"
-TYPED = {Way.MAIL: "-m", Way.JABBER: "-j", Way.PROGRAM: "-p"}
+TYPED = {
+    NotificationChannel.MAIL: "-m",
+    NotificationChannel.JABBER: "-j",
+    NotificationChannel.PROGRAM: "-p",
+}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +69,11 @@ def gridnotify(
       gridnotify -l
       gridnotify -u -m alice@example.org
     """
-    given = {Way.MAIL: address, Way.JABBER: name, Way.PROGRAM: path}
+    given = {
+        NotificationChannel.MAIL: address,
+        NotificationChannel.JABBER: name,
+        NotificationChannel.PROGRAM: path,
+    }
     chosen = [(way, text) for way, text in given.items() if text is not None]
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
@@ -74,7 +82,7 @@ def gridnotify(
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
-    except (Unanswered, Unreachable) as error:
+    except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("gridnotify", error)
 
 
@@ -93,7 +101,9 @@ def _list(is_json: bool) -> int:
     return 0
 
 
-def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verbose: bool) -> int:
+def _change(
+    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
+) -> int:
     try:
         campaign_notices.require(way, identity)
     except ParseError as error:
@@ -101,12 +111,12 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
     if (severity or not is_end) and severity not in [each.value for each in Severity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
-    verb = Verb.UNSUBSCRIBE if is_end else Verb.SUBSCRIBE
+    verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
     answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))
-    if answer is not Answer.DONE:
+    if answer is not OwnerReply.DONE:
         output.complain(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
-    if way is Way.PROGRAM and not is_end and not os.access(identity, os.X_OK):
+    if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
         output.complain(f"gridnotify: {NO_PROGRAM.format(identity)}")
     if is_verbose:
         output.line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")

@@ -8,7 +8,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, listing, relay, showing
-from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
+from gridbridge.cli.grid.showing import DisplayOptions, NothingEnded, UnknownCampaign
 from gridbridge.cli.grid.tasks import typed_task
 from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.cli.plots import written
@@ -91,7 +91,7 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = View(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    view = DisplayOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
         raise click.UsageError(problem)
@@ -106,7 +106,7 @@ def gridstat(
         if job is not None:
             return showing.job(*typed_task(job), view, is_there, is_output, is_error)
         _show(context.params, look, chosen, view)
-    except (NotTheirs, NothingEnded, Unknown) as error:
+    except (NotTheirs, NothingEnded, UnknownCampaign) as error:
         output.complain(f"gridstat: {error}")
         return REFUSED
     return 0
@@ -118,13 +118,13 @@ def _watch(look: Look) -> None:
     watching.watch(look)
 
 
-def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: View) -> None:
+def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: DisplayOptions) -> None:
     """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
     found, range_ = look(), asked["range_"]
     if chosen is not None and not found:
-        raise Unknown(f"no campaign {chosen}")
+        raise UnknownCampaign(f"no campaign {chosen}")
     if range_ and range_.isdigit() and not found:
-        raise Unknown(f"no campaign {range_}")
+        raise UnknownCampaign(f"no campaign {range_}")
     picture, offset = asked["picture"], asked["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (asked["is_watch"], lambda: _watch(look)),
@@ -168,13 +168,13 @@ def _range(text: str | None) -> Callable[[int], bool]:
         raise click.UsageError(f"-s {error}") from error
 
 
-def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> relay.Files | None:
+def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> relay.RelayedFiles | None:
     """Return what is drawn on the transfer host, which names it otherwise."""
     folder, name = os.path.split(asked["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return relay.Files(words=drawn, to=folder or ".", says=asked["picture"])
+    return relay.RelayedFiles(words=drawn, to=folder or ".", says=asked["picture"])
 
 
 def main() -> None:

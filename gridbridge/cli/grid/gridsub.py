@@ -15,20 +15,20 @@ from gridbridge.cli.grid import (
     runner_reply,
     waiting,
 )
-from gridbridge.cli.grid.source import Typed, text_of
+from gridbridge.cli.grid.source import SourceOptions, text_of
 from gridbridge.cli.options import VERSION
 from gridbridge.config.submission import directives
-from gridbridge.config.submission.jdl import Said
-from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.errors import ConfigError, GridbridgeError, StateError, UsageMistake
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.campaigns import Refused, Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent, SubmissionRefused
 from gridbridge.services.tools.submission import admission, sources
-from gridbridge.services.tools.submission.sources import Wishes
+from gridbridge.services.tools.submission.sources import SubmissionOptions
 from gridbridge.state.campaign_files import NotTheirs
 
-TYPES = [each.value for each in Type]
+TYPES = [each.value for each in CampaignType]
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
@@ -195,15 +195,15 @@ def gridsub(
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
     """
-    wishes = Wishes(
+    wishes = SubmissionOptions(
         clusters=clusters,
         resources=resources,
         name=name,
-        type_=type_ or Type.DEFAULT.value,
+        type_=type_ or CampaignType.DEFAULT.value,
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )
-    typed = Typed(
+    typed = SourceOptions(
         path=path,
         text=text,
         numbers=numbers,
@@ -222,20 +222,20 @@ def gridsub(
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(adding.USAGE)
             return _submit(typed, options, is_ready=is_ready)
-    except (ConfigError, NotTheirs, Refused) as error:
+    except (ConfigError, NotTheirs, SubmissionRefused) as error:
         return _refused(error)
-    except (Unanswered, Unreachable) as error:
+    except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("gridsub", error)
 
 
-def _submit(typed: Typed, options: list[str], *, is_ready: bool) -> int:
+def _submit(typed: SourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Bring the campaign that is typed, or that a login node has read and sent here."""
     if (again := typed.retry()) and (there := relay.host(CAMPAIGNS)):
         return _gone_on(there, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
 
-def _brought(said: Said, options: list[str]) -> int:
+def _brought(said: ParsedJdl, options: list[str]) -> int:
     """Bring a campaign that was read, or say what would become of it."""
     for warning in said.warnings:
         output.complain(f"gridsub: {warning}")
@@ -249,7 +249,7 @@ def _brought(said: Said, options: list[str]) -> int:
     return _told(_submitted(admitted), admitted, options)
 
 
-def _submitted(admitted: Said) -> int:
+def _submitted(admitted: ParsedJdl) -> int:
     """Bring a campaign, after the datasets that it names; return its number."""
     if admitted.jdl.datasets:
         from gridbridge.services.tools.datasets import handover  # few campaigns have some
@@ -257,14 +257,16 @@ def _submitted(admitted: Said) -> int:
         try:
             handover.take_in(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
-            raise Unreachable(str(error)) from error
+            raise NothingStored(str(error)) from error
         except GridbridgeError as error:
-            raise Refused(str(error)) from error
+            raise SubmissionRefused(str(error)) from error
     with runner_reply.told("gridsub"):
         return campaigns.submit(admitted)
 
 
-def _add(typed: Typed, number: int, file: str | None, text: str | None, options: list[str]) -> int:
+def _add(
+    typed: SourceOptions, number: int, file: str | None, text: str | None, options: list[str]
+) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(adding.USAGE)
     if there := relay.host(CAMPAIGNS):
@@ -282,7 +284,7 @@ def _go_on_adding(
     return _gone_on(there, words, options, lines)
 
 
-def _told(number: int, said: Said, options: list[str]) -> int:
+def _told(number: int, said: ParsedJdl, options: list[str]) -> int:
     more = [runner_reply.details(number, said)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
     status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
@@ -293,12 +295,12 @@ def _waited(number: int, is_wait: bool) -> int:
     return waiting.wait("gridsub", number) if is_wait else 0
 
 
-def _sent_here() -> Said:
+def _sent_here() -> ParsedJdl:
     """Return the campaign that a login node has read, from standard input."""
     return sources.ready(sys.stdin.buffer.read())
 
 
-def _go_on(there: str, said: Said, options: list[str]) -> int:
+def _go_on(there: str, said: ParsedJdl, options: list[str]) -> int:
     """Have a campaign brought where it can be; all that it needs of this host goes with it."""
     return _gone_on(there, ["--ready"], options, sources.encoded(said))
 
@@ -311,7 +313,7 @@ def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | No
 def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
         output.complain(f"gridsub: {line}")
-    return program.ERROR if isinstance(error, Mistyped) else REFUSED
+    return program.ERROR if isinstance(error, UsageMistake) else REFUSED
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
-from gridbridge.model.campaigns.task import SENT, ShownTask
+from gridbridge.model.campaigns.task import SENT, PublishedTask
 from gridbridge.model.report import count, printable
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
@@ -102,12 +102,12 @@ def in_range(text: str) -> Callable[[int], bool]:
     return lambda number: low <= number <= high
 
 
-def task_row(task: ShownTask, parameters: Sequence[str]) -> str:
+def task_row(task: PublishedTask, parameters: Sequence[str]) -> str:
     """Write a task's line; its parameters where they are known."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
-def copy_rows(task: ShownTask) -> list[str]:
+def copy_rows(task: PublishedTask) -> list[str]:
     """Write a line for each attempt that ran, or runs, beside the one that a task is shown by."""
     return [
         COPY_ROW.format("  copy", SENT if one.is_live else one.outcome, one.cluster, one.attempt)
@@ -115,7 +115,7 @@ def copy_rows(task: ShownTask) -> list[str]:
     ]
 
 
-def tasks(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:
+def tasks(found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.line(TASK_HEAD)
@@ -135,13 +135,15 @@ def summary_as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> Non
     _print_csv(SUMMARY_HEAD, map(summary, campaigns), is_headless)
 
 
-def tasks_as_csv(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:
+def tasks_as_csv(
+    found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
+) -> None:
     """Print tasks as comma-separated values."""
     rows = (_cells(task, parameters, is_whole=True) for task in found)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
-def plain(task: ShownTask, parameters: Sequence[str]) -> dict[str, object]:
+def plain(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
     """Return a task as JSON shows it."""
     known: dict[str, object] = {
         "task": task.number,
@@ -161,7 +163,7 @@ def plain(task: ShownTask, parameters: Sequence[str]) -> dict[str, object]:
 
 
 def _cells(
-    task: ShownTask, parameters: Sequence[str], is_whole: bool = False
+    task: PublishedTask, parameters: Sequence[str], is_whole: bool = False
 ) -> tuple[object, ...]:
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status

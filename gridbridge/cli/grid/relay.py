@@ -46,7 +46,7 @@ def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class RelayedFiles:
     """What a command writes into the folder `out` when it is called with these words."""
 
     words: tuple[str, ...]
@@ -55,7 +55,7 @@ class Files:
     is_chosen: bool = True  # else it has to be one's own
 
 
-Writes = Callable[[Mapping[str, Any], Sequence[str]], Files | None]
+Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedFiles | None]
 
 
 def run(
@@ -106,7 +106,7 @@ def go(
     return UNANSWERED if is_begun else lost
 
 
-def bring(there: str, name: str, files: Files) -> int:
+def bring(there: str, name: str, files: RelayedFiles) -> int:
     """Run a command of ours there that writes files, and put them where they belong here."""
     try:
         os.makedirs(files.to, exist_ok=True)

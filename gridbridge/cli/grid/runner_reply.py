@@ -8,9 +8,9 @@ from threading import Timer
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import UNANSWERED, UNREACHABLE
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.errors import OutputError, ReaderGone
-from gridbridge.services.tools.campaigns import ANSWER_S, TAKEN_S, Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import ANSWER_S, TAKEN_S, NothingStored, RunnerSilent
 
 SOON_S = 5.0  # a runner with --loop has answered
 WAITING = (
@@ -38,13 +38,13 @@ def told(
             timer.cancel()
 
 
-def ended(program: str, error: Unreachable | Unanswered) -> int:
+def ended(program: str, error: NothingStored | RunnerSilent) -> int:
     """Tell that nobody answered; return the exit status, which says whether it may be done."""
     output.complain(f"{program}: {error}")
-    return UNANSWERED if isinstance(error, Unanswered) else UNREACHABLE
+    return UNANSWERED if isinstance(error, RunnerSilent) else UNREACHABLE
 
 
-def details(number: int, said: Said) -> str:
+def details(number: int, said: ParsedJdl) -> str:
     """Return a campaign as it is stored, as a line of JSON; its tasks are only counted."""
     return json.dumps({"id": number, **asdict(said.jdl), "nb_jobs": len(said.parameters)})
 

@@ -11,7 +11,7 @@ from gridbridge.cli.grid.listing import HEAD, SUMMARY_HEAD, row, summary
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_cancelled
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import PublishedTask
 from gridbridge.model.report import printable
 from gridbridge.services.tools import campaign_events, campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
@@ -22,7 +22,7 @@ LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
 MOST_FAILED = 1000  # whose standard error is looked for
 
 
-class Unknown(GridbridgeError):
+class UnknownCampaign(GridbridgeError):
     """There is no such campaign or task."""
 
 
@@ -31,7 +31,7 @@ class NothingEnded(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class DisplayOptions:
     """How things are to be shown."""
 
     folder: str
@@ -40,7 +40,7 @@ class View:
     is_csv: bool = False
 
 
-def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> None:
+def listed(found: Sequence[ShownCampaign], view: DisplayOptions, *, is_summary: bool) -> None:
     """Show campaigns, a line each."""
     if view.is_json:
         output.as_json([_plain(one) for one in found])
@@ -54,7 +54,7 @@ def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> N
             output.line(line)
 
 
-def whole(campaign: ShownCampaign, view: View) -> None:
+def whole(campaign: ShownCampaign, view: DisplayOptions) -> None:
     """Show one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
     campaign = campaign_tasks.with_ends(campaign, view.folder)
     listed([campaign], view, is_summary=False)
@@ -70,7 +70,7 @@ def _plain(one: ShownCampaign) -> dict[str, object]:
     return known | {"running": one.tasks_running}
 
 
-def full(one: ShownCampaign, first: int, view: View) -> None:
+def full(one: ShownCampaign, first: int, view: DisplayOptions) -> None:
     """Show a campaign with its tasks from one number on."""
     parameters = campaign_tasks.parameters(one.number)
     tasks = campaign_tasks.tasks(one, first, view.folder)
@@ -89,7 +89,7 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
         listing.tasks(tasks, parameters, view.is_headless)
 
 
-def failed(one: ShownCampaign, view: View) -> None:
+def failed(one: ShownCampaign, view: DisplayOptions) -> None:
     """Show the tasks that failed, to their owner with the last lines of their standard error."""
     bad = campaign_tasks.failed(one, view.folder)
     found = tuple(each for each in bad if not is_cancelled(each.outcome, one.state))
@@ -107,21 +107,25 @@ def failed(one: ShownCampaign, view: View) -> None:
         output.complain(f"gridstat: {problem}")
 
 
-def events(one: ShownCampaign, view: View) -> None:
+def events(one: ShownCampaign, view: DisplayOptions) -> None:
     """Show the events of a campaign that are open."""
     seen = campaign_events.seen(view.folder)
     found = campaign_events.chosen(seen, one.number, None, is_global=False, is_all=False)
     happened.show(found, {one.number: one.state}, view.is_json)
 
 
-def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_error: bool) -> int:
+def job(
+    number: int, task: int, view: DisplayOptions, is_there: bool, is_output: bool, is_error: bool
+) -> int:
     """Show one task, or its output to its owner."""
     one = campaign_tasks.find(number, view.folder)
     found = campaign_tasks.task(one, task, view.folder) if one else None
     if not found:
-        raise Unknown(f"no job {number}.{task}")
+        raise UnknownCampaign(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not found.job_id:
-        raise Unknown(f"job {number}.{task} was not sent to a cluster, or is not known there yet")
+        raise UnknownCampaign(
+            f"job {number}.{task} was not sent to a cluster, or is not known there yet"
+        )
     if is_output or is_error:
         return _stream(number, found, is_error=is_error)
     parameters = campaign_tasks.parameters(number)
@@ -136,7 +140,7 @@ def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_
     return 0
 
 
-def picture(one: ShownCampaign, path: str, view: View) -> None:
+def picture(one: ShownCampaign, path: str, view: DisplayOptions) -> None:
     """Draw how a campaign's tasks ended."""
     ends = campaign_tasks.ends(one, view.folder)
     if not ends:
@@ -148,7 +152,7 @@ def picture(one: ShownCampaign, path: str, view: View) -> None:
     output.line(path)
 
 
-def _stream(number: int, task: ShownTask, *, is_error: bool) -> int:
+def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
     from gridbridge.services.tools import campaign_outputs  # batch systems are slow to load
 
     stream = campaign_outputs.ERR if is_error else campaign_outputs.OUT
@@ -165,7 +169,7 @@ def _stream(number: int, task: ShownTask, *, is_error: bool) -> int:
     return 0 if texts else 1
 
 
-def _errors(number: int, tasks: Sequence[ShownTask]) -> tuple[dict[int, str], list[str]]:
+def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str], list[str]]:
     from gridbridge.services.tools import campaign_outputs
 
     try:
@@ -176,7 +180,10 @@ def _errors(number: int, tasks: Sequence[ShownTask]) -> tuple[dict[int, str], li
 
 
 def _print_failed(
-    found: Sequence[ShownTask], parameters: Sequence[str], texts: dict[int, str], view: View
+    found: Sequence[PublishedTask],
+    parameters: Sequence[str],
+    texts: dict[int, str],
+    view: DisplayOptions,
 ) -> None:
     if not view.is_headless:
         output.line(listing.TASK_HEAD)

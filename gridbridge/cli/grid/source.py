@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import click
 
 from gridbridge.cli import output
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.config.submission.mistaken import is_jdl
 from gridbridge.config.submission.task_file import FILE_BYTES
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.services.tools.submission import sources
-from gridbridge.services.tools.submission.sources import Wishes
+from gridbridge.services.tools.submission.sources import SubmissionOptions
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -24,7 +24,7 @@ STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class SourceOptions:
     """Where a campaign comes from, as the command line says."""
 
     path: str | None
@@ -33,14 +33,14 @@ class Typed:
     lines: str | None
     retried: int | None
     words: tuple[str, ...]
-    wishes: Wishes
+    wishes: SubmissionOptions
     type_: str | None = None  # of the campaign; None: it is not said
 
     @property
     def is_nothing(self) -> bool:
         """Whether no campaign is named, and nothing of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        plain = Wishes(type_=Type.DEFAULT.value)
+        plain = SubmissionOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(each is not None for each in options)) and (
             self.wishes == plain
         )
@@ -57,7 +57,7 @@ class Typed:
         self._refuse_wishes()
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
-    def read(self) -> Said:
+    def read(self) -> ParsedJdl:
         """Return the campaign; a usage error unless it comes from one place."""
         self._weigh()
         if self._is_command:
@@ -84,7 +84,7 @@ class Typed:
         if sum(each is not None for each in options) + alone != 1:
             raise click.UsageError(SOURCES)
 
-    def _command(self) -> Said:
+    def _command(self) -> ParsedJdl:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(
@@ -96,7 +96,7 @@ class Typed:
         return sources.each_line(file, self.words, self.wishes)
 
     def _refuse_wishes(self) -> None:
-        if self.wishes != Wishes(type_=self.wishes.type_):
+        if self.wishes != SubmissionOptions(type_=self.wishes.type_):
             raise click.UsageError(
                 "--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this"
             )

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from gridbridge.cli.plots import written
 from gridbridge.cli.plots.axes import clock, on_axis
 from gridbridge.errors import OutputError
-from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.model.elastic.seeing import BalanceStatistics
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
@@ -31,41 +31,41 @@ ALONE = timedelta(minutes=5)  # on each side of a row that is the only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class PlotPicture:
     """One picture: what it shows, and how."""
 
     name: str  # of its file
     title: str
     unit: str
-    value: Callable[[Statistics], float]
+    value: Callable[[BalanceStatistics], float]
     colour: str
     is_stepped: bool = True  # a number that holds until the next round
     is_time: bool = False
 
 
 PICTURES = (
-    Picture(
+    PlotPicture(
         name="queued",
         title="Tasks that wait and could start",
         unit="tasks",
         value=lambda row: row.queued,
         colour="#D55E00",
     ),
-    Picture(
+    PlotPicture(
         name="running",
         title="Tasks that run",
         unit="tasks",
         value=lambda row: row.running,
         colour="#009E73",
     ),
-    Picture(
+    PlotPicture(
         name="num_hosts",
         title="Hosts",
         unit="hosts",
         value=lambda row: row.hosts,
         colour="#0072B2",
     ),
-    Picture(
+    PlotPicture(
         name="avg_duration",
         title="Mean run time of tasks that ended of late",
         unit="run time",
@@ -74,7 +74,7 @@ PICTURES = (
         is_stepped=False,
         is_time=True,
     ),
-    Picture(
+    PlotPicture(
         name="avg_wait",
         title="Mean wait of tasks that ended of late",
         unit="wait",
@@ -83,7 +83,7 @@ PICTURES = (
         is_stepped=False,
         is_time=True,
     ),
-    Picture(
+    PlotPicture(
         name="avg_load",
         title="Mean load of the hosts",
         unit="load",
@@ -94,7 +94,7 @@ PICTURES = (
 )
 
 
-def draw(rows: Sequence[Statistics], folder: str) -> tuple[str, ...]:
+def draw(rows: Sequence[BalanceStatistics], folder: str) -> tuple[str, ...]:
     """Draw every picture into a folder, which is made; return their paths.
 
     There is at least one row. Raises OutputError for a folder that can't be written.
@@ -106,7 +106,7 @@ def draw(rows: Sequence[Statistics], folder: str) -> tuple[str, ...]:
     return tuple(_draw(one, rows, folder) for one in PICTURES)
 
 
-def _draw(picture: Picture, rows: Sequence[Statistics], folder: str) -> str:
+def _draw(picture: PlotPicture, rows: Sequence[BalanceStatistics], folder: str) -> str:
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _line(axes, picture, rows)
@@ -116,7 +116,7 @@ def _draw(picture: Picture, rows: Sequence[Statistics], folder: str) -> str:
     return path
 
 
-def _line(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
+def _line(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) -> None:
     """Draw a line that has a gap where nobody looked."""
     for part in _parts(rows):
         at = [on_axis(row.at) for row in part]
@@ -136,7 +136,7 @@ def _line(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
         axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
 
 
-def _parts(rows: Sequence[Statistics]) -> list[list[Statistics]]:
+def _parts(rows: Sequence[BalanceStatistics]) -> list[list[BalanceStatistics]]:
     between = sorted(
         (after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows)
     )
@@ -149,7 +149,7 @@ def _parts(rows: Sequence[Statistics]) -> list[list[Statistics]]:
     return parts
 
 
-def _frame(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
+def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) -> None:
     most = max(picture.value(row) for row in rows)
     axes.set_ylim(0, most * 1.1 or 1)
     axes.set_ylabel(picture.unit)
@@ -171,7 +171,7 @@ def _frame(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
     clock(axes)
 
 
-def _told(picture: Picture, value: float) -> str:
+def _told(picture: PlotPicture, value: float) -> str:
     if picture.is_time:
         return time(value)
     return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"

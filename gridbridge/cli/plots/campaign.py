@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from gridbridge.cli.plots import written
 from gridbridge.cli.plots.axes import clock, on_axis
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.campaigns.task import Ended
+from gridbridge.model.campaigns.task import TaskEndTimes
 from gridbridge.model.report import printable
 
 mpl.use("Agg")
@@ -22,14 +22,18 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
 def draw(
-    one: ShownCampaign, ends: Sequence[Ended], now: datetime, band: tuple[datetime, ...], path: str
+    one: ShownCampaign,
+    ends: Sequence[TaskEndTimes],
+    now: datetime,
+    band: tuple[datetime, ...],
+    path: str,
 ) -> None:
     """Draw it into a file; OutputError for one that can't be written."""
     written.save(drawn(one, ends, now, band), path, DOTS)
 
 
 def drawn(
-    one: ShownCampaign, ends: Sequence[Ended], now: datetime, band: tuple[datetime, ...]
+    one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the picture of a campaign of which at least one task has ended.
 
@@ -43,7 +47,7 @@ def drawn(
     return figure
 
 
-def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime) -> None:
+def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime) -> None:
     """Draw a step a cycle: nothing is known of the moments between two of them."""
     moments = sorted({end.at for end in ends})
     shown = (moments[-1] - one.submitted_at) * SEEN  # of a step that ends with the axis
@@ -61,7 +65,7 @@ def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime
         axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
 
 
-def _sums(times: Sequence[datetime], ends: Sequence[Ended]) -> list[int]:
+def _sums(times: Sequence[datetime], ends: Sequence[TaskEndTimes]) -> list[int]:
     """Return how many had ended by each moment."""
     by_moment: dict[datetime, int] = {}
     for end in ends:
@@ -71,14 +75,14 @@ def _sums(times: Sequence[datetime], ends: Sequence[Ended]) -> list[int]:
     return list(accumulate(found))
 
 
-def _only_failed(end: Ended) -> Ended:
-    return Ended(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
+def _only_failed(end: TaskEndTimes) -> TaskEndTimes:
+    return TaskEndTimes(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
 
 
 def _ahead(
     axes: Axes,
     one: ShownCampaign,
-    ends: Sequence[Ended],
+    ends: Sequence[TaskEndTimes],
     now: datetime,
     band: tuple[datetime, ...],
 ) -> None:

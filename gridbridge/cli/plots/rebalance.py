@@ -8,17 +8,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli.plots import written
-from gridbridge.model.rebalance.loads import Load
+from gridbridge.model.rebalance.loads import HostLoad
 from gridbridge.model.report import count
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
 MOST_NAMED = 40  # hosts, up to which each has its name below
 BEFORE, AFTER = "#999999", "#0072B2"
-Value = Callable[[Load], float]
+Value = Callable[[HostLoad], float]
 
 
-def draw(hosts: Sequence[Load], title: str, path: str) -> None:
+def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
     """Write it; OutputError when it can't be written."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
@@ -33,7 +33,7 @@ def draw(hosts: Sequence[Load], title: str, path: str) -> None:
     written.save(figure, path, DOTS)
 
 
-def _panel(axes: Axes, hosts: Sequence[Load], what: str, before: Value, after: Value) -> None:
+def _panel(axes: Axes, hosts: Sequence[HostLoad], what: str, before: Value, after: Value) -> None:
     """Draw a pair of bars a host, or two lines where they are too many for bars."""
     places = range(len(hosts))
     first, second = [before(one) for one in hosts], [after(one) for one in hosts]
@@ -47,7 +47,7 @@ def _panel(axes: Axes, hosts: Sequence[Load], what: str, before: Value, after: V
     axes.grid(axis="y", alpha=0.3)
 
 
-def _name(axes: Axes, hosts: Sequence[Load]) -> None:
+def _name(axes: Axes, hosts: Sequence[HostLoad]) -> None:
     if len(hosts) > MOST_NAMED:
         axes.set_xlabel(f"{count(len(hosts), 'host')}, by kind and name")
         return

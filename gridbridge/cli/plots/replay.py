@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gridbridge.cli.plots import written
-from gridbridge.model.elastic.replayed import Outcome, ReplayRules
-from gridbridge.services.elastic.simulation.compared import Compared
+from gridbridge.model.elastic.replayed import ReplayOutcome, ReplayRules
+from gridbridge.services.elastic.simulation.compared import PolicyComparison
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 11.0, 3.4, 110
@@ -32,7 +32,7 @@ MARKS = {
 HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
 
 
-def draw(found: Sequence[Compared], path: str) -> str:
+def draw(found: Sequence[PolicyComparison], path: str) -> str:
     """Draw all workloads into one file; return its name. OutputError when it can't be written."""
     rows = sum(1 if one.frontier else 2 for one in found)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
@@ -46,7 +46,7 @@ def draw(found: Sequence[Compared], path: str) -> str:
     return path
 
 
-def _over_time(nodes: Axes, waiting: Axes, one: Compared) -> None:
+def _over_time(nodes: Axes, waiting: Axes, one: PolicyComparison) -> None:
     for each in one.outcomes:
         at = [float(dates.date2num(_at(moment.at_s))) for moment in each.moments]  # type: ignore[no-untyped-call]  # dates has no types
         _line(nodes, each, at, [moment.nodes for moment in each.moments])
@@ -61,14 +61,14 @@ def _over_time(nodes: Axes, waiting: Axes, one: Compared) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _line(axes: Axes, one: Outcome, at: list[float], values: list[int]) -> None:
+def _line(axes: Axes, one: ReplayOutcome, at: list[float], values: list[int]) -> None:
     rules = one.way.rules
     width = 2.4 if rules is ReplayRules.DEMAND else 1.0  # others that do the same don't hide it
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
 
-def _swept(axes: Axes, one: Compared) -> None:
+def _swept(axes: Axes, one: PolicyComparison) -> None:
     for rules in dict.fromkeys(each.way.rules for each in one.outcomes):
         some = [each for each in one.outcomes if each.way.rules is rules]
         axes.scatter(
@@ -96,7 +96,7 @@ def _swept(axes: Axes, one: Compared) -> None:
     axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
 
 
-def _named(one: Outcome) -> str:
+def _named(one: ReplayOutcome) -> str:
     return f"{one.way.rules.value} {one.way.settings}".strip()
 
 

@@ -12,9 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.tools.measured.family import Family
+from gridbridge.services.tools.measured.family import MetricFamily
 
-Measure = Callable[[], Iterable[Family]]
+Measure = Callable[[], Iterable[MetricFamily]]
 TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
 PATIENCE_S = 10.0  # with who has connected and says nothing
@@ -37,7 +37,7 @@ class _Families(Collector):
         return map(_metric, self._measure())
 
 
-def text(families: Iterable[Family]) -> bytes:
+def text(families: Iterable[MetricFamily]) -> bytes:
     """Write families in Prometheus' text format."""
     return generate_latest(_registry(lambda: families))
 
@@ -118,7 +118,7 @@ def _registry(measure: Measure) -> CollectorRegistry:
     return registry
 
 
-def _metric(family: Family) -> Metric:
+def _metric(family: MetricFamily) -> Metric:
     kind = CounterMetricFamily if family.is_counter else GaugeMetricFamily
     found = kind(family.name.removesuffix(TOTAL), family.means, labels=family.labels)
     for one in family.samples:

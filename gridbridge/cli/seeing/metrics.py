@@ -11,7 +11,7 @@ from gridbridge.cli.options import FOLDER
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.services.tools.measured import metrics as service
-from gridbridge.services.tools.measured.family import Family
+from gridbridge.services.tools.measured.family import MetricFamily
 from gridbridge.services.version import version
 from gridbridge.shell import files, lock
 
@@ -93,7 +93,7 @@ class _Watch:
         self._folders = folder, balance
         self._told: tuple[str, ...] = ()
 
-    def measure(self) -> Iterable[Family]:
+    def measure(self) -> Iterable[MetricFamily]:
         """Return all families; without published files only that there are none."""
         try:
             families, troubles = service.measured(datetime.now(UTC), *self._folders)

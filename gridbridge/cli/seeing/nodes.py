@@ -8,10 +8,10 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.explained import Explained, Overview
+from gridbridge.model.elastic.explained import BalancerOverview, NodeExplanation
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, WishFor
+from gridbridge.model.elastic.owned import OwnedNode, WishFor
 from gridbridge.model.report import count
 
 UNKNOWN = 1
@@ -176,7 +176,7 @@ def _ask(host: str, wish: WishFor, words: Mapping[NodeState, str], *, is_json: b
     output.line(f"{node.name} {words[node.state]}")
 
 
-def _nodes(now: datetime) -> tuple[Owned, ...]:
+def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
     """Return the balancer's nodes; none to those who may not see them."""
     from gridbridge.services.elastic import nodes
 
@@ -186,7 +186,7 @@ def _nodes(now: datetime) -> tuple[Owned, ...]:
         return ()
 
 
-def _tell(told: Explained, now: datetime, *, is_json: bool) -> None:
+def _tell(told: NodeExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
         node = _node(told.node) if told.node else None
         plain = {"what": told.what, "reason": told.reason, "sentence": told.sentence, "node": node}
@@ -201,7 +201,7 @@ def _tell(told: Explained, now: datetime, *, is_json: bool) -> None:
     output.line(f"the plan now: {told.sentence}")
 
 
-def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
+def _row(one: OwnedNode, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
     why = one.cause.value or ("kept" if one.is_kept else _lacks(one))
     wish = f"asked: {asked[one.name]}" if one.name in asked else ""
     return (
@@ -215,7 +215,7 @@ def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
     )
 
 
-def _lacks(one: Owned) -> str:
+def _lacks(one: OwnedNode) -> str:
     """Say what a node that joins still waits for, or one that is ready lacks."""
     if one.state is NodeState.READY and one.step is JoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
@@ -225,7 +225,7 @@ def _lacks(one: Owned) -> str:
     return "its daemon is waited for" if is_host else "it is being made a host"
 
 
-def _overview(told: Overview) -> dict[str, object]:
+def _overview(told: BalancerOverview) -> dict[str, object]:
     return {
         "nodes": [_node(one) for one in told.nodes],
         "pools": [{"pool": pool, "failures": record.failures} for pool, record in told.pools],
@@ -235,7 +235,7 @@ def _overview(told: Overview) -> dict[str, object]:
     }
 
 
-def _node(one: Owned) -> dict[str, object]:
+def _node(one: OwnedNode) -> dict[str, object]:
     return {
         "name": one.name,
         "state": one.state.value,

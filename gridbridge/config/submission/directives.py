@@ -16,7 +16,7 @@ from gridbridge.config.submission.qsub_forms import (
 )
 from gridbridge.config.submission.qsub_values import (
     IDLE_HERE,
-    Range,
+    ArrayRange,
     bounds,
     file_of,
     least_slots,
@@ -49,7 +49,7 @@ ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class RequestedResource:
     """What a host has to have, `NAME=VALUE` or a NAME that is true there, and where that stands."""
 
     place: str
@@ -57,13 +57,13 @@ class Resource:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class ScriptRequest:
     """What a script asks for."""
 
     place: str = ""  # of what is read
     places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
     name: str = ""
-    array: Range | None = None
+    array: ArrayRange | None = None
     most: int = 0  # tasks at once; 0: no limit
     walltime_s: int = 0  # 0: not said
     soft_walltime_s: int = 0
@@ -75,17 +75,17 @@ class Asked:
     is_joined: bool = False
     shell: str = ""
     is_soft: bool = False  # of the resources that follow
-    resources: list[Resource] = field(default_factory=list)
+    resources: list[RequestedResource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused
 
 
 @dataclass(slots=True)
-class Script:
+class SubmittedScript:
     """One script, and what is found to be wrong or idle in its lines."""
 
     path: str
-    asked: Asked = field(default_factory=Asked)
+    asked: ScriptRequest = field(default_factory=ScriptRequest)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -141,7 +141,7 @@ def _words_behind(option: str, words: list[str]) -> int:
     return int(option in LATER or IDLE.get(option) is not None)
 
 
-def resources(asked: Asked, text: str) -> list[str]:
+def resources(asked: ScriptRequest, text: str) -> list[str]:
     """Take a walltime and resources from the value of -l; return warnings about them."""
     notes = []
     for request in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
@@ -155,12 +155,12 @@ def resources(asked: Asked, text: str) -> list[str]:
         elif asked.is_soft or is_place(name):
             notes.append(f"{request}: {IDLE_HERE}")
         else:
-            asked.resources.append(Resource(place=asked.place, text=request))
+            asked.resources.append(RequestedResource(place=asked.place, text=request))
             asked.places["properties"] = f"{asked.place}: -l {request}"
     return notes
 
 
-def _limit(asked: Asked, name: str, value: str) -> list[str]:
+def _limit(asked: ScriptRequest, name: str, value: str) -> list[str]:
     """Take a limit of time; INFINITY is the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else walltime(value)
@@ -173,32 +173,32 @@ def _limit(asked: Asked, name: str, value: str) -> list[str]:
     return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
 
 
-def _name(asked: Asked, text: str) -> None:
+def _name(asked: ScriptRequest, text: str) -> None:
     if not is_name(text):
         raise ParseError(f"qsub takes no such name; expected {NAMED}")
     asked.name = text
 
 
-def _array(asked: Asked, text: str) -> None:
+def _array(asked: ScriptRequest, text: str) -> None:
     first, last, step = bounds(text)
-    asked.array = Range(first=min(first, last), last=max(first, last), step=step)
+    asked.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
 
 
-def _most(asked: Asked, text: str) -> None:
+def _most(asked: ScriptRequest, text: str) -> None:
     asked.most = read_number(text, 0)
 
 
-def _environment(asked: Asked, name: str, slots: str) -> list[str]:
+def _environment(asked: ScriptRequest, name: str, slots: str) -> list[str]:
     asked.environment, asked.slots = "" if name == "*" else name, least_slots(slots)
     is_range = not slots.isdigit()
     return [f"{name} {slots}: each task has the least, {count(asked.slots, 'slot')}"] * is_range
 
 
-def _folder(asked: Asked, path: str = "") -> None:
+def _folder(asked: ScriptRequest, path: str = "") -> None:
     asked.folder = path
 
 
-def _given_folder(asked: Asked, path: str) -> None:
+def _given_folder(asked: ScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
     if found := ABROAD.search(path, home.end() if home else 0):
         raise ParseError(f"{found[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
@@ -206,47 +206,47 @@ def _given_folder(asked: Asked, path: str) -> None:
         asked.folder = path
 
 
-def _output(asked: Asked, text: str) -> list[str]:
+def _output(asked: ScriptRequest, text: str) -> list[str]:
     asked.output, notes = file_of(text)
     return notes
 
 
-def _error(asked: Asked, text: str) -> list[str]:
+def _error(asked: ScriptRequest, text: str) -> list[str]:
     asked.error, notes = file_of(text)
     return notes
 
 
-def _input(_: Asked, text: str) -> list[str]:
+def _input(_: ScriptRequest, text: str) -> list[str]:
     path, notes = file_of(text)
     if path != NO_INPUT:
         raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
 
 
-def _binary(_: Asked, word: str) -> None:
+def _binary(_: ScriptRequest, word: str) -> None:
     if truth(word):
         raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
-def _hard(asked: Asked) -> None:
+def _hard(asked: ScriptRequest) -> None:
     asked.is_soft = False
 
 
-def _soft(asked: Asked) -> None:
+def _soft(asked: ScriptRequest) -> None:
     asked.is_soft = True
 
 
-def _joined(asked: Asked, word: str) -> None:
+def _joined(asked: ScriptRequest, word: str) -> None:
     asked.is_joined = truth(word)
 
 
-def _shell(asked: Asked, text: str) -> list[str]:
+def _shell(asked: ScriptRequest, text: str) -> list[str]:
     path, notes = path_of(text)
     asked.shell = path or asked.shell
     return notes
 
 
-def _variables(asked: Asked, text: str) -> list[str]:
+def _variables(asked: ScriptRequest, text: str) -> list[str]:
     notes = []
     for setting in filter(None, text.split(",")):
         name, is_set, value = setting.partition("=")

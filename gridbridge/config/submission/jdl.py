@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.config.submission.jdl_lines import Lines, is_json, lines_of
+from gridbridge.config.submission.jdl_lines import JdlKeyLines, is_json, lines_of
 from gridbridge.config.submission.jdl_values import (
     COMMANDS,
     DATASETS,
@@ -29,7 +29,7 @@ from gridbridge.config.submission.jdl_values import (
     PARAMETERS,
     TOGETHER,
     TRUTHS,
-    Key,
+    JdlClusterKey,
     asks_for_nothing,
     datasets,
     expanded,
@@ -43,7 +43,7 @@ from gridbridge.config.submission.jdl_values import (
 from gridbridge.config.submission.named import left_open, named_once, told
 from gridbridge.config.submission.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.report import printable
 
@@ -62,7 +62,7 @@ WHOLE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ParsedJdl:
     """A right JDL: what it asks for, its tasks' parameters, and what of it changes nothing."""
 
     jdl: Jdl
@@ -75,21 +75,21 @@ def load(
     path: str,
     text: str,
     *,
-    type_: Type = Type.DEFAULT,
+    type_: CampaignType = CampaignType.DEFAULT,
     folder: str = ".",
     parameters: tuple[str, ...] = (),
     known: tuple[str, ...] = (),
-) -> Said:
+) -> ParsedJdl:
     """Read a JDL; ConfigError tells everything that is wrong with it.
 
     Its `param_file` is looked up from `folder`; it has none where the parameters are given. Other
     clusters than those that are known are wrong; where none is, any may be there.
     """
-    return Reader(path, text, folder, known=known).read(type_, parameters)
+    return JdlReader(path, text, folder, known=known).read(type_, parameters)
 
 
 @dataclass(slots=True)
-class Reader:
+class JdlReader:
     """One JDL, and what is found to be wrong with it."""
 
     path: str
@@ -97,13 +97,13 @@ class Reader:
     folder: str
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    lines: Lines | None = None
+    lines: JdlKeyLines | None = None
     is_typed: bool = False  # without a JDL: nothing in it is CiGri's
     places: Mapping[str, str] = field(default_factory=dict)  # where what is typed stands, by key
     wrong: set[str] = field(default_factory=set)  # keys; of a cluster's name it is clusters
     known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
 
-    def read(self, type_: Type, parameters: tuple[str, ...] = ()) -> Said:
+    def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Read all of it, then tell what is wrong."""
         said = self._lower(self._parsed())
         self.is_typed = bool(parameters)
@@ -132,7 +132,9 @@ class Reader:
             may_move=may_move,
         )
         places = {name: self._place(said, name) for name in clusters if clusters[name].properties}
-        return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=places)
+        return ParsedJdl(
+            jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=places
+        )
 
     def _place(self, said: Mapping[str, Any], name: str) -> str:
         """Return the file and line of a cluster's properties; empty where they were typed."""
@@ -236,7 +238,7 @@ class Reader:
             self._wrong("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in found.items() if value is not None} | together
 
-    def _form(self, key: Key) -> Callable[[Any], Any]:
+    def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return how a key is read; in a command of a JDL CiGri's macros are known."""
         if self.is_typed or key.field not in COMMANDS:
             return key.read
@@ -330,7 +332,7 @@ class Reader:
         place = f"{self.path}:{line}" if line else self.path
         return f"{place}: {printable(within)[:MOST_SHOWN]}.{word}" if within else f"{place}: {word}"
 
-    def _lines(self) -> Lines:
+    def _lines(self) -> JdlKeyLines:
         """Return where its keys stand; only what is wrong has to know."""
         if self.lines is None:
             self.lines = lines_of(self.text)

@@ -19,7 +19,7 @@ LONG = re.compile("\"\"\"|'''")
 
 
 @dataclass(slots=True)
-class Lines:
+class JdlKeyLines:
     """The lines of keys."""
 
     lines: dict[Path, int] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class Lines:
         self.lines[low], self.written[low] = line, path[-1]
 
 
-def lines_of(text: str) -> Lines:
+def lines_of(text: str) -> JdlKeyLines:
     """Return where the keys of a text stand that was read as JSON or TOML."""
-    found = Lines()
+    found = JdlKeyLines()
     for path, line in _of_json(text) if is_json(text) else _of_toml(text):
         found.note(path, line)
     return found

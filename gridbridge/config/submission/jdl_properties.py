@@ -37,7 +37,7 @@ Clauses = list[tuple[str, ...]]  # all of them hold, and of each one of its cond
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class HostCondition:
     """A condition on a host: a name, a relation and a value."""
 
     name: str
@@ -51,7 +51,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ConditionGroup:
     """Several conditions, of which all have to hold, or any one."""
 
     parts: "tuple[Wish, ...]"
@@ -72,7 +72,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class NegatedCondition:
     """A condition that must not hold."""
 
     part: "Wish"
@@ -82,7 +82,7 @@ class Negation:
         return self.part.clauses(not is_not)
 
 
-Wish = Condition | Group | Negation
+Wish = HostCondition | ConditionGroup | NegatedCondition
 
 
 def properties(value: object) -> str:
@@ -122,16 +122,16 @@ def _condition(found: "re.Match[str]") -> Wish:
     if name in TIMES or is_place(name):
         raise ValueError(f"{name} can't be asked for by properties")
     if found["relation"]:
-        return Condition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
+        return HostCondition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
     if found["like"]:
-        condition: Wish = Condition(name, LIKE, found["like"].strip("'"))
+        condition: Wish = HostCondition(name, LIKE, found["like"].strip("'"))
     elif found["list"]:
         values = re.findall(VALUE, found["list"], re.ASCII)
-        conditions = tuple(Condition(name, "=", value.strip("'")) for value in values)
-        condition = Group(conditions, is_any=True)
+        conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
+        condition = ConditionGroup(conditions, is_any=True)
     else:
-        return Condition(name, NOT_NULL if found["present"] else IS_NULL)
-    return Negation(condition) if found["not"] else condition
+        return HostCondition(name, NOT_NULL if found["present"] else IS_NULL)
+    return NegatedCondition(condition) if found["not"] else condition
 
 
 Tokens = list[str | Wish]
@@ -153,13 +153,13 @@ def _joined(tokens: Tokens, join: str) -> Wish:
     while tokens[:1] == [join]:
         del tokens[0]
         parts.append(part())
-    return parts[0] if len(parts) == 1 else Group(tuple(parts), is_any=join == "OR")
+    return parts[0] if len(parts) == 1 else ConditionGroup(tuple(parts), is_any=join == "OR")
 
 
 def _one(tokens: Tokens) -> Wish:
     first = tokens.pop(0) if tokens else ")"
     if first == "NOT":
-        return Negation(_one(tokens))
+        return NegatedCondition(_one(tokens))
     if first == "(":
         found = _every(tokens)
         if tokens[:1] != [")"]:

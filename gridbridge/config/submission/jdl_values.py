@@ -74,7 +74,7 @@ LATER_TYPES = ("semi-best-effort", "nightly")  # which CiGri's documents name, a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class JdlClusterKey:
     """A key that each cluster may have: where it goes, and how its value is read."""
 
     field: str
@@ -311,27 +311,33 @@ def one_of(words: Iterable[str]) -> str:
     return " or ".join(words)
 
 
-KEYS: Mapping[str, Key] = {
-    "exec_file": Key(field="exec_file", read=command_line, right="expected a command line"),
-    "exec_directory": Key(
+KEYS: Mapping[str, JdlClusterKey] = {
+    "exec_file": JdlClusterKey(
+        field="exec_file", read=command_line, right="expected a command line"
+    ),
+    "exec_directory": JdlClusterKey(
         field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
     ),
-    "resources": Key(field=TOGETHER, read=layout, right=LAYOUT),
-    "walltime": Key(field="walltime_s", read=seconds, right=TIME),
-    "type": Key(field="is_besteffort", read=_is_besteffort, right=f"expected {one_of(TYPES)}"),
-    "project": Key(field="project", read=text_of(WORD), right="expected a project's name"),
-    "queue": Key(field="queue", read=text_of(WORD), right="expected a queue's name"),
-    "pe": Key(
+    "resources": JdlClusterKey(field=TOGETHER, read=layout, right=LAYOUT),
+    "walltime": JdlClusterKey(field="walltime_s", read=seconds, right=TIME),
+    "type": JdlClusterKey(
+        field="is_besteffort", read=_is_besteffort, right=f"expected {one_of(TYPES)}"
+    ),
+    "project": JdlClusterKey(
+        field="project", read=text_of(WORD), right="expected a project's name"
+    ),
+    "queue": JdlClusterKey(field="queue", read=text_of(WORD), right="expected a queue's name"),
+    "pe": JdlClusterKey(
         field="environment",
         read=text_of(WORD),
         right="expected a parallel environment of Grid Engine",
     ),
-    "properties": Key(field="properties", read=properties, right=PROPERTIES),
-    "prologue": Key(field="prologue", read=_lines, right=LINES),
-    "prologue_walltime": Key(field="prologue_walltime_s", read=seconds, right=TIME),
-    "epilogue": Key(field="epilogue", read=_lines, right=LINES),
-    "epilogue_walltime": Key(field="epilogue_walltime_s", read=seconds, right=TIME),
-    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
+    "properties": JdlClusterKey(field="properties", read=properties, right=PROPERTIES),
+    "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
+    "prologue_walltime": JdlClusterKey(field="prologue_walltime_s", read=seconds, right=TIME),
+    "epilogue": JdlClusterKey(field="epilogue", read=_lines, right=LINES),
+    "epilogue_walltime": JdlClusterKey(field="epilogue_walltime_s", read=seconds, right=TIME),
+    "max_jobs": JdlClusterKey(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (_numbers, TASKS),

@@ -18,7 +18,7 @@ IDLE_HERE = "changes nothing yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class ArrayRange:
     """The numbers of an array's tasks."""
 
     first: int
@@ -31,12 +31,12 @@ class Range:
         return range(self.first, self.last + 1, self.step)
 
 
-def read_range(text: str) -> Range:
+def read_range(text: str) -> ArrayRange:
     """Read the numbers of tasks; ParseError for other texts, and for an end before the start."""
     first, last, step = bounds(text)
     if last < first:
         raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
-    return Range(first=first, last=last, step=step)
+    return ArrayRange(first=first, last=last, step=step)
 
 
 def bounds(text: str) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from itertools import count as counting
 from typing import BinaryIO
 
 from gridbridge.config.submission.jdl_values import NUL, UTF_8
-from gridbridge.errors import ConfigError, Mistyped
+from gridbridge.errors import ConfigError, UsageMistake
 from gridbridge.model.report import count
 
 LINE_BYTES = 65_536  # of one task's parameters
@@ -32,7 +32,7 @@ def lines_of(path: str) -> tuple[tuple[int, str], ...]:
     file = TaskFile(path)
     lines = tuple(file.numbered())
     if file.unread:
-        raise Mistyped((f"{path}: {'; '.join(file.unread)}",))
+        raise UsageMistake((f"{path}: {'; '.join(file.unread)}",))
     if not (lines or file.problems):
         file.problems.append(f"{path}: {'; '.join(NO_LINE)}")
     if file.problems:

@@ -15,18 +15,18 @@ from gridbridge.config.submission import jdl
 from gridbridge.config.submission.directives import (
     RESOURCE_RIGHT,
     SOFT,
-    Asked,
-    Resource,
-    Script,
+    RequestedResource,
+    ScriptRequest,
+    SubmittedScript,
     resources,
 )
-from gridbridge.config.submission.jdl import CLUSTERS, Said
+from gridbridge.config.submission.jdl import CLUSTERS, ParsedJdl
 from gridbridge.config.submission.jdl_properties import properties
 from gridbridge.config.submission.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.config.submission.qsub_values import read_range
 from gridbridge.config.submission.task_file import lines_of
-from gridbridge.errors import ConfigError, Mistyped, ParseError
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.errors import ConfigError, ParseError, UsageMistake
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.report import count
 from gridbridge.shell.runner import quote
 
@@ -52,31 +52,31 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class CommandLineOptions:
     """What is typed besides a command or a script."""
 
     clusters: tuple[str, ...]
     by_resource: frozenset[str] = frozenset()  # those that know the resources of qsub -l
     resources: tuple[str, ...] = ()  # of -l
     name: str = ""
-    type_: Type = Type.DEFAULT
+    type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
     is_normal: bool = False  # else best-effort
 
 
-def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
+def array(numbers: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number; Mistyped for what is wrong."""
     try:
         found = read_range(numbers).numbers
     except ParseError as error:
-        raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
+        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(found) > MOST_TASKS:
         wrong = f"{len(found)} tasks; expected at most {MOST_TASKS}"
-        raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
+        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
     return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
 
 
-def each_line(path: str, words: tuple[str, ...], typed: Typed) -> Said:
+def each_line(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each line of a file that is not blank.
 
     A task's name is the number of its line. Raises Mistyped where the file can't be read, or an
@@ -86,12 +86,14 @@ def each_line(path: str, words: tuple[str, ...], typed: Typed) -> Said:
     return _said(command(words, "$2"), _name(words), parameters, typed)
 
 
-def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Said:
+def script(
+    path: str, text: str, arguments: tuple[str, ...], typed: CommandLineOptions
+) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError tells everything that is wrong.
 
     It is Mistyped where only what was typed besides the script is.
     """
-    read = Script(path)
+    read = SubmittedScript(path)
     read.read(text)
     problems, asked = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
@@ -110,10 +112,10 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
     name = typed.name or asked.name or path.rpartition("/")[2]
     line = _script_line(text, arguments, asked, name)
     made = _said(line, name, parameters, typed, asked)
-    return Said(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
+    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
 
 
-def _wrong_limit(asked: Asked, clusters: int) -> str:
+def _wrong_limit(asked: ScriptRequest, clusters: int) -> str:
     """Say what is wrong with a limit of tasks at once; empty for a correct limit."""
     if 0 < asked.most < clusters:
         return (
@@ -136,7 +138,7 @@ def _with_place(text: str, word: str) -> str:
     return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
 
 
-def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str) -> str:
+def _script_line(text: str, arguments: tuple[str, ...], asked: ScriptRequest, name: str) -> str:
     """Return a command line that runs a script, with what Grid Engine gives a task of an array."""
     first = text.partition("\n")[0]
     interpreter = [asked.shell] if asked.shell else first[2:].split() if first[:2] == "#!" else []
@@ -161,7 +163,7 @@ def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str)
     )
 
 
-def _redirected(asked: Asked) -> str:
+def _redirected(asked: ScriptRequest) -> str:
     """Return the lines that send a task's output where a script's -o, -e and -j say.
 
     It is added there, as Grid Engine does: the tasks of an array may share a file.
@@ -200,10 +202,14 @@ def _pieces(path: str) -> list[str]:
 
 
 def _said(
-    line: str, name: str, parameters: tuple[str, ...], typed: Typed, asked: Asked | None = None
-) -> Said:
+    line: str,
+    name: str,
+    parameters: tuple[str, ...],
+    typed: CommandLineOptions,
+    asked: ScriptRequest | None = None,
+) -> ParsedJdl:
     """Return the campaign as its JDL says it."""
-    asked = asked or Asked()
+    asked = asked or ScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
@@ -222,22 +228,24 @@ def _said(
         table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
     text = json.dumps(table)
     places = asked.places | _typed_places(typed)
-    reader = jdl.Reader(COMMAND_LINE, text, ".", places=places)
+    reader = jdl.JdlReader(COMMAND_LINE, text, ".", places=places)
     try:
         made = reader.read(typed.type_, parameters)
     except ConfigError as error:
         is_of_script = any(places.get(key) in of_script for key in reader.wrong)
-        raise (ConfigError if is_of_script else Mistyped)(error.problems) from error
-    return Said(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
+        raise (ConfigError if is_of_script else UsageMistake)(error.problems) from error
+    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
 
 
-def _typed_places(typed: Typed) -> dict[str, str]:
+def _typed_places(typed: CommandLineOptions) -> dict[str, str]:
     """Return which options ask for what the keys of a JDL ask for."""
     places = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return places | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
-def _add_clusters(table: dict[str, Any], typed: Typed, asked: Asked) -> list[str]:
+def _add_clusters(
+    table: dict[str, Any], typed: CommandLineOptions, asked: ScriptRequest
+) -> list[str]:
     """Ask those clusters for hosts that know what is asked for; tell what changes nothing where."""
     wanted = [_condition(one) for one in asked.resources]
     own = {"properties": ",".join(wanted)} if wanted else {}
@@ -247,7 +255,7 @@ def _add_clusters(table: dict[str, Any], typed: Typed, asked: Asked) -> list[str
     return [f"{one.place}: -l {one.text}: changes nothing at {others}" for one in told]
 
 
-def _condition(one: Resource) -> str:
+def _condition(one: RequestedResource) -> str:
     """Return a resource as a JDL's condition; a name alone is one that is true."""
     name, is_set, value = one.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
@@ -260,12 +268,14 @@ def _condition(one: Resource) -> str:
     return text
 
 
-def _no_resource(resource: Resource) -> ConfigError:
+def _no_resource(resource: RequestedResource) -> ConfigError:
     wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
-    return (Mistyped if resource.place == COMMAND_LINE else ConfigError)((wrong,))
+    return (UsageMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
-def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:
+def _add_resources(
+    table: dict[str, Any], words: tuple[str, ...], asked: ScriptRequest
+) -> list[str]:
     """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
     idle: list[str] = []
     asked.place, asked.is_soft = COMMAND_LINE, False
@@ -281,7 +291,7 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
             try:
                 idle += resources(asked, one)
             except ParseError as error:
-                raise Mistyped((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
+                raise UsageMistake((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
     told = [f"{COMMAND_LINE}: -l {one}" for one in idle]
     return told + [
         f"{one.place}: -l {one.text}: a resource of Grid Engine; if {near} is meant, write that"
@@ -290,7 +300,7 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
     ]
 
 
-def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
+def _take_soft(table: dict[str, Any], asked: ScriptRequest) -> list[str]:
     """Let the soft limit be the walltime where no other is said; tell where it changes nothing."""
     if not asked.soft_walltime_s:
         return []
@@ -311,7 +321,7 @@ def _absolute(folder: str) -> str:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
         here = "the folder in which this is typed was removed"
-        raise Mistyped((f"-cwd or -wd: {here}; expected an existing folder",)) from error
+        raise UsageMistake((f"-cwd or -wd: {here}; expected an existing folder",)) from error
 
 
 def _at_home(folder: str) -> str:

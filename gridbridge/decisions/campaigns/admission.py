@@ -7,28 +7,36 @@ rules before it left it. One that fails refuses the campaign: nobody passes by a
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from gridbridge.model.campaigns.admission import Admitted, Candidate, Fired, Refusal, Rule
+from gridbridge.model.campaigns.admission import (
+    AdmissionRefusal,
+    AdmissionResult,
+    AdmissionRule,
+    CampaignCandidate,
+    FiredRule,
+)
 from gridbridge.model.campaigns.jdl import Jdl
 
 
-def admit(rules: Sequence[Rule], candidate: Candidate) -> Admitted:
+def admit(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> AdmissionResult:
     """Apply all rules in their order, up to the first that refuses; they may leave no cluster."""
-    jdl, fired, taken = candidate.jdl, list[Fired](), list[str]()
+    jdl, fired, taken = candidate.jdl, list[FiredRule](), list[str]()
     for rule in rules:
         told = _told(rule, replace(candidate, jdl=jdl))
-        if isinstance(told, Refusal):
-            return Admitted(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {told.reason}")
+        if isinstance(told, AdmissionRefusal):
+            return AdmissionResult(
+                jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {told.reason}"
+            )
         if told is not None and told != jdl:
-            fired.append(Fired(rule=rule.name, changes=tuple(changes(jdl, told))))
+            fired.append(FiredRule(rule=rule.name, changes=tuple(changes(jdl, told))))
             if away := sorted(jdl.clusters.keys() - told.clusters.keys()):
                 taken.append(f"{rule.name} takes {', '.join(away)} away")
             jdl = told
     is_nowhere = bool(taken) and not jdl.clusters
     refusal = f"the site's rules leave it no cluster: {'; '.join(taken)}" if is_nowhere else ""
-    return Admitted(jdl=jdl, fired=tuple(fired), refusal=refusal)
+    return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def unsettled(rules: Sequence[Rule], candidate: Candidate) -> str:
+def unsettled(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
     """Say why a campaign that was brought is not as the rules want it; empty when it is."""
     admitted = admit(rules, candidate)
     if admitted.refusal or not admitted.fired:
@@ -48,14 +56,16 @@ def changes(before: Jdl, after: Jdl) -> Iterator[str]:
             yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
 
 
-def _told(rule: Rule, candidate: Candidate) -> Jdl | Refusal | None:
+def _told(rule: AdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
     try:
         told = rule.judge(candidate)
     except (Exception, SystemExit) as error:  # a site's own code
-        return Refusal(reason=f"the rule failed, so tell your administrator: {error!r:.200}")
-    if told is None or isinstance(told, Jdl | Refusal):
+        return AdmissionRefusal(
+            reason=f"the rule failed, so tell your administrator: {error!r:.200}"
+        )
+    if told is None or isinstance(told, Jdl | AdmissionRefusal):
         return told
-    return Refusal(reason=f"the rule said {told!r:.40}, so tell your administrator")
+    return AdmissionRefusal(reason=f"the rule said {told!r:.40}, so tell your administrator")
 
 
 def _flat(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:

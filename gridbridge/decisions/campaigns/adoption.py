@@ -12,20 +12,20 @@ from datetime import datetime
 
 from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.retries import avoided, never
-from gridbridge.model.campaigns.adoption import Adoption, Kept
+from gridbridge.model.campaigns.adoption import RecoveryStep, StoredCampaign
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
-    Noted,
-    Outcome,
-    Waiting,
+    LedgerArray,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.plan import Tried
+from gridbridge.model.campaigns.plan import AttemptOutcome
 from gridbridge.model.campaigns.steps import is_step
 
 
-def lacking(arrays: Iterable[Array], noted: Iterable[Noted]) -> bool:
+def lacking(arrays: Iterable[Array], noted: Iterable[LedgerArray]) -> bool:
     """Say whether root's ledger has an array of a campaign that the state file does not have."""
     there = {one.number for one in arrays}
     return any(one.number not in there for one in noted)
@@ -33,13 +33,13 @@ def lacking(arrays: Iterable[Array], noted: Iterable[Noted]) -> bool:
 
 def adopt(
     campaign: int,
-    kept: Kept,
-    noted: Iterable[Noted],
+    kept: StoredCampaign,
+    noted: Iterable[LedgerArray],
     at: datetime,
     *,
     refused: Array | None = None,
     most: int = PORTION,
-) -> tuple[Adoption, ...]:
+) -> tuple[RecoveryStep, ...]:
     """Return what becomes of a campaign of which the ledger knows more, in portions.
 
     It may have refused an array for that. The portions are kept one after the other. After each the
@@ -67,7 +67,7 @@ def adopt(
     for each in kept.attempts:
         before[each.task] += [each] if each.array in there else []
     known = [
-        Adoption(
+        RecoveryStep(
             campaign=campaign,
             arrays=tuple(_array(campaign, one, at, first) for one in some),
             attempts=tuple(each for one in some for each in _attempts(campaign, one, first)),
@@ -84,17 +84,17 @@ def adopt(
     return (*gone, *known)
 
 
-def _undone(array: Array, kept: Kept) -> Adoption:
+def _undone(array: Array, kept: StoredCampaign) -> RecoveryStep:
     """Return how an array that never was submitted is undone: its tasks wait as before."""
     of_array = [one for one in kept.attempts if one.array == array.number]
     back = [one for one in of_array if not array.is_of_copies and not is_step(one.task)]
     waiting = tuple(_waiting(back, kept))
-    return Adoption(campaign=array.campaign, undone=(array.number,), waiting=waiting)
+    return RecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
 
-def _in_groups(lost: Iterable[Noted], most: int) -> Iterator[list[Noted]]:
+def _in_groups(lost: Iterable[LedgerArray], most: int) -> Iterator[list[LedgerArray]]:
     """Yield arrays in groups of so many tasks, or of one array that has more."""
-    some: list[Noted] = []
+    some: list[LedgerArray] = []
     tasks = 0
     for one in lost:
         if some and tasks + len(one.tasks) > most:
@@ -106,7 +106,7 @@ def _in_groups(lost: Iterable[Noted], most: int) -> Iterator[list[Noted]]:
         yield some
 
 
-def _alive(arrays: Iterable[Noted], first: Mapping[int, int]) -> dict[int, int]:
+def _alive(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> dict[int, int]:
     """Return the tasks of arrays, no copies, that wait no more, with their attempts there."""
     return {
         task: attempt
@@ -117,7 +117,7 @@ def _alive(arrays: Iterable[Noted], first: Mapping[int, int]) -> dict[int, int]:
     }
 
 
-def _is_given_up(one: Noted, first: Mapping[int, int]) -> bool:
+def _is_given_up(one: LedgerArray, first: Mapping[int, int]) -> bool:
     """Say whether an array is of no use any more: of what was never released some was sent since.
 
     So is one of which all was.
@@ -126,17 +126,17 @@ def _is_given_up(one: Noted, first: Mapping[int, int]) -> bool:
     return all(old) or (not one.job_id and any(old))
 
 
-def _again(arrays: Iterable[Noted], first: Mapping[int, int]) -> Iterator[Waiting]:
+def _again(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTasks]:
     """Yield the tasks that go on after arrays which are given up."""
     for one in arrays:
         if one.is_of_copies or not _is_given_up(one, first):
             continue
         for task, attempt in one.tasks:
             if attempt == first[task] and not is_step(task):
-                yield Waiting(first=task, last=task, attempt=attempt + 1)
+                yield WaitingTasks(first=task, last=task, attempt=attempt + 1)
 
 
-def _copied(arrays: Iterable[Noted], first: Mapping[int, int]) -> Set[int]:
+def _copied(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Set[int]:
     """Return the tasks of which arrays have copies after the attempt that is no copy."""
     return {
         task
@@ -152,12 +152,12 @@ def _superseded(before: Mapping[int, list[Attempt]], alive: Mapping[int, int]) -
     for task, attempt in alive.items():
         for one in before.get(task, ()):
             if one.attempt < attempt:
-                yield replace(one, outcome=Outcome.SITE_FAULT)
+                yield replace(one, outcome=TaskOutcome.SITE_FAULT)
 
 
 def _taken(
-    waiting: list[Waiting], tasks: Iterable[int]
-) -> tuple[tuple[Waiting, ...], tuple[Waiting, ...]]:
+    waiting: list[WaitingTasks], tasks: Iterable[int]
+) -> tuple[tuple[WaitingTasks, ...], tuple[WaitingTasks, ...]]:
     """Take tasks out of what waits, by its first tasks; return what was there, and is instead."""
     these = sorted(task for task in tasks if not is_step(task))
     if not these:
@@ -173,18 +173,18 @@ def _taken(
     )
 
 
-def _first(one: Waiting) -> int:
+def _first(one: WaitingTasks) -> int:
     return one.first
 
 
-def _waiting(back: Iterable[Attempt], kept: Kept) -> Iterable[Waiting]:
+def _waiting(back: Iterable[Attempt], kept: StoredCampaign) -> Iterable[WaitingTasks]:
     """Yield tasks as they waited before these attempts, which never were."""
-    tried = defaultdict[int, list[Tried]](list)
+    tried = defaultdict[int, list[AttemptOutcome]](list)
     for each in sorted(kept.earlier, key=lambda each: each.attempt):
         tried[each.task].append(each)
     for one in back:
         of_task = tried[one.task]
-        yield Waiting(
+        yield WaitingTasks(
             first=one.task,
             last=one.task,
             attempt=one.attempt,
@@ -193,12 +193,12 @@ def _waiting(back: Iterable[Attempt], kept: Kept) -> Iterable[Waiting]:
         )
 
 
-def _first_alive(lost: Iterable[Noted]) -> dict[int, int]:
+def _first_alive(lost: Iterable[LedgerArray]) -> dict[int, int]:
     """Return the last attempt of each task that was no copy; copies may run beside it."""
     return {task: attempt for one in lost if not one.is_of_copies for task, attempt in one.tasks}
 
 
-def without(waiting: Iterable[Waiting], tasks: Set[int]) -> tuple[Waiting, ...]:
+def without(waiting: Iterable[WaitingTasks], tasks: Set[int]) -> tuple[WaitingTasks, ...]:
     """Return what waits without some tasks."""
     these = sorted(tasks)
     return tuple(
@@ -208,7 +208,7 @@ def without(waiting: Iterable[Waiting], tasks: Set[int]) -> tuple[Waiting, ...]:
     )
 
 
-def _parts(one: Waiting, tasks: list[int]) -> Iterable[range]:
+def _parts(one: WaitingTasks, tasks: list[int]) -> Iterable[range]:
     begin = one.first
     for task in tasks:
         if begin <= task <= one.last:
@@ -219,7 +219,7 @@ def _parts(one: Waiting, tasks: list[int]) -> Iterable[range]:
         yield range(begin, one.last + 1)
 
 
-def _differs(array: Array, kept: Kept, ledger: "dict[int, Noted]") -> bool:
+def _differs(array: Array, kept: StoredCampaign, ledger: "dict[int, LedgerArray]") -> bool:
     """Say whether an array that was begun is another one in the ledger, or not there at all."""
     if array.state is not ArrayState.INTENDED:
         return False
@@ -228,7 +228,7 @@ def _differs(array: Array, kept: Kept, ledger: "dict[int, Noted]") -> bool:
     return not there or (array.cluster, ours) != (there.cluster, there.tasks)
 
 
-def _array(campaign: int, noted: Noted, at: datetime, first: Mapping[int, int]) -> Array:
+def _array(campaign: int, noted: LedgerArray, at: datetime, first: Mapping[int, int]) -> Array:
     """Return an array as it is from then on; one that is given up is looked for, and deleted."""
     is_given_up = _is_given_up(noted, first)
     sent = ArrayState.SUBMITTED if noted.job_id else ArrayState.INTENDED
@@ -245,7 +245,7 @@ def _array(campaign: int, noted: Noted, at: datetime, first: Mapping[int, int]) 
     )
 
 
-def _attempts(campaign: int, noted: Noted, first: "dict[int, int]") -> Iterable[Attempt]:
+def _attempts(campaign: int, noted: LedgerArray, first: "dict[int, int]") -> Iterable[Attempt]:
     is_given_up = _is_given_up(noted, first)
     for place, (task, attempt) in enumerate(noted.tasks, start=1):
         is_alive = attempt >= first.get(task, 0) and not is_given_up
@@ -255,5 +255,5 @@ def _attempts(campaign: int, noted: Noted, first: "dict[int, int]") -> Iterable[
             attempt=attempt,
             array=noted.number,
             place=place,
-            outcome=Outcome.PENDING if is_alive else Outcome.SITE_FAULT,
+            outcome=TaskOutcome.PENDING if is_alive else TaskOutcome.SITE_FAULT,
         )

@@ -16,25 +16,25 @@ from gridbridge.decisions.campaigns.copies import (
 )
 from gridbridge.decisions.campaigns.distribution import sends
 from gridbridge.decisions.campaigns.failures.blacklist import bars, may_go_on, note_probes, opened
-from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.book import OpenEvents
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
-from gridbridge.decisions.campaigns.steps import Steps
+from gridbridge.decisions.campaigns.steps import PrologueProgress
 from gridbridge.decisions.campaigns.steps import sentences as of_steps
-from gridbridge.decisions.campaigns.tail import Decided, copies
+from gridbridge.decisions.campaigns.tail import CycleDecisions, copies
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
     clusters_of,
 )
-from gridbridge.model.campaigns.copies import Losers
-from gridbridge.model.campaigns.events import Changes
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
+from gridbridge.model.campaigns.copies import SupersededAttempts
+from gridbridge.model.campaigns.events import EventChanges
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.plan import AttemptOutcome, CyclePlan, CycleSituation, Retry
 from gridbridge.model.report import count
 
 INTENDED = ArrayState.INTENDED
@@ -42,16 +42,16 @@ BEGUN = (INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ends:
+class _CycleEnds:
     """What a cycle has found ended, and what that leaves."""
 
-    seen: Seen  # with what ended settled, and the arrays of tasks
-    steps: Steps
+    seen: CycleSituation  # with what ended settled, and the arrays of tasks
+    steps: PrologueProgress
     rivals: ByTask
-    again: tuple[Again, ...]
+    again: tuple[Retry, ...]
     over: Counter[int]  # tasks of each campaign
     lasting: tuple[Array, ...]  # arrays, with those of steps
-    lost: tuple[Losers, ...]
+    lost: tuple[SupersededAttempts, ...]
 
     @property
     def reached(self) -> tuple[Array, ...]:
@@ -67,14 +67,16 @@ class _Ends:
         return frozenset(one.campaign for one in self.steps.of_tasks(self.lasting))
 
 
-def plan(seen: Seen) -> Plan:
+def plan(seen: CycleSituation) -> CyclePlan:
     """Decide from what is seen; the same rows give the same plan."""
     ends = _ends(seen)
     steps, seen = ends.steps, ends.seen
     at_end = _finished(ends)
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
-    book, records = note(seen, ends.again, (*finished, *wound_up), steps.noted(Book(seen.events)))
+    book, records = note(
+        seen, ends.again, (*finished, *wound_up), steps.noted(OpenEvents(seen.events))
+    )
     unsent = tuple(one for one in steps.unsent(at_end) if one in ends.reached)
     sending = _sending(ends, book, unsent)
     deleted = tuple(one for one in ends.reached if not steps.is_wanted(one))
@@ -95,13 +97,13 @@ def plan(seen: Seen) -> Plan:
         stepped=seen.stepped,
         steps=(*sending.steps, *after, *epilogues),
         missed=seen.missed,
-        changes=Changes(events=book.changed, records=records),
+        changes=EventChanges(events=book.changed, records=records),
         behind=seen.behind,
     )
 
 
-def _ends(seen: Seen) -> _Ends:
-    rivals, steps = by_task(seen.rivals), Steps(seen)
+def _ends(seen: CycleSituation) -> _CycleEnds:
+    rivals, steps = by_task(seen.rivals), PrologueProgress(seen)
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
     tasks = steps.of_tasks(seen.arrays)
@@ -110,7 +112,7 @@ def _ends(seen: Seen) -> _Ends:
     there = (one for one in lasting if one.cluster in seen.room)
     left = (one for one in steps.of_tasks(there) if one.campaign in alive)
     again = numbered(_again(seen, alive), rivals)
-    return _Ends(
+    return _CycleEnds(
         seen=seen,
         steps=steps,
         rivals=rivals,
@@ -121,7 +123,7 @@ def _ends(seen: Seen) -> _Ends:
     )
 
 
-def _sending(ends: _Ends, book: Book, unsent: Container[Array]) -> Plan:
+def _sending(ends: _CycleEnds, book: OpenEvents, unsent: Container[Array]) -> CyclePlan:
     """Decide what is sent, and which submissions go on: none of `unsent`."""
     seen, steps = ends.seen, ends.steps
     barred, predicted = bars(book.open, seen.at, seen.failures), predictor.predict(seen)
@@ -135,7 +137,7 @@ def _sending(ends: _Ends, book: Book, unsent: Container[Array]) -> Plan:
     given = sends(there, predicted, seen.campaigns, begun, barred)
     note_probes(given, seen, barred, book)
     sent, before = steps.first(given)
-    decided = Decided(
+    decided = CycleDecisions(
         ended=seen.ended,
         over=ends.over,
         again=ends.again,
@@ -143,7 +145,7 @@ def _sending(ends: _Ends, book: Book, unsent: Container[Array]) -> Plan:
         barred=barred.keys() | steps.unready(),
         rivals=ends.rivals,
     )
-    return Plan(
+    return CyclePlan(
         resumed=resumed,
         sends=sent,
         steps=before,
@@ -152,7 +154,7 @@ def _sending(ends: _Ends, book: Book, unsent: Container[Array]) -> Plan:
     )
 
 
-def _begun(ends: _Ends) -> Iterator[Array]:
+def _begun(ends: _CycleEnds) -> Iterator[Array]:
     """Return the arrays whose submission goes on.
 
     None begins of a paused campaign, or at a cluster that is drained or under stress; what is there
@@ -170,7 +172,7 @@ def _begun(ends: _Ends) -> Iterator[Array]:
             yield one
 
 
-def _finished(ends: _Ends) -> tuple[int, ...]:
+def _finished(ends: _CycleEnds) -> tuple[int, ...]:
     """Return the campaigns that end: no task of them is left but copies that have lost.
 
     Those are ended later, and a cluster that is away keeps no campaign from its end.
@@ -186,13 +188,13 @@ def _finished(ends: _Ends) -> tuple[int, ...]:
     )
 
 
-def _wound_up(ends: _Ends) -> tuple[int, ...]:
+def _wound_up(ends: _CycleEnds) -> tuple[int, ...]:
     """Return the cancelled campaigns of which no task lives, whose epilogues may run."""
     busy, campaigns = ends.busy, ends.seen.campaigns
     return tuple(one.number for one in campaigns if one.is_winding_up and one.number not in busy)
 
 
-def _gone(arrays: Iterable[Array], seen: Seen) -> int:
+def _gone(arrays: Iterable[Array], seen: CycleSituation) -> int:
     """Count those whose cluster lists no task of their campaign: nothing is left to delete."""
     listed = {(one.campaign, one.cluster) for one in seen.there}
     steps = {(one.campaign, one.array) for one in seen.steps}
@@ -205,7 +207,7 @@ def _gone(arrays: Iterable[Array], seen: Seen) -> int:
     )
 
 
-def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
+def _again(seen: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
     """Return the tasks that are tried once more; those of a test are tried once.
 
     Clusters that are too small for a task are none to which it could go. What its cluster has lost
@@ -219,23 +221,25 @@ def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
             if name not in seen.room or not seen.room[name].is_too_small(wish.slots)
         }
         for one in seen.campaigns
-        if one.number in alive and one.jdl.type is not Type.TEST
+        if one.number in alive and one.jdl.type is not CampaignType.TEST
     }
     where = clusters_of(seen.arrays)
     surely = (one for one in seen.ended if not one.forgotten_job or one.campaign in twice)
-    ended = tuple(Tried.of(one, where.get((one.campaign, one.array), "")) for one in surely)
+    ended = tuple(
+        AttemptOutcome.of(one, where.get((one.campaign, one.array), "")) for one in surely
+    )
     return to_run_again(ended, seen.earlier, clusters, seen.failures)
 
 
-def _is_sent(campaign: Campaign, seen: Seen) -> bool:
+def _is_sent(campaign: Campaign, seen: CycleSituation) -> bool:
     """Say whether no task of a campaign will be sent any more; a test drops the rest of them."""
-    is_test = campaign.jdl.type is Type.TEST
+    is_test = campaign.jdl.type is CampaignType.TEST
     tried = seen.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
     return is_tried or not seen.waiting.get(campaign.number)
 
 
-def sentences(plan: Plan) -> list[str]:
+def sentences(plan: CyclePlan) -> list[str]:
     """Tell what a cycle does, a sentence for each kind of thing.
 
     Nothing is sent of a campaign of which root's ledger knows more: that is taken over first.
@@ -273,8 +277,8 @@ def sentences(plan: Plan) -> list[str]:
     return [each for each in told if each]
 
 
-def _of_ends(plan: Plan) -> list[str]:
-    copies = sum(one.outcome is Outcome.COPY for one in plan.ended)
+def _of_ends(plan: CyclePlan) -> list[str]:
+    copies = sum(one.outcome is TaskOutcome.COPY for one in plan.ended)
     tasks = len(plan.ended) - copies
     again = f", {count(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
     told = [f"{count(tasks, 'task')} ended{again}" if tasks else ""]

@@ -4,41 +4,43 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.failures.blacklist import Bar
+from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.failures.in_vain import in_vain
-from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
-from gridbridge.decisions.campaigns.matching import Matching, Pair
-from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
-from gridbridge.decisions.campaigns.unsent import NOT_BARRED, Unsent
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S, ShareRequest, shared
+from gridbridge.decisions.campaigns.matching import Pair, SchedulerMatching
+from gridbridge.decisions.campaigns.metascheduler import ClusterOffer, claimant, turns
+from gridbridge.decisions.campaigns.unsent import NOT_BARRED, Backlog
 from gridbridge.model.campaigns.campaign import Array, Campaign
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.jobratio import Prediction
-from gridbridge.model.campaigns.plan import Seen, Send
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction
+from gridbridge.model.campaigns.plan import CycleSituation, TaskSend
 from gridbridge.model.campaigns.sharing import ShareBy
 
 
 def sends(
-    seen: Seen,
-    predicted: Mapping[Pair, Prediction],
+    seen: CycleSituation,
+    predicted: Mapping[Pair, JobRatioPrediction],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[Array] = (),
-    barred: Mapping[Pair, Bar] = NOT_BARRED,
-) -> tuple[Send, ...]:
+    barred: Mapping[Pair, BlacklistEntry] = NOT_BARRED,
+) -> tuple[TaskSend, ...]:
     """Fill the free slots, none twice, and after them the places where tasks may wait.
 
     So no task waits at one cluster that could start at another. `campaigns` are the same as in
     `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides. At
     `barred` clusters campaigns get nothing, or one task to try.
     """
-    unsent = Unsent(seen, barred, campaigns)
-    distribution = Distribution(seen, unsent, Matching(seen, predicted, campaigns, begun))
+    unsent = Backlog(seen, barred, campaigns)
+    distribution = CycleAllotment(
+        seen, unsent, SchedulerMatching(seen, predicted, campaigns, begun)
+    )
     offered = turns(seen)
     for turn in offered:
         distribution.fill(turn)
     for turn in offered:
         distribution.let_wait(turn)
     return tuple(
-        Send(
+        TaskSend(
             campaign=campaign,
             cluster=cluster,
             tasks=tasks,
@@ -49,10 +51,10 @@ def sends(
     )
 
 
-class Distribution:
+class CycleAllotment:
     """What one cycle gives away."""
 
-    def __init__(self, seen: Seen, unsent: Unsent, matching: Matching) -> None:
+    def __init__(self, seen: CycleSituation, unsent: Backlog, matching: SchedulerMatching) -> None:
         self.given: Counter[Pair] = Counter()
         self._seen = seen
         self._matching = matching
@@ -62,15 +64,15 @@ class Distribution:
         self._used_s = _used_s(seen)
         self._ahead = _ahead(seen)
 
-    def fill(self, turn: tuple[Offer, ...]) -> None:
+    def fill(self, turn: tuple[ClusterOffer, ...]) -> None:
         """Give the campaigns of a turn the free slots of the clusters that they are offered."""
-        is_test = any(campaign.jdl.type is Type.TEST for campaign, _ in turn)
+        is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if is_test or self._seen.sharing.by is ShareBy.NONE:
             self._first_come(turn)
         else:
             self._fairly(turn)
 
-    def let_wait(self, turn: tuple[Offer, ...]) -> None:
+    def let_wait(self, turn: tuple[ClusterOffer, ...]) -> None:
         """Give them what may wait besides.
 
         Who comes first is not made to wait for a later campaign's task of several slots.
@@ -84,7 +86,7 @@ class Distribution:
                 self._left.closed_to_wide.update(self._wanted(campaign, clusters))
 
     def _goes_before_others(self, campaign: Campaign) -> bool:
-        is_usual = campaign.jdl.type is not Type.TEST
+        is_usual = campaign.jdl.type is not CampaignType.TEST
         return is_usual and self._seen.sharing.by is ShareBy.NONE
 
     def _wanted(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
@@ -95,12 +97,12 @@ class Distribution:
             and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
         ]
 
-    def _first_come(self, turn: tuple[Offer, ...]) -> None:
+    def _first_come(self, turn: tuple[ClusterOffer, ...]) -> None:
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
-    def _fairly(self, turn: tuple[Offer, ...]) -> None:
+    def _fairly(self, turn: tuple[ClusterOffer, ...]) -> None:
         """Share each cluster among those who are offered it, their best one first.
 
         That is the one which comes first for them in the mean, then one with more room. Best-effort
@@ -130,10 +132,10 @@ class Distribution:
             self._used_s[wish.claimant] = self._used_s.get(wish.claimant, 0.0) + used_s
             self._ahead[wish.claimant] -= tasks[one.number]
 
-    def _wish(self, campaign: Campaign, cluster: str) -> Wish:
+    def _wish(self, campaign: Campaign, cluster: str) -> ShareRequest:
         unsent = self._unsent.all_of(campaign.number)
         going = self._unsent.at(campaign.number, cluster)
-        return Wish(
+        return ShareRequest(
             campaign=campaign.number,
             claimant=claimant(campaign, self._seen.sharing),
             tasks=min(going, self._matching.to_start(campaign, cluster)),
@@ -174,7 +176,7 @@ class Distribution:
         return sorted(clusters, key=order)
 
 
-def _used_s(seen: Seen) -> dict[str, float]:
+def _used_s(seen: CycleSituation) -> dict[str, float]:
     """Return what is used by who shares, with the slots that they hold now."""
     used_s = dict(seen.sharing.used_s)
     campaigns = {one.number: one for one in seen.campaigns}
@@ -186,7 +188,7 @@ def _used_s(seen: Seen) -> dict[str, float]:
     return used_s
 
 
-def _ahead(seen: Seen) -> dict[str, int]:
+def _ahead(seen: CycleSituation) -> dict[str, int]:
     """Return how many tasks of each who shares go before all shares: until they have so many."""
     claimants = {one.number: claimant(one, seen.sharing) for one in seen.campaigns}
     ahead = dict.fromkeys(claimants.values(), seen.sharing.first_tasks)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
-from gridbridge.model.campaigns.sharing import Usage
+from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.sharing import DecayedUsage
 
 HORIZON_S = 900.0  # a slot that is given counts as used for so long; what is used is counted later
 
@@ -21,7 +21,7 @@ NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ShareRequest:
     """What a campaign would send to a cluster."""
 
     campaign: int
@@ -33,7 +33,7 @@ class Wish:
 
 def shared(
     free_slots: int,
-    wishes: Sequence[Wish],
+    wishes: Sequence[ShareRequest],
     used_s: Mapping[str, float],
     ahead: Mapping[str, int] = NONE,
 ) -> dict[int, int]:
@@ -54,7 +54,7 @@ def shared(
 
 def _serve(
     left: int,
-    wishes: Iterable[Wish],
+    wishes: Iterable[ShareRequest],
     levels: dict[str, float],
     given: dict[int, int],
     most: Mapping[str, int],
@@ -63,7 +63,7 @@ def _serve(
 
     What each has had, and what campaigns were given, grows by it.
     """
-    queues = {name: deque[Wish]() for name in levels}
+    queues = {name: deque[ShareRequest]() for name in levels}
     for one in wishes:
         queues[one.claimant].append(one)
     served = dict.fromkeys(levels, 0)
@@ -81,7 +81,7 @@ def _serve(
     return left
 
 
-def decayed(usage: Usage, now: datetime, half_life_s: float) -> Usage:
+def decayed(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
     """Return what use counts now: half of it after each half-life."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
@@ -93,10 +93,12 @@ def decayed(usage: Usage, now: datetime, half_life_s: float) -> Usage:
     )
 
 
-def used(usage: Usage, ended: Iterable[Attempt], slots: int) -> Usage:
+def used(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUsage:
     """Add tasks that ended; what is not known to have run used nothing."""
     tasks = tuple(ended)
-    good = [one for one in tasks if one.outcome is Outcome.SUCCESS and one.wallclock_s is not None]
+    good = [
+        one for one in tasks if one.outcome is TaskOutcome.SUCCESS and one.wallclock_s is not None
+    ]
     return replace(
         usage,
         used_s=usage.used_s + slots * sum(one.wallclock_s or 0 for one in tasks),
@@ -105,7 +107,7 @@ def used(usage: Usage, ended: Iterable[Attempt], slots: int) -> Usage:
     )
 
 
-def _next(queue: deque[Wish], given: Mapping[int, int], left: int) -> Wish | None:
+def _next(queue: deque[ShareRequest], given: Mapping[int, int], left: int) -> ShareRequest | None:
     """Return whose task is next; what is served, or does not fit any more, leaves the queue."""
     while queue and (given[queue[0].campaign] >= queue[0].tasks or queue[0].slots > left):
         queue.popleft()

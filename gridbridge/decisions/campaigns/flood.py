@@ -14,7 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.making_way import contests
-from gridbridge.model.campaigns.wiping import OF_MOVES, Listed, Part, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import (
+    OF_MOVES,
+    ArrayCancellation,
+    CancellationPlan,
+    ListedArray,
+    ListedAttempt,
+    WipedFor,
+)
 
 SAID = {
     WipedFor.OVERFLOW: "wait beyond the flood rate",
@@ -30,7 +37,7 @@ SAID = {
 }
 
 
-def plan(seen: Listed) -> Wiping:
+def plan(seen: ListedAttempt) -> CancellationPlan:
     """Decide about all tasks that are listed; those that were marked before are seen through."""
     going = tuple(part for part in seen.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
@@ -40,7 +47,7 @@ def plan(seen: Listed) -> Wiping:
     unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
     moved = tuple(part for part in going if _is_moved(part))
     marked = tuple(part for part in going if _is_followed(part))
-    return Wiping(
+    return CancellationPlan(
         wipes=_together(
             *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
             *(_wipe(part, WipedFor.WAITED) for part in late),
@@ -57,9 +64,9 @@ def plan(seen: Listed) -> Wiping:
     )
 
 
-def _together(*wipes: Wipe) -> tuple[Wipe, ...]:
+def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
     """Wipe tasks of one array for one reason by one call: some clusters list each for itself."""
-    found = defaultdict[tuple[int, int, WipedFor], list[Wipe]](list)
+    found = defaultdict[tuple[int, int, WipedFor], list[ArrayCancellation]](list)
     for one in wipes:
         found[one.campaign, one.array, one.wiped_for].append(one)
     return tuple(
@@ -68,7 +75,7 @@ def _together(*wipes: Wipe) -> tuple[Wipe, ...]:
     )
 
 
-def sentences(plan: Wiping) -> list[str]:
+def sentences(plan: CancellationPlan) -> list[str]:
     """Tell what is wiped, a sentence for each array and reason."""
     told = [
         f"wiped: {_told(one)}, which {SAID[one.wiped_for]}"
@@ -83,39 +90,39 @@ def sentences(plan: Wiping) -> list[str]:
     ]
 
 
-def _told(one: Wipe) -> str:
+def _told(one: ArrayCancellation) -> str:
     return f"{one.tasks} of campaign {one.campaign} at {one.cluster}"
 
 
-def _overran(part: Part, seen: Listed) -> bool:
+def _overran(part: ListedArray, seen: ListedAttempt) -> bool:
     limit_s = part.walltime_s + seen.patience.over_walltime_s
     return not part.is_waiting and _age_s(part, seen) > limit_s
 
 
-def _is_late(part: Part, seen: Listed) -> bool:
+def _is_late(part: ListedArray, seen: ListedAttempt) -> bool:
     return _age_s(part, seen) > seen.patience.waiting_s
 
 
-def _is_moved(part: Part) -> bool:
+def _is_moved(part: ListedArray) -> bool:
     return part.marked in OF_MOVES and part.is_waiting
 
 
-def _is_followed(part: Part) -> bool:
+def _is_followed(part: ListedArray) -> bool:
     """Say whether a part was marked for what nikita judges: it is deleted once more, or spared."""
     is_judged = part.marked is not None and part.marked is not WipedFor.UNWANTED
     return is_judged and not _is_moved(part)
 
 
-def _age_s(part: Part, seen: Listed) -> float:
+def _age_s(part: ListedArray, seen: ListedAttempt) -> float:
     return (seen.now - part.since).total_seconds()
 
 
-def _is_spared(part: Part) -> bool:
+def _is_spared(part: ListedArray) -> bool:
     """Say whether a task began to run before it could be deleted for its waiting."""
     return part.marked not in (WipedFor.OVERRAN, WipedFor.MADE_WAY) and not part.is_waiting
 
 
-def _overflow(waiting: Iterable[Part], seen: Listed) -> Iterator[Wipe]:
+def _overflow(waiting: Iterable[ListedArray], seen: ListedAttempt) -> Iterator[ArrayCancellation]:
     """Wipe the newest of the tasks that wait beyond the grace, down to those that may wait."""
     old = [part for part in waiting if _age_s(part, seen) > seen.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
@@ -130,7 +137,7 @@ def _overflow(waiting: Iterable[Part], seen: Listed) -> Iterator[Wipe]:
                 yield _wipe(part, WipedFor.OVERFLOW, places)
 
 
-def _but_one_that_is_wide(there: list[Part]) -> list[Part]:
+def _but_one_that_is_wide(there: list[ListedArray]) -> list[ListedArray]:
     """Leave the oldest task out that may wait though more do than may (jobratio.wide_may_wait)."""
     wide = [part for part in there if part.slots > 1]
     if not wide:
@@ -140,11 +147,11 @@ def _but_one_that_is_wide(there: list[Part]) -> list[Part]:
     return [spared if part is oldest else part for part in there]
 
 
-def _newest_first(part: Part) -> tuple[float, int, int]:
+def _newest_first(part: ListedArray) -> tuple[float, int, int]:
     return -part.since.timestamp(), -part.campaign, -part.array
 
 
-def _count(part: Part) -> int:
+def _count(part: ListedArray) -> int:
     return sum(map(len, part.places))
 
 
@@ -159,9 +166,11 @@ def _last(places: tuple[range, ...], count: int) -> tuple[range, ...]:
     return tuple(reversed(found))
 
 
-def _wipe(part: Part, wiped_for: WipedFor | None, places: tuple[range, ...] = ()) -> Wipe:
+def _wipe(
+    part: ListedArray, wiped_for: WipedFor | None, places: tuple[range, ...] = ()
+) -> ArrayCancellation:
     assert wiped_for  # a part that is not marked has another reason
-    return Wipe(
+    return ArrayCancellation(
         campaign=part.campaign,
         array=part.array,
         cluster=part.cluster,

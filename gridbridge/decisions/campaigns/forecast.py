@@ -10,8 +10,13 @@ from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
-from gridbridge.decisions.campaigns.survival import Curve, curve_of, mixed
-from gridbridge.model.campaigns.forecast import Forecast, Kept, Progress, Service
+from gridbridge.decisions.campaigns.survival import SurvivalCurve, curve_of, mixed
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgress,
+    ClusterThroughput,
+    StoredForecast,
+)
 from gridbridge.model.campaigns.shown import ShownErrors
 
 FEWEST = 3  # ended tasks of a cluster; with fewer it is taken to be like all of them
@@ -23,25 +28,29 @@ HALVINGS = 24
 CAUTION = 2.0  # times what the longest task has run, for the P90; from simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # what ends later is as good as unknown
 
-Weighed = tuple[Curve, float, float]  # a curve, an elapsed time, and for how many tasks it stands
+Weighed = tuple[
+    SurvivalCurve, float, float
+]  # a curve, an elapsed time, and for how many tasks it stands
 
 
-def forecast(progress: Progress) -> Forecast:
+def forecast(progress: CampaignProgress) -> CampaignForecast:
     """Tell when the last task will have ended, and how many end in a second now."""
     services = [one for one in progress.services if one.elapsed_s or one.durations_s]
     if not any(one.durations_s for one in services):
-        return Forecast()
+        return CampaignForecast()
     likely, late = (_expected(progress, services, caution) for caution in (0.0, CAUTION))
     if not (likely and late):
-        return Forecast()
+        return CampaignForecast()
     pause_s = progress.pause_s if progress.left else progress.pause_s / 2
     p50_s, p90_s = likely.by(0.5) + pause_s, late.by(0.9) + pause_s
     if p90_s > LONGEST_S:
-        return Forecast(throughput=likely.rate)
-    return Forecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
+        return CampaignForecast(throughput=likely.rate)
+    return CampaignForecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
 
 
-def _expected(progress: Progress, services: Sequence[Service], caution: float) -> "_Ends | None":
+def _expected(
+    progress: CampaignProgress, services: Sequence[ClusterThroughput], caution: float
+) -> "_CompletionChance | None":
     """Return when all will end, by durations so cautious; None where nothing runs."""
     pooled = [time for one in services for time in one.durations_s]
     whole = curve_of(pooled, [time for one in services for time in one.elapsed_s], caution)
@@ -53,10 +62,10 @@ def _expected(progress: Progress, services: Sequence[Service], caution: float) -
     running = [_sampled(*each) for each in zip(services, curves, strict=True)]
     tasks = [each for some in running for each in some]
     next_ones = mixed(zip(curves, rates, strict=True))
-    return _Ends(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
+    return _CompletionChance(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
 
 
-def error_of(kept: Kept) -> float | None:
+def error_of(kept: StoredForecast) -> float | None:
     """Return by which share of the time that was left a campaign ended later than the P50.
 
     It is negative for one that ended sooner, and None for one that has not ended.
@@ -68,7 +77,7 @@ def error_of(kept: Kept) -> float | None:
     return late_s / took_s if took_s > 0 else None
 
 
-def errors(every: Iterable[Kept]) -> ShownErrors | None:
+def errors(every: Iterable[StoredForecast]) -> ShownErrors | None:
     """Tell how good the forecasts of ended campaigns were; None where there is none."""
     ended = [one for one in every if error_of(one) is not None]
     if not ended:
@@ -80,11 +89,16 @@ def errors(every: Iterable[Kept]) -> ShownErrors | None:
     )
 
 
-class _Ends:
+class _CompletionChance:
     """The chance that all tasks have ended, by time."""
 
     def __init__(
-        self, running: Sequence[Weighed], curve: Curve, left: int, rate: float, ahead_s: float
+        self,
+        running: Sequence[Weighed],
+        curve: SurvivalCurve,
+        left: int,
+        rate: float,
+        ahead_s: float,
     ) -> None:
         self.rate = rate  # tasks that end in a second
         self._ahead_s = ahead_s
@@ -112,7 +126,9 @@ class _Ends:
         return of_running * of_left / len(self._rates)
 
     @staticmethod
-    def _log_of_one(curve: Curve, elapsed: float, before: float, many: float, time: float) -> float:
+    def _log_of_one(
+        curve: SurvivalCurve, elapsed: float, before: float, many: float, time: float
+    ) -> float:
         still = curve.left_after(elapsed + time) / before if before else 0.0
         return many * log(1 - still) if still < 1 else -inf
 
@@ -136,7 +152,7 @@ class _Ends:
         return found
 
 
-def _spread(curve: Curve, left: int, rate: float) -> float:
+def _spread(curve: SurvivalCurve, left: int, rate: float) -> float:
     """Return how uncertain the time is at which the last task will start: of its logarithm.
 
     By chance, by what is known of the tasks, and, the more they are alike, by whether the last of
@@ -162,13 +178,13 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(one: Service, whole: Curve, caution: float) -> Curve:
+def _curve(one: ClusterThroughput, whole: SurvivalCurve, caution: float) -> SurvivalCurve:
     if len(one.durations_s) < FEWEST:
         return whole
     return curve_of(one.durations_s, one.elapsed_s, caution)
 
 
-def _rate(one: Service, curve: Curve) -> float:
+def _rate(one: ClusterThroughput, curve: SurvivalCurve) -> float:
     """Return how many tasks end in a second: as was seen, else as many as run and their mean."""
     is_known = one.ended >= RATED and one.watched_s >= WATCHED * curve.mean
     if is_known:
@@ -176,7 +192,7 @@ def _rate(one: Service, curve: Curve) -> float:
     return len(one.elapsed_s) / curve.mean if curve.mean else 0.0
 
 
-def _sampled(one: Service, curve: Curve) -> Iterable[Weighed]:
+def _sampled(one: ClusterThroughput, curve: SurvivalCurve) -> Iterable[Weighed]:
     """Return the tasks that run, or some of very many, the longest among them."""
     elapsed = sorted(one.elapsed_s, reverse=True)
     every = -(-len(elapsed) // SAMPLE) if elapsed else 1

@@ -11,21 +11,21 @@ in equal steps.
 from collections.abc import Callable, Mapping
 from math import floor
 
-from gridbridge.model.campaigns.jobratio import Law, Terms
+from gridbridge.model.campaigns.jobratio import JobRatioRule, RatioTerms
 
 MOST = 4.0  # tasks for the room of one: the laws of the specification know no limit
 STEP = 0.25  # of a task, with which `measured` goes up again
 ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 
-Change = Callable[[float, Terms], float]
+Change = Callable[[float, RatioTerms], float]
 
 
-def first_ratio(law: Law, slots: float, max_slots: int) -> float:
+def first_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
     """Return a ratio from nothing known: a task a cluster, or as many as have room."""
-    return 1 / max(1, max_slots, slots) if law is Law.SLOW_START else 1 / slots
+    return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
-def next_ratio(law: Law, terms: Terms) -> float:
+def next_ratio(law: JobRatioRule, terms: RatioTerms) -> float:
     """Return the ratio that follows from what became of the tasks that were sent.
 
     It changes down with every excess, and up only when all that was sent has settled.
@@ -35,12 +35,12 @@ def next_ratio(law: Law, terms: Terms) -> float:
         new = DOWN[law](old, terms)
     else:
         new = old if terms.fresh else UP[law](old, terms)
-    low = 0.0 if law is Law.TWO_WAY else _one_a_cluster(terms)
-    high = 1.0 if law is Law.MEASURED else MOST
+    low = 0.0 if law is JobRatioRule.TWO_WAY else _one_a_cluster(terms)
+    high = 1.0 if law is JobRatioRule.MEASURED else MOST
     return max(low, min(high, new)) / terms.slots
 
 
-def is_learnt(terms: Terms) -> bool:
+def is_learnt(terms: RatioTerms) -> bool:
     """Say whether the tasks that were sent have told what they can."""
     return terms.waiting > terms.allowed or not terms.fresh
 
@@ -68,11 +68,11 @@ def wide_may_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
-def _one_a_cluster(terms: Terms) -> float:
+def _one_a_cluster(terms: RatioTerms) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _kept_share(terms: Terms) -> float:
+def _kept_share(terms: RatioTerms) -> float:
     """Return (S - E) / S, nothing where nothing was submitted or all of it is too much."""
     if not terms.submitted:
         return 0.0
@@ -80,24 +80,24 @@ def _kept_share(terms: Terms) -> float:
     return max(0.0, (terms.submitted - excess) / terms.submitted)
 
 
-def _nearly_nothing(_: float, terms: Terms) -> float:
+def _nearly_nothing(_: float, terms: RatioTerms) -> float:
     return _one_a_cluster(terms)
 
 
-def _adapted(_: float, terms: Terms) -> float:
+def _adapted(_: float, terms: RatioTerms) -> float:
     return _kept_share(terms)
 
 
-def _in_proportion(old: float, terms: Terms) -> float:
+def _in_proportion(old: float, terms: RatioTerms) -> float:
     return old * _kept_share(terms) if terms.submitted else old
 
 
-def _doubled(old: float, terms: Terms) -> float:
+def _doubled(old: float, terms: RatioTerms) -> float:
     """Return twice as much, once it was seen that what was sent found its place."""
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
-def _by_those_that_run(old: float, terms: Terms) -> float:
+def _by_those_that_run(old: float, terms: RatioTerms) -> float:
     """Return S / running: tasks that ended already have left room for others.
 
     Of those that run only as many count as were sent, the others ran before.
@@ -110,7 +110,7 @@ def _by_those_that_run(old: float, terms: Terms) -> float:
     return terms.submitted / running if running else 2 * old
 
 
-def _one_step_up(old: float, terms: Terms) -> float:
+def _one_step_up(old: float, terms: RatioTerms) -> float:
     """Return a little more where tasks begin; while nothing is free the last one is kept.
 
     Nor does it rise where slots look free and tasks wait all the same, whoever's they are, or where
@@ -121,15 +121,15 @@ def _one_step_up(old: float, terms: Terms) -> float:
     return old + STEP if terms.free and does_begin and not is_held else old
 
 
-DOWN: Mapping[Law, Change] = {
-    Law.MEASURED: _in_proportion,
-    Law.SLOW_START: _nearly_nothing,
-    Law.TWO_WAY: _adapted,
-    Law.ADAPTIVE: _adapted,
+DOWN: Mapping[JobRatioRule, Change] = {
+    JobRatioRule.MEASURED: _in_proportion,
+    JobRatioRule.SLOW_START: _nearly_nothing,
+    JobRatioRule.TWO_WAY: _adapted,
+    JobRatioRule.ADAPTIVE: _adapted,
 }
-UP: Mapping[Law, Change] = {
-    Law.MEASURED: _one_step_up,
-    Law.SLOW_START: _doubled,
-    Law.TWO_WAY: _by_those_that_run,
-    Law.ADAPTIVE: _doubled,
+UP: Mapping[JobRatioRule, Change] = {
+    JobRatioRule.MEASURED: _one_step_up,
+    JobRatioRule.SLOW_START: _doubled,
+    JobRatioRule.TWO_WAY: _by_those_that_run,
+    JobRatioRule.ADAPTIVE: _doubled,
 }

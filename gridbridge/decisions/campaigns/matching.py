@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, wide_may_wait
-from gridbridge.decisions.campaigns.schedulers.protocol import Place
+from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
 from gridbridge.model.campaigns.campaign import Array, Campaign
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.jobratio import Prediction
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction
+from gridbridge.model.campaigns.plan import CycleSituation
 
 Pair = tuple[int, str]  # a campaign and a cluster
 KEPT_S = 300.0  # so long slots are kept free for a task that waits
@@ -19,7 +19,7 @@ UNKNOWN = AtCluster(exec_file="")  # what a campaign asks for at a cluster that 
 
 
 @dataclass(slots=True)
-class Places:
+class RemainingCapacity:
     """What is left to be given away in one cycle, by cluster."""
 
     free: FreeSlots
@@ -30,7 +30,9 @@ class Places:
     unkept: Mapping[Pair, int]  # slots of a campaign's tasks that wait, which are free for others
 
 
-def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array] = ()) -> Places:
+def places(
+    seen: CycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[Array] = ()
+) -> RemainingCapacity:
     """Return what the clusters have, less what our tasks that wait there, or begin, will take.
 
     What can't start takes nothing, and slots are kept for `KEPT_S`: else who holds tasks, or asks
@@ -66,22 +68,22 @@ def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array
             closed_to_wide.add(there.cluster)
     arrays = FreeArrays(seen.room, lasting, seen.campaigns)
     stuck = frozenset((one.campaign, one.cluster) for one in seen.there if one.is_stuck)
-    return Places(free, may_wait, arrays, closed_to_wide, stuck, unkept)
+    return RemainingCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
 
 
-def array_tasks(seen: Seen, cluster: str) -> int:
+def array_tasks(seen: CycleSituation, cluster: str) -> int:
     """Return the most tasks of one array at a cluster."""
     room = seen.room.get(cluster)
     return min(seen.max_tasks, room.limits.tasks) if room and room.limits.tasks else seen.max_tasks
 
 
-class Matching:
+class SchedulerMatching:
     """What each campaign's scheduler makes of each cluster in one cycle."""
 
     def __init__(
         self,
-        seen: Seen,
-        predicted: Mapping[Pair, Prediction],
+        seen: CycleSituation,
+        predicted: Mapping[Pair, JobRatioPrediction],
         campaigns: Sequence[Campaign] = (),
         begun: Sequence[Array] = (),
     ) -> None:
@@ -148,12 +150,12 @@ class Matching:
             return 0
         return self.left.free.of(pair[1], wish) - self.left.unkept.get(pair, 0)
 
-    def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
+    def _place(self, campaign: Campaign, cluster: str, given: int) -> SchedulingOffer:
         pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
         at_once = self.most(campaign, cluster)
         most = wish.max_jobs - self._listed[pair] if wish.max_jobs else at_once
-        return Place(
+        return SchedulingOffer(
             campaign=campaign,
             cluster=cluster,
             free_slots=self._free_slots(pair, wish),

@@ -12,28 +12,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Seen
-from gridbridge.model.campaigns.reasons import Order
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.plan import CycleSituation
+from gridbridge.model.campaigns.reasons import CampaignOrder
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 
 FEWEST_TESTS = 3  # of a person that come first at a cluster; ours
 SLOTS_A_TEST = 4  # of a cluster, for each more of them
 
 
-class Offer(NamedTuple):
+class ClusterOffer(NamedTuple):
     """A campaign is offered some of its clusters."""
 
     campaign: Campaign
     clusters: tuple[str, ...]
 
 
-def turns(seen: Seen) -> tuple[tuple[Offer, ...], ...]:
+def turns(seen: CycleSituation) -> tuple[tuple[ClusterOffer, ...], ...]:
     """Return who is offered what: those of one turn are served before those of the next."""
     going = [one for one in seen.campaigns if one.state is CampaignState.IN_TREATMENT]
     ranked = sorted(going, key=lambda one: (-priority(one.owner, seen.sharing), one.number))
-    tests = [one for one in ranked if one.jdl.type is Type.TEST]
-    others = [one for one in ranked if one.jdl.type is not Type.TEST]
+    tests = [one for one in ranked if one.jdl.type is CampaignType.TEST]
+    others = [one for one in ranked if one.jdl.type is not CampaignType.TEST]
     first, last = _tests(tests, seen)
     return (
         first,
@@ -43,15 +43,17 @@ def turns(seen: Seen) -> tuple[tuple[Offer, ...], ...]:
     )
 
 
-def tests_ahead(seen: Seen, cluster: str) -> int:
+def tests_ahead(seen: CycleSituation, cluster: str) -> int:
     """Return how many tests of a person come first at a cluster at a time."""
     return max(FEWEST_TESTS, seen.room[cluster].max_slots // SLOTS_A_TEST)
 
 
-def _tests(ranked: Sequence[Campaign], seen: Seen) -> tuple[tuple[Offer, ...], tuple[Offer, ...]]:
+def _tests(
+    ranked: Sequence[Campaign], seen: CycleSituation
+) -> tuple[tuple[ClusterOffer, ...], tuple[ClusterOffer, ...]]:
     """Return the tests that come first, and those of people who have as many there already."""
     ahead = _with_tests(seen)
-    first, last = list[Offer](), list[Offer]()
+    first, last = list[ClusterOffer](), list[ClusterOffer]()
     for one in ranked:
         clusters = _clusters(one, seen, None)
         tried = seen.tried.get(one.number, ())
@@ -60,16 +62,16 @@ def _tests(ranked: Sequence[Campaign], seen: Seen) -> tuple[tuple[Offer, ...], t
             for name in clusters
             if name not in tried and ahead[one.owner, name] >= tests_ahead(seen, name)
         ]
-        first.append(Offer(one, tuple(name for name in clusters if name not in more)))
+        first.append(ClusterOffer(one, tuple(name for name in clusters if name not in more)))
         if more:
-            last.append(Offer(one, tuple(more)))
+            last.append(ClusterOffer(one, tuple(more)))
         ahead.update((one.owner, name) for name in clusters if name not in tried)
     return tuple(first), tuple(last)
 
 
-def _with_tests(seen: Seen) -> Counter[tuple[str, str]]:
+def _with_tests(seen: CycleSituation) -> Counter[tuple[str, str]]:
     """Count, by person and cluster, the tests whose task is there and has not ended."""
-    owners = {one.number: one.owner for one in seen.campaigns if one.jdl.type is Type.TEST}
+    owners = {one.number: one.owner for one in seen.campaigns if one.jdl.type is CampaignType.TEST}
     over = {(one.campaign, one.number) for one in seen.over}
     there = {
         (one.campaign, one.cluster)
@@ -79,29 +81,35 @@ def _with_tests(seen: Seen) -> Counter[tuple[str, str]]:
     return Counter((owners[campaign], cluster) for campaign, cluster in there)
 
 
-def order(first: Campaign, then: Campaign, cluster: str, seen: Seen) -> tuple[Order, float, float]:
+def order(
+    first: Campaign, then: Campaign, cluster: str, seen: CycleSituation
+) -> tuple[CampaignOrder, float, float]:
     """Return why a campaign that got slots of a cluster is served before another there.
 
     With the numbers of the other and of the first by which that is so.
     """
     sharing, affinity = seen.sharing, seen.room[cluster].affinity
-    if first.jdl.type is Type.TEST and then.jdl.type is not Type.TEST:
-        return Order.TEST, 0.0, 0.0
-    if then.jdl.type is Type.TEST and first.jdl.type is not Type.TEST:
-        return Order.TESTS, 0.0, tests_ahead(seen, cluster)
+    if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
+        return CampaignOrder.TEST, 0.0, 0.0
+    if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
+        return CampaignOrder.TESTS, 0.0, tests_ahead(seen, cluster)
     is_near, is_nearer = (has_affinity(one.owner, affinity, sharing) for one in (then, first))
     if is_nearer and not is_near:
-        return Order.AFFINITY, 0.0, 0.0
+        return CampaignOrder.AFFINITY, 0.0, 0.0
     whose, theirs = claimant(then, sharing), claimant(first, sharing)
-    if sharing.by is not ShareBy.NONE and whose != theirs and then.jdl.type is not Type.TEST:
-        return Order.SHARE, sharing.used_s.get(whose, 0.0), sharing.used_s.get(theirs, 0.0)
+    if (
+        sharing.by is not ShareBy.NONE
+        and whose != theirs
+        and then.jdl.type is not CampaignType.TEST
+    ):
+        return CampaignOrder.SHARE, sharing.used_s.get(whose, 0.0), sharing.used_s.get(theirs, 0.0)
     own, higher = priority(then.owner, sharing), priority(first.owner, sharing)
     if higher > own:
-        return Order.PRIORITY, own, higher
-    return Order.AGE, 0.0, 0.0
+        return CampaignOrder.PRIORITY, own, higher
+    return CampaignOrder.AGE, 0.0, 0.0
 
 
-def claimant(campaign: Campaign, sharing: Sharing) -> str:
+def claimant(campaign: Campaign, sharing: UsageSharing) -> str:
     """Return who shares with others what a campaign takes."""
     if sharing.by is ShareBy.PROJECT:
         named = (wish.project for wish in campaign.jdl.clusters.values())
@@ -112,7 +120,7 @@ def claimant(campaign: Campaign, sharing: Sharing) -> str:
 
 
 def used_by(
-    campaigns: Iterable[Campaign], sharing: Sharing, used_s: Mapping[int, float]
+    campaigns: Iterable[Campaign], sharing: UsageSharing, used_s: Mapping[int, float]
 ) -> dict[str, float]:
     """Add up, by who shares, what campaigns have used."""
     found: dict[str, float] = {}
@@ -122,7 +130,7 @@ def used_by(
     return found
 
 
-def priority(owner: str, sharing: Sharing) -> int:
+def priority(owner: str, sharing: UsageSharing) -> int:
     """Return the priority of a person: the own one, else the highest of the groups', else 0."""
     known = dict(_split(word) for word in sharing.priorities.split())
     if owner in known:
@@ -131,19 +139,21 @@ def priority(owner: str, sharing: Sharing) -> int:
     return max((one for one in groups if one is not None), default=0)
 
 
-def has_affinity(owner: str, affinity: str, sharing: Sharing) -> bool:
+def has_affinity(owner: str, affinity: str, sharing: UsageSharing) -> bool:
     """Say whether a list of users and @groups has a person in it."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
 
 
-def _offers(campaigns: Iterable[Campaign], seen: Seen, *, is_affine: bool) -> Iterator[Offer]:
+def _offers(
+    campaigns: Iterable[Campaign], seen: CycleSituation, *, is_affine: bool
+) -> Iterator[ClusterOffer]:
     for one in campaigns:
         if clusters := _clusters(one, seen, is_affine):
-            yield Offer(one, clusters)
+            yield ClusterOffer(one, clusters)
 
 
-def _clusters(campaign: Campaign, seen: Seen, is_affine: bool | None) -> tuple[str, ...]:
+def _clusters(campaign: Campaign, seen: CycleSituation, is_affine: bool | None) -> tuple[str, ...]:
     """Return those of a campaign's clusters that answered, with the affinity that is asked for."""
     return tuple(
         name

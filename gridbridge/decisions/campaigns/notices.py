@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.events import ROOTS, Code, Event, Kind
+from gridbridge.model.campaigns.events import ROOTS, CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.notices import (
-    Happened,
-    Message,
-    Occasion,
+    NotifiableEvent,
+    Notification,
+    NotificationChannel,
+    NotificationOccasion,
     Severity,
     Subscription,
-    Way,
 )
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.report import count, printable
@@ -26,18 +26,25 @@ from gridbridge.model.report import count, printable
 ROOT = 0
 MOST = 30  # lines of a message
 MAX_DOUBLINGS = 16
-UNTOLD = frozenset({Code.FRAG})  # somebody deleted them, and knows
+UNTOLD = frozenset({EventCode.FRAG})  # somebody deleted them, and knows
 MEDIUM = frozenset(
-    {Code.GET_JOBS, Code.SUBMIT_JOB, Code.WALLTIME, Code.SITE_FAULT, Code.PREEMPTED, Code.RESUBMIT}
+    {
+        EventCode.GET_JOBS,
+        EventCode.SUBMIT_JOB,
+        EventCode.WALLTIME,
+        EventCode.SITE_FAULT,
+        EventCode.PREEMPTED,
+        EventCode.RESUBMIT,
+    }
 )
 
 
-def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
+def of_event(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
     """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
     if event.code in UNTOLD:
         return None
-    is_roots = event.kind is Kind.CLUSTER or event.code in (*ROOTS, Code.NO_FILE)
-    return Happened(
+    is_roots = event.kind is EventKind.CLUSTER or event.code in (*ROOTS, EventCode.NO_FILE)
+    return NotifiableEvent(
         at=event.opened_at,
         uid=campaign.uid if campaign and not is_roots else ROOT,
         severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
@@ -49,16 +56,18 @@ def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
     )
 
 
-def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
+def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
     """Return what is told of a campaign that is new, or has ended."""
     name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
     cancelled = f", {one.cancelled} cancelled" if one.cancelled else ""
     ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed{cancelled}"
-    return Happened(
+    return NotifiableEvent(
         at=at,
         uid=one.uid,
         severity=Severity.HIGH if is_over else Severity.LOW,
-        code=Occasion.FINISHED_CAMPAIGN if is_over else Occasion.NEW_CAMPAIGN,
+        code=NotificationOccasion.FINISHED_CAMPAIGN
+        if is_over
+        else NotificationOccasion.NEW_CAMPAIGN,
         campaign=one.number,
         cluster="",
         tasks=one.ended if is_over else one.tasks,
@@ -67,8 +76,8 @@ def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
 
 
 def messages(
-    subscriptions: Iterable[Subscription], happened: Iterable[Happened], now: datetime
-) -> tuple[Message, ...]:
+    subscriptions: Iterable[Subscription], happened: Iterable[NotifiableEvent], now: datetime
+) -> tuple[Notification, ...]:
     """Return a message for each subscription that has something to tell and may send now."""
     past = (each for each in happened if each.at <= now)  # else the clock was ahead
     every = sorted(past, key=lambda each: (each.at, each.campaign, each.code))
@@ -78,19 +87,19 @@ def messages(
     )
 
 
-def _is_for(one: Subscription, what: Happened) -> bool:
+def _is_for(one: Subscription, what: NotifiableEvent) -> bool:
     is_new = what.at > one.told_until
     return is_new and what.uid == one.uid and what.severity.rank >= one.severity.rank
 
 
-def _message(one: Subscription, told: list[Happened], now: datetime) -> Message:
+def _message(one: Subscription, told: list[NotifiableEvent], now: datetime) -> Notification:
     lines = [each.text for each in told[:MOST]]
     lines += [f"and {len(told) - MOST} more: gridevents tells them"] if told[MOST:] else []
     first = told[0]
     subject = f"{first.code} {first.cluster}".strip() if len(told) == 1 else f"{len(told)} messages"
     about = {each.campaign for each in told}
     of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
-    return Message(
+    return Notification(
         subscription=one,
         until=now,
         subject=f"gridbridge: {of}{subject}",
@@ -113,6 +122,9 @@ def pause(tries: int, policy: Notifications) -> timedelta:
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
 
 
-def may_be_told(way: Way, policy: Notifications) -> bool:
+def may_be_told(way: NotificationChannel, policy: Notifications) -> bool:
     """Say whether the site tells people so."""
-    return {Way.MAIL: bool(policy.mail), Way.JABBER: bool(policy.command)}.get(way, True)
+    return {
+        NotificationChannel.MAIL: bool(policy.mail),
+        NotificationChannel.JABBER: bool(policy.command),
+    }.get(way, True)

@@ -17,16 +17,21 @@ from gridbridge.decisions.campaigns.jobratio import (
 )
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, clusters_of
-from gridbridge.model.campaigns.jdl import AtCluster, Type
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
-from gridbridge.model.campaigns.plan import Room, Seen, Send, There
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
+from gridbridge.model.campaigns.jobratio import (
+    JobRatio,
+    JobRatioPrediction,
+    JobRatioRule,
+    RatioTerms,
+)
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation, TaskSend
 from gridbridge.model.report import count
 
 Pair = tuple[int, str]  # a campaign and a cluster
-NONE = There(campaign=0, cluster="", waiting=0, listed=0)
+NONE = ClusterView(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def predict(seen: Seen) -> dict[Pair, Prediction]:
+def predict(seen: CycleSituation) -> dict[Pair, JobRatioPrediction]:
     """Return the ratio of each campaign with tasks to send at each cluster of its that answered.
 
     Tests have none: a cluster gets one task of them.
@@ -41,15 +46,17 @@ def predict(seen: Seen) -> dict[Pair, Prediction]:
     }
 
 
-def _is_sent(campaign: Campaign, seen: Seen) -> bool:
-    is_usual = campaign.jdl.type is not Type.TEST
+def _is_sent(campaign: Campaign, seen: CycleSituation) -> bool:
+    is_usual = campaign.jdl.type is not CampaignType.TEST
     is_going = campaign.state is CampaignState.IN_TREATMENT
     return is_usual and is_going and campaign.number in seen.waiting
 
 
 def kept(
-    predicted: Mapping[Pair, Prediction], before: Iterable[Ratio], sends: Iterable[Send]
-) -> tuple[Prediction, ...]:
+    predicted: Mapping[Pair, JobRatioPrediction],
+    before: Iterable[JobRatio],
+    sends: Iterable[TaskSend],
+) -> tuple[JobRatioPrediction, ...]:
     """Return what has to be kept for the next cycle: what was used, or has changed."""
     sent = {(one.campaign, one.cluster): one.tasks for one in sends}
     known = {(one.campaign, one.cluster): one for one in before}
@@ -60,7 +67,7 @@ def kept(
     )
 
 
-def sentences(predicted: Iterable[Prediction]) -> list[str]:
+def sentences(predicted: Iterable[JobRatioPrediction]) -> list[str]:
     """Tell each ratio that changed, with the numbers that led to it."""
     return [
         f"campaign {one.campaign} at {one.cluster}: job ratio {one.terms.old:.3g} -> "
@@ -75,7 +82,7 @@ def sentences(predicted: Iterable[Prediction]) -> list[str]:
 class _Looked:
     """What a cycle sees of tasks at the clusters, by campaign and cluster."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: CycleSituation) -> None:
         self._seen = seen
         self._free = FreeSlots(seen.room)
         self._kept = {(one.campaign, one.cluster): one for one in seen.ratios}
@@ -92,11 +99,11 @@ class _Looked:
             if one.outcome in BEGAN
         )
 
-    def predict(self, pair: Pair, wish: AtCluster) -> Prediction:
+    def predict(self, pair: Pair, wish: AtCluster) -> JobRatioPrediction:
         """Return a campaign's ratio at a cluster."""
         room, before = self._seen.room[pair[1]], self._kept.get(pair)
         terms = self._terms(pair, wish, room, before)
-        return Prediction(
+        return JobRatioPrediction(
             campaign=pair[0],
             cluster=pair[1],
             law=room.law,
@@ -105,12 +112,16 @@ class _Looked:
             submitted=0 if is_learnt(terms) else terms.submitted,
         )
 
-    def _terms(self, pair: Pair, wish: AtCluster, room: Room, before: Ratio | None) -> Terms:
+    def _terms(
+        self, pair: Pair, wish: AtCluster, room: ClusterRoom, before: JobRatio | None
+    ) -> RatioTerms:
         there = self._there.get(pair, NONE)
-        slots = there.slots if room.law is Law.MEASURED and there.slots else float(wish.slots)
+        slots = (
+            there.slots if room.law is JobRatioRule.MEASURED and there.slots else float(wish.slots)
+        )
         waiting = there.able - there.fresh
         others = self._settled[pair[1]] - waiting
-        return Terms(
+        return RatioTerms(
             old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
@@ -126,12 +137,12 @@ class _Looked:
         )
 
 
-def _allowed(wish: AtCluster, room: Room, others: int) -> int:
+def _allowed(wish: AtCluster, room: ClusterRoom, others: int) -> int:
     """Return how many tasks of a campaign may wait; `measured` counts what others let wait, too."""
     all_may = allowed_to_wait(room.max_slots, room.flood_rate)
-    left = max(0, all_may - others) if room.law is Law.MEASURED else all_may
+    left = max(0, all_may - others) if room.law is JobRatioRule.MEASURED else all_may
     return max(left, int(wide_may_wait(room.max_slots, room.flood_rate, wish.slots)))
 
 
-def _differs(one: Prediction, before: Ratio) -> bool:
+def _differs(one: JobRatioPrediction, before: JobRatio) -> bool:
     return (one.ratio, one.submitted) != (before.ratio, before.submitted)

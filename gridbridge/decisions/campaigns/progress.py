@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign
-from gridbridge.model.campaigns.task import Ended, added_up
+from gridbridge.model.campaigns.task import TaskEndTimes, added_up
 
 HOUR = timedelta(hours=1)
 
 
-def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
+def with_ends(campaign: ShownCampaign, ends: Sequence[TaskEndTimes]) -> ShownCampaign:
     """Return a campaign with its ended tasks at each cluster, and their mean run time.
 
     `ends` are in the order of time. An ended campaign gets the rate of its whole time; a living
@@ -33,7 +33,7 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
 
 
 def _at(
-    campaign: ShownCampaign, sums: dict[str, Ended], per_h: dict[str, float]
+    campaign: ShownCampaign, sums: dict[str, TaskEndTimes], per_h: dict[str, float]
 ) -> Iterator[ShownAtCluster]:
     """Give a campaign at its clusters, then at former ones; "" is for tasks never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
@@ -48,7 +48,7 @@ def _at(
         )
 
 
-def _per_h(end: Ended, since: datetime) -> float:
+def _per_h(end: TaskEndTimes, since: datetime) -> float:
     return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
 
 

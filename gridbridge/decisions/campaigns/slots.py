@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from gridbridge.model.campaigns.campaign import Array, Campaign
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import NO_LIMITS, Room
+from gridbridge.model.campaigns.plan import NO_LIMITS, ClusterRoom
 
 UNLIMITED = 1_000_000  # arrays; no call sends so many
 
@@ -17,7 +17,7 @@ UNLIMITED = 1_000_000  # arrays; no call sends so many
 class FreeSlots:
     """What is left; a cluster that did not answer has none."""
 
-    def __init__(self, room: Mapping[str, Room]) -> None:
+    def __init__(self, room: Mapping[str, ClusterRoom]) -> None:
         self._ordinary = {name: one.free_slots for name, one in room.items()}
         self._besteffort = {name: one.free(is_besteffort=True) for name, one in room.items()}
 
@@ -35,7 +35,10 @@ class FreeArrays:
     """How many more arrays clusters take from campaigns' owners; what else they sent is unknown."""
 
     def __init__(
-        self, room: Mapping[str, Room], arrays: Iterable[Array], campaigns: Iterable[Campaign]
+        self,
+        room: Mapping[str, ClusterRoom],
+        arrays: Iterable[Array],
+        campaigns: Iterable[Campaign],
     ) -> None:
         self._limits = {name: one.limits for name, one in room.items()}
         self._owners = {one.number: one.uid for one in campaigns}

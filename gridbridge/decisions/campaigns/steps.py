@@ -11,26 +11,42 @@ task is left is deleted, and no epilogue follows.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair, happened, opened_now
-from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, CampaignState, Outcome
-from gridbridge.model.campaigns.events import Code, Kind
-from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
+from gridbridge.decisions.campaigns.failures.blacklist import (
+    BlacklistEntry,
+    Pair,
+    happened,
+    opened_now,
+)
+from gridbridge.decisions.campaigns.failures.book import OpenEvents
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    CampaignState,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.plan import (
+    CycleSituation,
+    ProloguePhaseResult,
+    PrologueStep,
+    TaskSend,
+)
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
 
 TIMES = 3  # that an epilogue is begun which its cluster ended
 BY_CLUSTER = {  # and why, where that was the last of its times
-    Outcome.WIPED: "at last it was deleted there",
-    Outcome.MOVED: "",
-    Outcome.PREEMPTED: "at last its place was needed",
-    Outcome.SITE_FAULT: "at last its host was lost",
+    TaskOutcome.WIPED: "at last it was deleted there",
+    TaskOutcome.MOVED: "",
+    TaskOutcome.PREEMPTED: "at last its place was needed",
+    TaskOutcome.SITE_FAULT: "at last its host was lost",
 }
 
 
-class Steps:
+class PrologueProgress:
     """How far prologues and epilogues are, with those that have ended now."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: CycleSituation) -> None:
         ended = {(one.campaign, one.array): one for one in seen.stepped}
         self._clusters = {one.number: one.jdl.clusters for one in seen.campaigns}
         self._seen = seen
@@ -60,16 +76,22 @@ class Steps:
         """Say whether an array is an epilogue: it ends what was begun there."""
         return (array.campaign, array.number) in self._of_epilogues
 
-    def preparing(self) -> dict[Pair, Bar]:
+    def preparing(self) -> dict[Pair, BlacklistEntry]:
         """Return where prologues or epilogues run or wait: no task is sent there."""
-        return {_pair(one): Bar.CLOSED for one in self._now if one.outcome is Outcome.PENDING}
+        return {
+            _pair(one): BlacklistEntry.CLOSED
+            for one in self._now
+            if one.outcome is TaskOutcome.PENDING
+        }
 
     def unready(self) -> frozenset[Pair]:
         """Return where prologues have to be before tasks: no copy is sent there."""
         every = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in every if not self._is_ready(*pair))
 
-    def first(self, sends: Iterable[Send]) -> tuple[tuple[Send, ...], tuple[Step, ...]]:
+    def first(
+        self, sends: Iterable[TaskSend]
+    ) -> tuple[tuple[TaskSend, ...], tuple[PrologueStep, ...]]:
         """Return what is sent now, and the prologues that have to be before the rest."""
         going, steps = [], []
         for one in sends:
@@ -79,7 +101,7 @@ class Steps:
                 steps.append(self._next(one.campaign, one.cluster, PROLOGUE))
         return tuple(going), tuple(steps)
 
-    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[Step, ...]]:
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStep, ...]]:
         """Return which of these campaigns end, and the epilogues that have to be before others.
 
         A prologue that runs still, of which no task had need, is waited for.
@@ -110,11 +132,11 @@ class Steps:
         pending = {
             (one.campaign, one.array)
             for one in self._now
-            if one.step == PROLOGUE and one.outcome is Outcome.PENDING and one.campaign in left
+            if one.step == PROLOGUE and one.outcome is TaskOutcome.PENDING and one.campaign in left
         }
         return (one for one in self._seen.arrays if (one.campaign, one.number) in pending)
 
-    def noted(self, book: Book) -> Book:
+    def noted(self, book: OpenEvents) -> OpenEvents:
         """Tell of those that failed, and close what a prologue that went well has healed."""
         known = {
             one.number for one in self._seen.campaigns if one.state.is_alive or one.is_winding_up
@@ -124,20 +146,22 @@ class Steps:
                 continue
             if one.step == PROLOGUE and one.campaign in self._alive:
                 self._note_prologue(book, one)
-            elif one.step == EPILOGUE and one.outcome is not Outcome.SUCCESS and _is_over(one):
+            elif one.step == EPILOGUE and one.outcome is not TaskOutcome.SUCCESS and _is_over(one):
                 event = opened_now(
-                    Kind.CAMPAIGN, Code.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
+                    EventKind.CAMPAIGN, EventCode.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
                 )
                 why = BY_CLUSTER.get(one.outcome, "")
                 book.put(replace(event, exit_status=one.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: Book, one: Stepped) -> None:
-        event, at = book.find(Code.SETUP_ERROR, *_pair(one)), self._seen.at
-        if one.outcome is Outcome.SUCCESS:
+    def _note_prologue(self, book: OpenEvents, one: ProloguePhaseResult) -> None:
+        event, at = book.find(EventCode.SETUP_ERROR, *_pair(one)), self._seen.at
+        if one.outcome is TaskOutcome.SUCCESS:
             book.close(event, at)
         elif one.outcome not in BY_CLUSTER:
-            begun = event or happened(None, Code.SETUP_ERROR, _pair(one), at, self._seen.failures)
+            begun = event or happened(
+                None, EventCode.SETUP_ERROR, _pair(one), at, self._seen.failures
+            )
             book.put(replace(begun, last_at=at))
 
     def _is_ready(self, campaign: int, cluster: str) -> bool:
@@ -146,12 +170,12 @@ class Steps:
         known = self._last.get((campaign, cluster, PROLOGUE))
         after = self._last.get((campaign, cluster, EPILOGUE))
         is_undone = known is not None and after is not None and after.array > known.array
-        return known is not None and known.outcome is Outcome.SUCCESS and not is_undone
+        return known is not None and known.outcome is TaskOutcome.SUCCESS and not is_undone
 
-    def _next(self, campaign: int, cluster: str, step: str) -> Step:
+    def _next(self, campaign: int, cluster: str, step: str) -> PrologueStep:
         known = self._last.get((campaign, cluster, step))
         attempt = known.attempt + 1 if known else 1
-        return Step(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+        return PrologueStep(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
         """Give the clusters at which a campaign's epilogue has to run."""
@@ -164,7 +188,7 @@ class Steps:
     def _never_began(self, campaign: int, cluster: str) -> bool:
         """Say whether all that was sent there is a prologue that was taken away as it waited."""
         known = self._last.get((campaign, cluster, PROLOGUE))
-        if known is None or known.outcome is not Outcome.MOVED:
+        if known is None or known.outcome is not TaskOutcome.MOVED:
             return False
         return known.attempt == 1 and known.array >= self._seen.last_arrays[campaign][cluster]
 
@@ -176,24 +200,26 @@ class Steps:
 
     def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
         known = self._last.get((campaign, cluster, step))
-        return known is not None and known.outcome is Outcome.PENDING
+        return known is not None and known.outcome is TaskOutcome.PENDING
 
 
-def _ended(one: Stepped, ended: Mapping[tuple[int, int], Attempt]) -> Stepped:
+def _ended(
+    one: ProloguePhaseResult, ended: Mapping[tuple[int, int], Attempt]
+) -> ProloguePhaseResult:
     now = ended.get((one.campaign, one.array))
     return one if now is None else replace(one, outcome=now.outcome, exit_status=now.exit_status)
 
 
-def _is_over(one: Stepped) -> bool:
-    if one.outcome is Outcome.PENDING:
+def _is_over(one: ProloguePhaseResult) -> bool:
+    if one.outcome is TaskOutcome.PENDING:
         return False
     return one.outcome not in BY_CLUSTER or one.attempt >= TIMES
 
 
-def _pair(one: Stepped) -> Pair:
+def _pair(one: ProloguePhaseResult) -> Pair:
     return one.campaign, one.cluster
 
 
-def sentences(steps: Iterable[Step]) -> list[str]:
+def sentences(steps: Iterable[PrologueStep]) -> list[str]:
     """Tell which are begun."""
     return [f"{one.step} of campaign {one.campaign} at {one.cluster} begins" for one in steps]

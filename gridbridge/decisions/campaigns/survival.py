@@ -16,7 +16,7 @@ TAIL = (0.75, 0.5, 0.25, 0.05)  # what is left of it at its steps
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class SurvivalCurve:
     """A step function: from each of `times` on only that share is left; in the end none is."""
 
     times: tuple[float, ...]
@@ -66,7 +66,9 @@ class Curve:
         return self.shares[low - 1] if low else 1.0
 
 
-def curve_of(ended: Iterable[float], running: Iterable[float], caution: float = 0.0) -> Curve:
+def curve_of(
+    ended: Iterable[float], running: Iterable[float], caution: float = 0.0
+) -> SurvivalCurve:
     """Return the curve of tasks that ended after these times, while those run for so long.
 
     Where many have outlived all that ended, they go on for at least `caution` times as long as the
@@ -88,14 +90,14 @@ def curve_of(ended: Iterable[float], running: Iterable[float], caution: float = 
     return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
-def mixed(curves: Iterable[tuple[Curve, float]]) -> Curve:
+def mixed(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
     """Return the curve of tasks of which so large a part is like each."""
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
     shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
     kept = _thinned(times, shares)
-    return Curve(tuple(kept[0]), tuple(kept[1]), sum(curve.count for curve, _ in parts))
+    return SurvivalCurve(tuple(kept[0]), tuple(kept[1]), sum(curve.count for curve, _ in parts))
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
@@ -106,7 +108,9 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
     return [*kept[:-1], *times[-1:]], shares[first::every]
 
 
-def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> Curve:
+def _with_tail(
+    times: list[float], shares: list[float], count: int, young_s: float
+) -> SurvivalCurve:
     """Let the share of two tasks in n + 2, at least, go on for some deviations.
 
     Where more than that still run, it goes on for `young_s`: as long as there was of running to one
@@ -114,11 +118,11 @@ def _with_tail(times: list[float], shares: list[float], count: int, young_s: flo
     """
     beyond = 2 / (count + 2)
     last, left = (times[-1], shares[-1]) if times else (0.0, 1.0)
-    known = Curve(tuple(times), tuple(shares), count)
+    known = SurvivalCurve(tuple(times), tuple(shares), count)
     spread = young_s if left > beyond or count < 2 else known.variation * known.mean
     spread = max(spread, INSTANT_S)
     left = max(left, beyond)
-    return Curve(
+    return SurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
         (*(max(share, beyond) for share in shares), *(left * part for part in TAIL), 0.0),
         count,

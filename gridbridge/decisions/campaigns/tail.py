@@ -12,32 +12,32 @@ from dataclasses import dataclass
 from gridbridge.decisions.campaigns.copies import ByTask
 from gridbridge.decisions.campaigns.failures.in_vain import in_vain
 from gridbridge.decisions.campaigns.matching import array_tasks, places
-from gridbridge.decisions.campaigns.schedulers.protocol import End
+from gridbridge.decisions.campaigns.schedulers.protocol import CampaignTail
 from gridbridge.decisions.campaigns.schedulers.registry import finalizer_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, Outcome
-from gridbridge.model.campaigns.copies import Copies, Tail
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, TaskOutcome
+from gridbridge.model.campaigns.copies import SpeculativeAttempts, StragglerTail
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import Again, Seen, Send
+from gridbridge.model.campaigns.plan import CycleSituation, Retry, TaskSend
 from gridbridge.model.campaigns.sections import Finalize
 
 Pair = tuple[int, str]  # a campaign and a cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class CycleDecisions:
     """What a cycle has decided before it makes copies."""
 
     ended: tuple[Attempt, ...]  # settled
     over: Counter[int]  # how many tasks of each campaign end
-    again: tuple[Again, ...]
-    sends: tuple[Send, ...]
+    again: tuple[Retry, ...]
+    sends: tuple[TaskSend, ...]
     barred: Set[Pair]  # clusters that campaigns don't get their usual share of
     rivals: ByTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class RemainingSlots:
     """What a cycle's sends have left for copies, which take from it one after the other."""
 
     free: FreeSlots
@@ -49,7 +49,7 @@ class Left:
 class _Counted:
     """What a cycle has seen and decided, by campaign: there are many of both."""
 
-    def __init__(self, seen: Seen, decided: Decided) -> None:
+    def __init__(self, seen: CycleSituation, decided: CycleDecisions) -> None:
         self.unsent = Counter(seen.waiting)
         self.ended: dict[int, list[Attempt]] = defaultdict(list)
         self.made: dict[int, dict[int, int]] = defaultdict(dict)  # copies, by task
@@ -62,16 +62,16 @@ class _Counted:
             self.made[campaign][task] = sum(each.is_copy for each in some)
 
 
-def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
+def copies(seen: CycleSituation, decided: CycleDecisions) -> tuple[SpeculativeAttempts, ...]:
     """Return the copies of all campaigns, of those first that come first."""
     return tuple(_copies(seen, decided)) if seen.tails else ()
 
 
-def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
+def _copies(seen: CycleSituation, decided: CycleDecisions) -> Iterator[SpeculativeAttempts]:
     campaigns = {one.number: one for one in seen.campaigns}
     there = _there(seen, decided)
     given = places(seen)
-    left = Left(free=given.free, arrays=given.arrays, there=there, in_vain=in_vain(seen))
+    left = RemainingSlots(free=given.free, arrays=given.arrays, there=there, in_vain=in_vain(seen))
     counted = _Counted(seen, decided)
     for send in decided.sends:
         left.free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
@@ -88,7 +88,7 @@ def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
             yield one
 
 
-def _there(seen: Seen, decided: Decided) -> Counter[Pair]:
+def _there(seen: CycleSituation, decided: CycleDecisions) -> Counter[Pair]:
     there = Counter[Pair]()
     for listed in seen.there:
         there[listed.campaign, listed.cluster] += listed.listed
@@ -103,16 +103,16 @@ def _wish(campaign: Campaign, cluster: str) -> AtCluster:
 
 def _end(
     campaign: Campaign,
-    tail: Tail,
+    tail: StragglerTail,
     counted: _Counted,
     free: Mapping[str, int],
     over: Mapping[int, int],
     limits: Finalize,
-) -> End:
+) -> CampaignTail:
     number = campaign.number
     ended = {(one.task, one.attempt) for one in counted.ended[number]}
-    won = {one.task for one in counted.ended[number] if one.outcome is Outcome.SUCCESS}
-    return End(
+    won = {one.task for one in counted.ended[number] if one.outcome is TaskOutcome.SUCCESS}
+    return CampaignTail(
         campaign=number,
         left=campaign.tasks - campaign.ended - over.get(number, 0),
         unsent=counted.unsent[number],
@@ -128,7 +128,9 @@ def _end(
     )
 
 
-def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mapping[str, int]:
+def _free(
+    campaign: Campaign, seen: CycleSituation, decided: CycleDecisions, left: RemainingSlots
+) -> Mapping[str, int]:
     """Return for how many tasks clusters have room, where they end fastest first.
 
     Where that is not known comes last, for a copy is no probe; then those where they wait in vain.
@@ -147,7 +149,7 @@ def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mappi
     return {name: room[name] for name in sorted(room, key=order) if room[name]}
 
 
-def _room(campaign: Campaign, cluster: str, max_tasks: int, left: Left) -> int:
+def _room(campaign: Campaign, cluster: str, max_tasks: int, left: RemainingSlots) -> int:
     wish = _wish(campaign, cluster)
     most = max_tasks
     if wish.max_jobs:

@@ -8,24 +8,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair
+from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry, Pair
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.plan import KeptOff, Seen
+from gridbridge.model.campaigns.plan import CycleSituation, KeptOff
 
-NOT_BARRED: Mapping[Pair, Bar] = {}
+NOT_BARRED: Mapping[Pair, BlacklistEntry] = {}
 
 
-class Kind(NamedTuple):
+class ClusterExclusions(NamedTuple):
     """Which clusters tasks keep off."""
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
 
 
-FREELY = Kind()
+FREELY = ClusterExclusions()
 
 
-class Unsent:
+class Backlog:
     """What waits, less what was taken; of those that may go somewhere, the choosy are taken first.
 
     Within a kind the state file takes the most urgent first.
@@ -33,8 +33,8 @@ class Unsent:
 
     def __init__(
         self,
-        seen: Seen,
-        barred: Mapping[Pair, Bar] = NOT_BARRED,
+        seen: CycleSituation,
+        barred: Mapping[Pair, BlacklistEntry] = NOT_BARRED,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
         """Count what is seen; `campaigns` have the clusters that are closed to them, too.
@@ -43,7 +43,7 @@ class Unsent:
         """
         self._barred = barred
         self._left = {number: kinds(seen, number) for number in seen.waiting}
-        self._taken: dict[Pair, Counter[Kind]] = defaultdict(Counter)
+        self._taken: dict[Pair, Counter[ClusterExclusions]] = defaultdict(Counter)
         self._open = {
             one.number: [
                 name
@@ -85,7 +85,7 @@ class Unsent:
             if taken:
                 self._taken[campaign, cluster][kind] += taken
 
-    def _going(self, campaign: int, cluster: str) -> list[Kind]:
+    def _going(self, campaign: int, cluster: str) -> list[ClusterExclusions]:
         """Return the kinds of those that are left and may go to a cluster.
 
         A probe costs a task a try: one that failed there goes only if no other is left.
@@ -97,16 +97,18 @@ class Unsent:
             return gladly or able
         return [kind for kind in able if kind in gladly or self._goes_back(kind, campaign, cluster)]
 
-    def _goes_back(self, kind: Kind, campaign: int, cluster: str) -> bool:
+    def _goes_back(self, kind: ClusterExclusions, campaign: int, cluster: str) -> bool:
         others = (name for name in self._open.get(campaign, ()) if name != cluster)
         return all(name in kind.avoid or name in kind.never for name in others)
 
     def _is_probed(self, campaign: int, cluster: str) -> bool:
-        return self._barred.get((campaign, cluster)) is Bar.PROBE
+        return self._barred.get((campaign, cluster)) is BlacklistEntry.PROBE
 
 
-def kinds(seen: Seen, campaign: int) -> dict[Kind, int]:
+def kinds(seen: CycleSituation, campaign: int) -> dict[ClusterExclusions, int]:
     """Count a campaign's tasks by what they keep off, those that keep off most first."""
     choosy = sorted(seen.kept_off.get(campaign, ()), key=lambda one: -len({*one.avoid, *one.never}))
     rest = seen.waiting[campaign] - sum(one.tasks for one in choosy)
-    return {Kind(one.avoid, one.never): one.tasks for one in choosy} | {FREELY: max(0, rest)}
+    return {ClusterExclusions(one.avoid, one.never): one.tasks for one in choosy} | {
+        FREELY: max(0, rest)
+    }

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping
 
-from gridbridge.model.elastic.owned import Cause, Owned
+from gridbridge.model.elastic.owned import NodeCause, OwnedNode
 from gridbridge.model.elastic.sections import ProviderKind, ProviderSection
 from gridbridge.model.elastic.standby import STANDBY, tags_of
 
@@ -22,22 +22,22 @@ def ending(machine: str, provider: str, section: ProviderSection | None) -> str:
     return f"end machine {machine} of provider {provider}{place} with the cloud's own tools"
 
 
-def is_own_host(node: Owned) -> bool:
+def is_own_host(node: OwnedNode) -> bool:
     """Say whether a node is a host of the site's own, which is switched on and off."""
     return node.machine == node.name
 
 
-def waking(node: Owned, tags: Mapping[str, tuple[str, ...]]) -> str:
+def waking(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
     """Return who has a host of the site's own work again that is off."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(one.startswith(STANDBY) for one in tags_of(node.name, tags))
-    if node.cause is Cause.DRAINED:
+    if node.cause is NodeCause.DRAINED:
         more = f", then {tag}" if lacks_tag else ""
         free = f"`gridbridge balance keep --free {node.name}`{more}"
         return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
     if lacks_tag:
         return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
-    if node.cause is Cause.UNDER_TASKS:
+    if node.cause is NodeCause.UNDER_TASKS:
         return f"it is off: {node.cause}"
     return "it is off, and is woken when it is wanted"
 

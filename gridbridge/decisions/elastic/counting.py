@@ -6,14 +6,14 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.expressions import matches
-from gridbridge.model.elastic.cell import Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import QueueInstance, TaskShape, WaitingJobs
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
-from gridbridge.model.elastic.plan import Figures, Refusal, Situation
+from gridbridge.model.elastic.plan import BalanceSituation, Figures, RefusalKind
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.request import QNAME, long_name
 
 
-def figures(seen: Situation, queue: str) -> Figures:
+def figures(seen: BalanceSituation, queue: str) -> Figures:
     """Count a queue's slots that work, and the tasks that could start.
 
     Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
@@ -41,7 +41,7 @@ def figures(seen: Situation, queue: str) -> Figures:
     )
 
 
-def able(waiting: Iterable[Waiting]) -> list[Waiting]:
+def able(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
     """Return what the scheduler may start: no hold, error, deletion or start time keeps it.
 
     What only takes what others leave is left out: best-effort tasks, and those of campaigns.
@@ -49,13 +49,13 @@ def able(waiting: Iterable[Waiting]) -> list[Waiting]:
     return [one for one in waiting if one.can_start and not one.fills_gaps]
 
 
-def able_since(row: Waiting, seen: Situation) -> datetime | None:
+def able_since(row: WaitingJobs, seen: BalanceSituation) -> datetime | None:
     """Return since when the first of some jobs could start: as seen, or since it was submitted."""
     since = {seen.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((one for one in since if one is not None), default=None)
 
 
-def takes(queue: str, shape: Shape) -> bool:
+def takes(queue: str, shape: TaskShape) -> bool:
     """Say whether a queue is one of those that a task asks for, by -q and by -l qname."""
     listed = (name.partition("@")[0] for name in shape.queues)
     if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
@@ -63,27 +63,27 @@ def takes(queue: str, shape: Shape) -> bool:
     return all(matches(expression, (queue,)) for expression in queues_named(shape))
 
 
-def queues_named(shape: Shape) -> tuple[str, ...]:
+def queues_named(shape: TaskShape) -> tuple[str, ...]:
     """Return the expressions of -l qname: a queue has to match all of them."""
     return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
 
 
-def why_unable(one: Waiting) -> Refusal | None:
+def why_unable(one: WaitingJobs) -> RefusalKind | None:
     """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
     state = one.state
     if one.is_inner and state.can_start:
-        return Refusal.INNER
+        return RefusalKind.INNER
     if one.can_start and one.fills_gaps:
-        return Refusal.CAMPAIGN if one.is_campaign else Refusal.BEST_EFFORT
+        return RefusalKind.CAMPAIGN if one.is_campaign else RefusalKind.BEST_EFFORT
     if state.can_start:
-        return Refusal.FUTURE if one.is_deferred else None
+        return RefusalKind.FUTURE if one.is_deferred else None
     if state.is_deleting:
-        return Refusal.DELETED
+        return RefusalKind.DELETED
     if state.is_error:
-        return Refusal.ERROR
+        return RefusalKind.ERROR
     if one.is_dependent:
-        return Refusal.DEPENDENT
-    return Refusal.HELD if state.is_held else None
+        return RefusalKind.DEPENDENT
+    return RefusalKind.HELD if state.is_held else None
 
 
 def is_stable(figures: Figures, rules: Balance) -> bool:
@@ -91,7 +91,7 @@ def is_stable(figures: Figures, rules: Balance) -> bool:
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
-def nodes_of(seen: Situation) -> tuple[Node, ...]:
+def nodes_of(seen: BalanceSituation) -> tuple[Node, ...]:
     """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
 
     A host that rests is none, though the cell lists it. A failed one is one for as long as its
@@ -110,7 +110,7 @@ def nodes_of(seen: Situation) -> tuple[Node, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def told_hosts(seen: Situation) -> frozenset[str]:
+def told_hosts(seen: BalanceSituation) -> frozenset[str]:
     """Return the hosts of which the cell tells what runs there.
 
     One on which no queue is listed is such a host only if the layout has it in none.
@@ -128,7 +128,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
     return (now - since).total_seconds()
 
 
-def _usual_slots(own: Iterable[Instance], master: str) -> int:
+def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
     """Return how many slots a new node will have: as most of the nodes, the larger count of two.
 
     A master has its own; 0 where nothing tells.

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.counting import nodes_of
 from gridbridge.model.amounts import DAY_S
-from gridbridge.model.elastic.cell import Instance, Waiting
-from gridbridge.model.elastic.plan import Figures, Situation
+from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
+from gridbridge.model.elastic.plan import BalanceSituation, Figures
 
 
-def figures(seen: Situation, queue: str) -> Figures:
+def figures(seen: BalanceSituation, queue: str) -> Figures:
     """Count as StarCluster does."""
     own = [one for one in seen.cell.instances if one.queue == queue]
     waiting = [one for one in seen.cell.waiting if one.state.can_start]
@@ -34,7 +34,7 @@ def figures(seen: Situation, queue: str) -> Figures:
     )
 
 
-def _slots_per_host(own: list[Instance], hosts: int) -> int | None:
+def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
     slots = sum(one.total for one in own)
     each = own[0].total if own else 0
     if not slots:
@@ -42,7 +42,7 @@ def _slots_per_host(own: list[Instance], hosts: int) -> int | None:
     return each if each * hosts == slots else None
 
 
-def _first_waited_s(waiting: list[Waiting], now: datetime) -> float:
+def _first_waited_s(waiting: list[WaitingJobs], now: datetime) -> float:
     since = waiting[0].first_since if waiting else None
     return _seconds(now - since) if since else 0.0
 

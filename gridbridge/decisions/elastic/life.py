@@ -13,11 +13,19 @@ from gridbridge.decisions.elastic.listed import LISTED_S
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
+from gridbridge.model.elastic.owned import (
+    DueAct,
+    HostSeen,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
+    World,
+    reports,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LifecyclePatience:
     """How long each part of a node's life may last."""
 
     boot_s: float
@@ -26,23 +34,27 @@ class Patience:
     needs_key: bool = False  # machines are prepared by ssh, to the host key that their list tells
 
 
-def due(world: World, patience: Patience) -> tuple[Due, ...]:
+def due(world: World, patience: LifecyclePatience) -> tuple[DueAct, ...]:
     """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
     found = [*_of_kept(world, patience), *listed.of_strangers(world)]
     return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
 
 
-def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
-    successors, ours, anothers = listed.successors(world), listed.Ours(world), _anothers(world)
+def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
+    successors, ours, anothers = (
+        listed.successors(world),
+        listed.OwnMachines(world),
+        _anothers(world),
+    )
     for node in world.kept:
         if (node.pool, node.machine) in anothers:
-            yield Due(node=_let_go(node, world), before=node, is_over=True)
+            yield DueAct(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
             yield replace(switched.released(node, world.now), before=node)
         elif node in successors:
             if not listed.is_out_briefly(node, world):
                 other = successors[node]
-                yield Due(node=other, before=node, act=listed.joins(other))
+                yield DueAct(node=other, before=node, act=listed.joins(other))
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)
@@ -60,18 +72,18 @@ def _anothers(world: World) -> set[tuple[str, str]]:
     }
 
 
-def _let_go(node: Owned, world: World) -> Owned:
-    return node.entering(NodeState.GONE, world.now, Cause.ANOTHERS)
+def _let_go(node: OwnedNode, world: World) -> OwnedNode:
+    return node.entering(NodeState.GONE, world.now, NodeCause.ANOTHERS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A node, its machine as listed, and all that is known."""
 
-    node: Owned
+    node: OwnedNode
     machine: Machine | None
     world: World
-    patience: Patience
+    patience: LifecyclePatience
 
     @property
     def age_s(self) -> float:
@@ -111,15 +123,15 @@ class _Case:
         """Whether too few lists have told so."""
         return listed.is_out_briefly(self.node, self.world)
 
-    def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+    def as_(self, state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.world.now, cause)
 
 
-def _switched(case: _Case) -> Due | None:
+def _switched(case: _Case) -> DueAct | None:
     """Return what is due for a host that is switched on and off."""
     told = switched.due(
-        switched.Case(
+        switched.PoweredHostFacts(
             node=case.node,
             machine=case.machine,
             host=case.host,
@@ -131,7 +143,7 @@ def _switched(case: _Case) -> Due | None:
     return switched.tagged(told, case.world.tags) if told else None
 
 
-def _requested(case: _Case) -> Due | None:
+def _requested(case: _Case) -> DueAct | None:
     """Take the machine that was asked for, or give it up when nobody lists it in time.
 
     Until then it is asked for again where its provider wants that.
@@ -140,34 +152,36 @@ def _requested(case: _Case) -> Due | None:
         booting = case.as_(NodeState.BOOTING)
         return _booting(_further(case, listed.with_machine(booting, case.machine, case.world)))
     if case.age_s > LISTED_S:
-        return Due(node=case.as_(NodeState.GONE, Cause.NOT_GRANTED), is_over=True)
-    if case.node.cause is Cause.LATER:
-        return Due(node=replace(case.node, cause=Cause.NONE), act=Act.CREATE)
+        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_GRANTED), is_over=True)
+    if case.node.cause is NodeCause.LATER:
+        return DueAct(node=replace(case.node, cause=NodeCause.NONE), act=NodeAct.CREATE)
     return None
 
 
-def _further(case: _Case, node: Owned) -> _Case:
+def _further(case: _Case, node: OwnedNode) -> _Case:
     """Return a case with a node that is further in its life."""
     return _Case(node, case.machine, case.world, case.patience)
 
 
-def _booting(case: _Case) -> Due | None:
+def _booting(case: _Case) -> DueAct | None:
     """Let a machine that runs join the cell; give back one that does not boot in time."""
     if case.machine is None:
         if case.is_in_doubt:
-            return Due(node=case.node)
-        return Due(node=case.as_(NodeState.GONE, Cause.NOT_THERE), is_over=True)
+            return DueAct(node=case.node)
+        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_THERE), is_over=True)
     node = listed.with_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
     if case.machine.state is MachineState.RUNNING and node.address and has_key:
-        return Due(node=replace(node, state=NodeState.JOINING, since=case.world.now), act=Act.JOIN)
+        return DueAct(
+            node=replace(node, state=NodeState.JOINING, since=case.world.now), act=NodeAct.JOIN
+        )
     if case.age_s > case.patience.boot_s:
-        failed = _further(case, node).as_(NodeState.FAILED, Cause.NEVER_BOOTED)
-        return Due(node=failed, act=Act.DESTROY)
-    return Due(node=node)
+        failed = _further(case, node).as_(NodeState.FAILED, NodeCause.NEVER_BOOTED)
+        return DueAct(node=failed, act=NodeAct.DESTROY)
+    return DueAct(node=node)
 
 
-def _joining(case: _Case) -> Due | None:
+def _joining(case: _Case) -> DueAct | None:
     """Go on with joining; take all of it back when it lasts too long or the machine is gone.
 
     One that was killed after its last step may run tasks by now: it goes on joining then. So does
@@ -179,11 +193,11 @@ def _joining(case: _Case) -> Due | None:
         return _lost(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
-        return Due(node=case.as_(NodeState.REMOVING, Cause.NEVER_JOINED), act=Act.EVICT)
-    return Due(node=listed.with_machine(case.node, case.machine, case.world), act=Act.JOIN)
+        return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.NEVER_JOINED), act=NodeAct.EVICT)
+    return DueAct(node=listed.with_machine(case.node, case.machine, case.world), act=NodeAct.JOIN)
 
 
-def _ready(case: _Case) -> Due | None:
+def _ready(case: _Case) -> DueAct | None:
     """Watch a node: note since when it is idle, and take out one whose machine is gone.
 
     A host that is silent may still run what it ran: it is only taken out when nothing ran there,
@@ -201,48 +215,48 @@ def _ready(case: _Case) -> Due | None:
     silent_s = min(idle_s, listed.silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not reports(host) and is_long and not node.is_kept:
-        gone = node.entering(NodeState.REMOVING, now, Cause.SILENT)
-        return Due(node=gone, act=Act.EVICT)
+        gone = node.entering(NodeState.REMOVING, now, NodeCause.SILENT)
+        return DueAct(node=gone, act=NodeAct.EVICT)
     if node.step is JoinStep.CLOSED and reports(host) and not case.world.closed:
-        return Due(node=node, act=Act.JOIN)
-    return Due(node=node) if node != case.node else None
+        return DueAct(node=node, act=NodeAct.JOIN)
+    return DueAct(node=node) if node != case.node else None
 
 
-def _draining(case: _Case) -> Due | None:
+def _draining(case: _Case) -> DueAct | None:
     """Close a node, look again and take it out; one whose machine is gone needs no look."""
     if case.is_in_doubt:
         return None
     if case.is_out:
         return _lost(case)
-    return Due(node=case.node, act=Act.REMOVE)
+    return DueAct(node=case.node, act=NodeAct.REMOVE)
 
 
-def _removing(case: _Case) -> Due | None:
+def _removing(case: _Case) -> DueAct | None:
     """Go on until the cell and the provider have both forgotten a node.
 
     Its name and its export go last, when the cell does not know it any more: as long as nobody has
     seen that done it is done again. One whose machine was taken for gone, and that runs or reports
     again, joins anew.
     """
-    if case.node.cause is Cause.VANISHED and (not case.is_out or case.is_contradicted):
+    if case.node.cause is NodeCause.VANISHED and (not case.is_out or case.is_contradicted):
         back = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
         if case.machine is not None:
             back = listed.with_machine(back, case.machine, case.world)
-        return Due(node=back, act=Act.JOIN)
+        return DueAct(node=back, act=NodeAct.JOIN)
     has_left = case.host is None and case.node.step is JoinStep.LEFT
     if case.machine is None and has_left:
-        return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
-    return Due(node=case.node, act=Act.EVICT)
+        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return DueAct(node=case.node, act=NodeAct.EVICT)
 
 
-def _lost(case: _Case) -> Due:
+def _lost(case: _Case) -> DueAct:
     """Take a node out whose machine is gone, or stopped; one that is kept may rest."""
     if case.machine is not None and case.node.is_kept:
-        return Due(node=case.as_(NodeState.STANDBY))
-    return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+        return DueAct(node=case.as_(NodeState.STANDBY))
+    return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.VANISHED), act=NodeAct.EVICT)
 
 
-def _failed(case: _Case) -> Due | None:
+def _failed(case: _Case) -> DueAct | None:
     """Give a machine back that is of no use.
 
     The host of its name may be another node's: what that reports tells nothing of this one.
@@ -250,11 +264,11 @@ def _failed(case: _Case) -> Due | None:
     if case.machine is None:
         if case.is_out_briefly:
             return None
-        return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
-    return Due(node=case.node, act=Act.DESTROY)
+        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return DueAct(node=case.node, act=NodeAct.DESTROY)
 
 
-def _standby(case: _Case) -> Due | None:
+def _standby(case: _Case) -> DueAct | None:
     """Let a node that was switched on join again; one that nobody keeps does not rest for long.
 
     Its machine may have another address by now, and another machine its old one.
@@ -265,11 +279,11 @@ def _standby(case: _Case) -> Due | None:
         return _lost(case)
     if case.machine.state is MachineState.RUNNING and case.machine.address:
         joining = replace(case.as_(NodeState.JOINING), step=JoinStep.NONE)
-        return Due(node=listed.with_machine(joining, case.machine, case.world), act=Act.JOIN)
+        return DueAct(node=listed.with_machine(joining, case.machine, case.world), act=NodeAct.JOIN)
     return None
 
 
-RULES: Mapping[NodeState, Callable[[_Case], Due | None]] = MappingProxyType(
+RULES: Mapping[NodeState, Callable[[_Case], DueAct | None]] = MappingProxyType(
     {
         NodeState.REQUESTED: _requested,
         NodeState.BOOTING: _booting,

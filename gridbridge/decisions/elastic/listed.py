@@ -10,12 +10,12 @@ from datetime import datetime
 from gridbridge.decisions.elastic import switched
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState, short_name
-from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World, reports
+from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, OwnedNode, World, reports
 
 LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
 
 
-class Ours:
+class OwnMachines:
     """The machines that are ours and not gone, by the nodes that they are."""
 
     def __init__(self, world: World) -> None:
@@ -25,7 +25,7 @@ class Ours:
             for one in reversed(_own(world, pool)):  # of two with one name the older counts
                 self._by_id[pool, one.id] = self._by_name[pool, one.name] = one
 
-    def of(self, node: Owned) -> Machine | None:
+    def of(self, node: OwnedNode) -> Machine | None:
         """Return a node's machine: by its id, or by its name where no id is known yet."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
@@ -45,7 +45,7 @@ def _own(world: World, pool: str) -> list[Machine]:
     return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
 
 
-def told_as(node: Owned) -> str:
+def told_as(node: OwnedNode) -> str:
     """Return what tells a node from all others: two machines may have one name for a while."""
     return f"{node.name} {node.machine}"
 
@@ -62,7 +62,7 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
     A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
     of nodes that are gone: more than one has to say so.
     """
-    found, ours = dict[str, datetime](), Ours(world)
+    found, ours = dict[str, datetime](), OwnMachines(world)
     for node in world.kept:
         since = before.get(told_as(node))
         if node.pool in world.machines:
@@ -101,25 +101,25 @@ def host_silent_for_s(name: str, world: World) -> float:
     return (world.now - world.silent.get(_told_as_host(name), world.now)).total_seconds()
 
 
-def silent_for_s(node: Owned, world: World) -> float:
+def silent_for_s(node: OwnedNode, world: World) -> float:
     """Return how long rounds have found a node silent; 0 in the first one."""
     return (world.now - world.silent.get(told_as(node), world.now)).total_seconds()
 
 
-def left_over(world: World) -> tuple[Owned, ...]:
+def left_over(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes whose machines are of no use, and that their provider does not end."""
-    ours = Ours(world)
+    ours = OwnMachines(world)
     return tuple(one for one in world.kept if _is_useless(one, world) and ours.of(one) is not None)
 
 
-def _is_useless(node: Owned, world: World) -> bool:
+def _is_useless(node: OwnedNode, world: World) -> bool:
     is_out = node.state is NodeState.REMOVING and world.host_of(node.name) is None
     is_late = (world.now - node.since).total_seconds() > LISTED_S
     is_own = node.pool not in world.switched
     return is_own and is_late and (is_out or node.state is NodeState.FAILED)
 
 
-def with_machine(node: Owned, machine: Machine, world: World) -> Owned:
+def with_machine(node: OwnedNode, machine: Machine, world: World) -> OwnedNode:
     """Return a node with what its machine tells."""
     return replace(
         node,
@@ -130,21 +130,21 @@ def with_machine(node: Owned, machine: Machine, world: World) -> Owned:
     )
 
 
-def taken_in(world: World) -> tuple[Owned, ...]:
+def taken_in(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes of machines that this round takes in: limits count them before it is over.
 
     Not those that are made twice: they are given back.
     """
     found = (one.node for one in of_strangers(world))
-    return tuple(one for one in found if one.cause is not Cause.DOUBLE)
+    return tuple(one for one in found if one.cause is not NodeCause.DOUBLE)
 
 
-def own_hosts(world: World) -> tuple[Owned, ...]:
+def own_hosts(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes of the site's own hosts that nobody has kept yet."""
     return tuple(one for one in taken_in(world) if one.pool in world.switched)
 
 
-def of_strangers(world: World) -> Iterator[Due]:
+def of_strangers(world: World) -> Iterator[DueAct]:
     """Take in machines of ours that nobody knows, and give back those that were made twice.
 
     One that has the name of a node whose own machine is not listed is left alone: it may be the
@@ -164,7 +164,7 @@ def of_strangers(world: World) -> Iterator[Due]:
         else:
             names.add(machine.name)
             node = _adopted(machine, pool, world)
-            yield Due(node=node, act=joins(node))
+            yield DueAct(node=node, act=joins(node))
 
 
 def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
@@ -176,26 +176,26 @@ def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
                 yield pool, machine
 
 
-def _unseen(world: World) -> Mapping[str, Owned]:
+def _unseen(world: World) -> Mapping[str, OwnedNode]:
     """Return the nodes whose machines are not listed, by their names: one of each name.
 
     A name of which another node's machine is listed is not among them. Failed nodes come last.
     """
     made = [one for one in world.kept if one.pool not in world.switched]
-    ours = Ours(world)
+    ours = OwnMachines(world)
     seen = {one.name for one in made if ours.of(one) is not None}
     left = [one for one in made if one.name not in seen]
     left.sort(key=lambda one: one.state is not NodeState.FAILED)
     return {one.name: one for one in left}
 
 
-def successors(world: World) -> Mapping[Owned, Owned]:
+def successors(world: World) -> Mapping[OwnedNode, OwnedNode]:
     """Return the nodes whose machines their lists lack while another one has their name.
 
     With each comes the node of that other machine. Names are used again, so an old state file that
     was restored knows machines that are long gone in the place of those that run.
     """
-    unseen, found = _unseen(world), dict[Owned, Owned]()
+    unseen, found = _unseen(world), dict[OwnedNode, OwnedNode]()
     for pool, machine in _unknown(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
@@ -204,24 +204,24 @@ def successors(world: World) -> Mapping[Owned, Owned]:
     return found
 
 
-def joins(node: Owned) -> Act | None:
+def joins(node: OwnedNode) -> NodeAct | None:
     """Return what is done with a node that is taken in: one whose daemon reports joins anew."""
-    return Act.JOIN if node.state is NodeState.JOINING else None
+    return NodeAct.JOIN if node.state is NodeState.JOINING else None
 
 
-def is_out_briefly(node: Owned, world: World) -> bool:
+def is_out_briefly(node: OwnedNode, world: World) -> bool:
     """Say whether too few lists have told that a node's machine is not there."""
     since = world.unlisted.get(told_as(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
 
 
-def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:
+def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[DueAct]:
     """Take in a host of the site's own; one whose name a node has already is left alone."""
     host = world.host_of(machine.name)
     node = switched.adopted(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
-        yield Due(node=node)
+        yield DueAct(node=node)
 
 
 def named_as_hosts(world: World) -> tuple[Machine, ...]:
@@ -249,13 +249,13 @@ def _is_other_host(machine: Machine, world: World) -> bool:
     )
 
 
-def _double(machine: Machine, pool: str, world: World) -> Due:
+def _double(machine: Machine, pool: str, world: World) -> DueAct:
     """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
-    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=Cause.DOUBLE)
-    return Due(node=node, act=Act.DESTROY)
+    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=NodeCause.DOUBLE)
+    return DueAct(node=node, act=NodeAct.DESTROY)
 
 
-def _adopted(machine: Machine, pool: str, world: World) -> Owned:
+def _adopted(machine: Machine, pool: str, world: World) -> OwnedNode:
     """Return the node of a machine that is ours, though the state file does not know it.
 
     One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
@@ -265,5 +265,5 @@ def _adopted(machine: Machine, pool: str, world: World) -> Owned:
     if machine.state is MachineState.STOPPED:
         state = NodeState.STANDBY
     return with_machine(
-        Owned(name=machine.name, pool=pool, state=state, since=world.now), machine, world
+        OwnedNode(name=machine.name, pool=pool, state=state, since=world.now), machine, world
     )

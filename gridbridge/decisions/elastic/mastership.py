@@ -4,11 +4,13 @@ from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import World
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.sections import Balance
 
 
-def to_end(seen: Situation, world: World, plan: Plan, rules: Balance) -> tuple[str, Machine] | None:
+def to_end(
+    seen: BalanceSituation, world: World, plan: BalancePlan, rules: Balance
+) -> tuple[str, Machine] | None:
     """Return the pool and the machine of the master when it is to be ended; else None.
 
     No node is left, no job waits, not even a held one, the cell lists no other host, nothing runs
@@ -45,7 +47,7 @@ def tagged(world: World) -> dict[str, tuple[str, Machine]]:
     }
 
 
-def _is_used(seen: Situation) -> bool:
+def _is_used(seen: BalanceSituation) -> bool:
     """Say whether the cell lists a host beside the master, or anything runs on any."""
     instances = seen.cell.instances
     hosts = [*(one.name for one in seen.cell.hosts), *(one.host for one in instances)]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.elastic.clocks import Clocks
-from gridbridge.model.elastic.owned import Owned, PoolRecord
+from gridbridge.model.elastic.clocks import HostClocks
+from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
 from gridbridge.model.elastic.plan import Watched
 
 Change = Callable[[datetime], datetime]
@@ -17,7 +17,7 @@ Change = Callable[[datetime], datetime]
 LEAST_S = 60.0  # a smaller step changes no decision
 
 
-def step(before: Clocks | None, now: Clocks) -> timedelta:
+def step(before: HostClocks | None, now: HostClocks) -> timedelta:
     """Return by how much the clock was set; nothing where that can't be known, or is little."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
@@ -48,7 +48,7 @@ def by_now(at: datetime | None, now: datetime) -> datetime | None:
     return _known(at, until(now))
 
 
-def of_node(node: Owned, change: Change) -> Owned:
+def of_node(node: OwnedNode, change: Change) -> OwnedNode:
     """Return a node whose moments were changed."""
     return replace(
         node,

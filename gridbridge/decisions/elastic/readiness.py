@@ -9,26 +9,26 @@ from collections.abc import Iterable
 from gridbridge.decisions.elastic.demand.keeping import is_broken
 from gridbridge.decisions.elastic.demand.standing import instances_of
 from gridbridge.model.elastic.nodes import NodeState, short_name
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)
 
 
-def counted(seen: Situation) -> tuple[int, int]:
+def counted(seen: BalanceSituation) -> tuple[int, int]:
     """Return how many hosts should be ready, and how many of them are not."""
     by_host = instances_of(seen)
     names = _expected(seen, by_host)
     return len(names), sum(is_broken(by_host[name]) for name in names)
 
 
-def is_unready(seen: Situation) -> bool:
+def is_unready(seen: BalanceSituation) -> bool:
     """Say whether too many are not."""
     hosts, unready = counted(seen)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
-def _expected(seen: Situation, by_host: Iterable[str]) -> list[str]:
+def _expected(seen: BalanceSituation, by_host: Iterable[str]) -> list[str]:
     """Return the hosts that should be ready: those that come or go are not."""
     states = {short_name(one.name): one.state for one in seen.nodes}
     known = ((name, states.get(short_name(name))) for name in by_host)

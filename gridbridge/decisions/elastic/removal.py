@@ -5,75 +5,83 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
 from gridbridge.decisions.elastic.demand.standing import is_busy
-from gridbridge.model.elastic.cell import Instance
+from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
-from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    RefusalKind,
+    UnservedDemand,
+)
 from gridbridge.model.elastic.sections import Balance
 
 HOUR_MIN = 60
 
 
-def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool) -> Plan:
+def removable(
+    seen: BalanceSituation, rules: Balance, plan: BalancePlan, *, is_faithful: bool
+) -> BalancePlan:
     """Return the plan with the nodes to remove, in the order of their names.
 
     Only nodes of the balancer's own are; who asks has seen that no job waits.
     """
     if not is_stable(plan.figures, rules):
-        return replace(plan, verdict=Verdict.NOT_STABLE)
+        return replace(plan, verdict=DemandVerdict.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
-        return replace(plan, verdict=Verdict.AT_MINIMUM)
+        return replace(plan, verdict=DemandVerdict.AT_MINIMUM)
     own, hosts = {one.name for one in seen.nodes}, _Hosts(seen)
-    refused, idle = list[Refused](), list[str]()
+    refused, idle = list[UnservedDemand](), list[str]()
     for node in (one for one in nodes_of(seen) if one.name in own):
         if known := next(_hindrances(node, seen, rules, hosts, is_faithful=is_faithful), None):
             refused.append(known)
         elif len(idle) == spare:
-            refused.append(Refused(host=node.name, cause=Refusal.AT_MINIMUM))
+            refused.append(UnservedDemand(host=node.name, cause=RefusalKind.AT_MINIMUM))
         else:
             idle.append(node.name)
     return replace(
         plan,
-        verdict=Verdict.IDLE if idle else Verdict.NONE_IDLE,
+        verdict=DemandVerdict.IDLE if idle else DemandVerdict.NONE_IDLE,
         remove=tuple(idle),
         refused=(*plan.refused, *refused),
     )
 
 
 def _hindrances(
-    node: Node, seen: Situation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
-) -> Iterator[Refused]:
+    node: Node, seen: BalanceSituation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
+) -> Iterator[UnservedDemand]:
     """Give what keeps a node from being removed."""
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
-        yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_READY, has=node.state.value)
     if not (is_faithful or hosts.tells_of(node.name)):
-        yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_LISTED)
     if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
-        yield Refused(host=node.name, cause=Refusal.BUSY)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.BUSY)
     if node.up_since is None:
-        yield Refused(host=node.name, cause=Refusal.UPTIME_UNKNOWN)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.UPTIME_UNKNOWN)
         return
     minute = int(elapsed_s(node.up_since, seen.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
-        yield Refused(host=node.name, cause=Refusal.HOUR_IS_PAID, minute=minute)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.HOUR_IS_PAID, minute=minute)
 
 
-def lasting(node: Node, seen: Situation) -> Iterator[Refused]:
+def lasting(node: Node, seen: BalanceSituation) -> Iterator[UnservedDemand]:
     """Give what keeps a node whatever it does."""
     if is_same_host(node.name, seen.master):
-        yield Refused(host=node.name, cause=Refusal.MASTER)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.MASTER)
     if node.is_kept:
-        yield Refused(host=node.name, cause=Refusal.KEPT)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.KEPT)
     if node.is_unreachable:
-        yield Refused(host=node.name, cause=Refusal.UNREACHABLE)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.UNREACHABLE)
 
 
 class _Hosts:
     """What a cell tells of hosts, found by their names."""
 
-    def __init__(self, seen: Situation) -> None:
-        self._told, self._there = dict[str, list[str]](), dict[str, list[Instance]]()
+    def __init__(self, seen: BalanceSituation) -> None:
+        self._told, self._there = dict[str, list[str]](), dict[str, list[QueueInstance]]()
         for name in told_hosts(seen):
             self._told.setdefault(short_name(name), []).append(name)
         for one in seen.cell.instances:

@@ -9,26 +9,26 @@ from typing import NamedTuple
 
 from gridbridge.decisions.elastic import life, listed, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
-from gridbridge.decisions.elastic.life import Patience
-from gridbridge.model.elastic.cell import Instance
+from gridbridge.decisions.elastic.life import LifecyclePatience
+from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.nodes import Node, NodeState, short_name
 from gridbridge.model.elastic.owned import (
-    Act,
-    Cause,
-    Due,
+    DueAct,
     HostSeen,
-    Owned,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
     PoolRecord,
     World,
 )
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.sections import Balance
-from gridbridge.model.elastic.standby import Rest
+from gridbridge.model.elastic.standby import StandbyPlan
 from gridbridge.model.states import QueueFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AdministratorRequests:
     """What administrators asked for, by the names of hosts."""
 
     drained: frozenset[str] = frozenset()
@@ -36,12 +36,12 @@ class Asked:
     freed: frozenset[str] = frozenset()  # neither, any more
 
 
-NOTHING_ASKED = Asked()
+NOTHING_ASKED = AdministratorRequests()
 GOING = (NodeState.REMOVING, NodeState.GONE)  # nobody can stop that by now
-NOT_GIVEN = (Cause.NO_CAPACITY, Cause.NOT_GRANTED)  # its pool is left out for a while
+NOT_GIVEN = (NodeCause.NO_CAPACITY, NodeCause.NOT_GRANTED)  # its pool is left out for a while
 
 
-def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
+def hosts_seen(seen: BalanceSituation) -> Mapping[str, HostSeen]:
     """Return what the cell tells of each of its hosts, by their short names.
 
     Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
@@ -60,18 +60,18 @@ def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
     return found
 
 
-def _is_silent(one: Instance) -> bool:
+def _is_silent(one: QueueInstance) -> bool:
     return QueueFact.UNREACHABLE in one.state.facts
 
 
 def dues(
     world: World,
-    plan: Plan,
+    plan: BalancePlan,
     rules: Balance,
-    patience: Patience,
-    asked: Asked = NOTHING_ASKED,
-    rest: Rest | None = None,
-) -> tuple[Due, ...]:
+    patience: LifecyclePatience,
+    asked: AdministratorRequests = NOTHING_ASKED,
+    rest: StandbyPlan | None = None,
+) -> tuple[DueAct, ...]:
     """Return what is due for every node, new ones and those that the plan gives back among them.
 
     Those that a squeeze has rest or work again are among them, too. A node with which something
@@ -80,21 +80,21 @@ def dues(
     wished = {wished_for(one, world, asked): one for one in world.kept}
     first = life.due(replace(world, kept=tuple(wished)), patience)
     told = {one.before: one for one in first if one.before}
-    remove, decided = frozenset(plan.remove), dict[Owned, Due]()
+    remove, decided = frozenset(plan.remove), dict[OwnedNode, DueAct]()
     resting = _Resting.of(rest) if rest else None
     for node in wished:
         is_under_way = node in told and bool(told[node].act or told[node].is_over)
         is_free = node.state is NodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
-            decided[node] = _drained(node, world, Cause.NOT_NEEDED)
+            decided[node] = _drained(node, world, NodeCause.NOT_NEEDED)
         elif not is_under_way and (one := _squeezed(node, world, resting)):
             decided[node] = one
         elif node not in told and node != wished[node]:
-            decided[node] = Due(node=node, before=node)
+            decided[node] = DueAct(node=node, before=node)
     due = [*(one for one in first if one.before not in decided), *decided.values()]
     due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
-    due += [Due(node=one, act=Act.CREATE) for one in _new(world, plan, rules)]
+    due += [DueAct(node=one, act=NodeAct.CREATE) for one in _new(world, plan, rules)]
     return tuple(due)
 
 
@@ -106,13 +106,13 @@ class _Resting(NamedTuple):
     moved: frozenset[str]  # those whose tasks are to run elsewhere
 
     @classmethod
-    def of(cls, rest: Rest) -> "_Resting":
+    def of(cls, rest: StandbyPlan) -> "_Resting":
         sources = (one.source for one in rest.moved)
         named = (frozenset(map(short_name, some)) for some in (rest.off, rest.on, sources))
         return cls(*named)
 
 
-def _squeezed(node: Owned, world: World, resting: _Resting | None) -> Due | None:
+def _squeezed(node: OwnedNode, world: World, resting: _Resting | None) -> DueAct | None:
     """Return what a squeeze has a host of the site's own do."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
@@ -128,7 +128,7 @@ def _squeezed(node: Owned, world: World, resting: _Resting | None) -> Due | None
     return None
 
 
-def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
+def wished_for(node: OwnedNode, world: World, asked: AdministratorRequests) -> OwnedNode:
     """Return a node as an administrator wants it.
 
     One that is on its way is drained once it is ready; a host of the site's own that is off is not
@@ -137,27 +137,27 @@ def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
     if node.name in asked.kept:
         return replace(node, is_kept=True)
     if node.name in asked.freed:
-        cause = Cause.NONE if node.cause is Cause.DRAINED else node.cause
+        cause = NodeCause.NONE if node.cause is NodeCause.DRAINED else node.cause
         if node.state is NodeState.DRAINING:
-            cause = Cause.NOT_NEEDED  # it is opened again unless it is idle
+            cause = NodeCause.NOT_NEEDED  # it is opened again unless it is idle
         return replace(node, is_kept=False, cause=cause)
     if node.name in asked.drained and node.state is NodeState.READY:
-        return _drained(node, world, Cause.DRAINED).node
+        return _drained(node, world, NodeCause.DRAINED).node
     if node.name in asked.drained and node.state is NodeState.STANDBY:
         is_own = node.pool in world.switched
         state = NodeState.STANDBY if is_own else NodeState.REMOVING
-        return replace(node.entering(state, world.now, Cause.DRAINED), is_kept=False)
+        return replace(node.entering(state, world.now, NodeCause.DRAINED), is_kept=False)
     return node
 
 
-def shown(nodes: Iterable[Owned], world: World) -> tuple[Node, ...]:
+def shown(nodes: Iterable[OwnedNode], world: World) -> tuple[Node, ...]:
     """Return nodes as the policies see them.
 
     One that is ready is only given back if its machine is listed: else nobody would end that.
     """
-    ours = listed.Ours(world)
+    ours = listed.OwnMachines(world)
 
-    def is_reachable(node: Owned) -> bool:
+    def is_reachable(node: OwnedNode) -> bool:
         is_on_its_way = node.state is not NodeState.READY
         return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
 
@@ -166,7 +166,7 @@ def shown(nodes: Iterable[Owned], world: World) -> tuple[Node, ...]:
     )
 
 
-def noted(node: Owned, now: datetime) -> Node:
+def noted(node: OwnedNode, now: datetime) -> Node:
     """Return a node that is ready as idle since a round noted that, or else since now.
 
     The round before saw it busy then, or not yet ready. What runs there shows that it is busy.
@@ -176,41 +176,41 @@ def noted(node: Owned, now: datetime) -> Node:
     return replace(node.node, idle_since=node.idle_since or now)
 
 
-def taken_up(asked: Asked, after: Iterable[Owned]) -> Asked:
+def taken_up(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> AdministratorRequests:
     """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
-    left = {one.name for one in after if one.cause is not Cause.DRAINED}
+    left = {one.name for one in after if one.cause is not NodeCause.DRAINED}
     return replace(asked, drained=asked.drained - left)
 
 
-def kept_back(dues: Iterable[Due], kept: Set[str]) -> tuple[Due, ...]:
+def kept_back(dues: Iterable[DueAct], kept: Set[str]) -> tuple[DueAct, ...]:
     """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
 
     Those that were to be taken out, or put to rest, are opened instead.
     """
     return tuple(
         replace(one, node=replace(one.node, is_kept=True))
-        if one.act in (Act.REMOVE, Act.REST) and one.node.name in kept
+        if one.act in (NodeAct.REMOVE, NodeAct.REST) and one.node.name in kept
         else one
         for one in dues
     )
 
 
-def too_late(asked: Asked, after: Iterable[Owned]) -> tuple[str, ...]:
+def too_late(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> tuple[str, ...]:
     """Return the nodes that were to be kept, and are on their way out or gone."""
     staying = {one.name for one in after if one.state not in GOING}
     return tuple(sorted(asked.kept - staying))
 
 
-def _drained(node: Owned, world: World, cause: Cause) -> Due:
+def _drained(node: OwnedNode, world: World, cause: NodeCause) -> DueAct:
     draining = replace(node.entering(NodeState.DRAINING, world.now, cause), is_kept=False)
-    act = Act.REST if node.pool in world.switched else Act.REMOVE
-    return Due(node=draining, before=node, act=act)
+    act = NodeAct.REST if node.pool in world.switched else NodeAct.REMOVE
+    return DueAct(node=draining, before=node, act=act)
 
 
-def _new(world: World, plan: Plan, rules: Balance) -> Iterable[Owned]:
+def _new(world: World, plan: BalancePlan, rules: Balance) -> Iterable[OwnedNode]:
     names = next_names(world, rules.prefix_at(world.cluster), plan.add)
     for name in names:
-        yield Owned(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
+        yield OwnedNode(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
 
 
 def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
@@ -264,7 +264,9 @@ def is_protected(record: PoolRecord, rules: Balance, now: datetime) -> bool:
 
 
 def learnt(
-    records: Mapping[str, PoolRecord], changes: Iterable[tuple[Owned | None, Owned]], now: datetime
+    records: Mapping[str, PoolRecord],
+    changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
+    now: datetime,
 ) -> Mapping[str, PoolRecord]:
     """Return what is known of pools after a round, by its nodes as they were and as they are."""
     found = dict(records)
@@ -281,7 +283,7 @@ def learnt(
     return found
 
 
-def _is_boot_failure(before: Owned | None, node: Owned) -> bool:
+def _is_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
     """Say whether a pool failed: also when a machine lost our tag before it was a host."""
-    is_lost = node.cause is Cause.ANOTHERS and before is not None and before.state.is_coming
+    is_lost = node.cause is NodeCause.ANOTHERS and before is not None and before.state.is_coming
     return node.cause.is_boot_failure or is_lost

@@ -1,6 +1,6 @@
 """A plan in words."""
 
-from gridbridge.model.elastic.plan import Figures, Plan, Refused, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures, UnservedDemand
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.report import count, printable
 
@@ -8,58 +8,75 @@ USUAL = Demand()
 MINUTES_S = 120  # so long a time is told in minutes
 
 HINDRANCES = {
-    Verdict.FULL: "at most {max_nodes} may be",
-    Verdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
-    Verdict.POOL_FULL: "and pools have as many nodes as they may",
-    Verdict.OVER_QUOTA: "and the quota of pools is used up",
-    Verdict.OVER_BUDGET: "and another node would be over the budget of an hour",
-    Verdict.OVER_MONTH: "and another node would be over the month's budget",
-    Verdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
-    Verdict.NO_SUCH_PLACE: "and nodes of pools would be in no queue or in unknown host groups",
-    Verdict.QUEUE_CLOSED: "and the queues of pools are closed on all hosts (`qstat -f` shows how)",
-    Verdict.NO_NODE: "and no new node could run the others",
+    DemandVerdict.FULL: "at most {max_nodes} may be",
+    DemandVerdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
+    DemandVerdict.POOL_FULL: "and pools have as many nodes as they may",
+    DemandVerdict.OVER_QUOTA: "and the quota of pools is used up",
+    DemandVerdict.OVER_BUDGET: "and another node would be over the budget of an hour",
+    DemandVerdict.OVER_MONTH: "and another node would be over the month's budget",
+    DemandVerdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
+    DemandVerdict.NO_SUCH_PLACE: (
+        "and nodes of pools would be in no queue or in unknown host groups"
+    ),
+    DemandVerdict.QUEUE_CLOSED: (
+        "and the queues of pools are closed on all hosts (`qstat -f` shows how)"
+    ),
+    DemandVerdict.NO_NODE: "and no new node could run the others",
 }
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
-    Verdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
-    Verdict.FULL: "{nodes} of at most {most}",
-    Verdict.NOT_STABLE: "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s",
-    Verdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
-    Verdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
-    Verdict.CLOSED: (
+    DemandVerdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
+    DemandVerdict.FULL: "{nodes} of at most {most}",
+    DemandVerdict.NOT_STABLE: (
+        "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"
+    ),
+    DemandVerdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
+    DemandVerdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
+    DemandVerdict.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
-    Verdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
-    Verdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
-    Verdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
-    Verdict.FITS: "{waiting}, {need}",
-    Verdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    Verdict.SEVERAL_SLOT_COUNTS: "hosts have several slot counts, with which StarCluster ends",
-    Verdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
-    Verdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
-    Verdict.NONE_IDLE: "no job waits, and no node is to be removed",
-    Verdict.UNREADY: "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3",
-    Verdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
-    Verdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
-    Verdict.NO_NEED: "no task waits, {of_max}",
-    Verdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    Verdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
-    Verdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
-    Verdict.SOON: (
+    DemandVerdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
+    DemandVerdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
+    DemandVerdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
+    DemandVerdict.FITS: "{waiting}, {need}",
+    DemandVerdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
+    DemandVerdict.SEVERAL_SLOT_COUNTS: (
+        "hosts have several slot counts, with which StarCluster ends"
+    ),
+    DemandVerdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
+    DemandVerdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
+    DemandVerdict.NONE_IDLE: "no job waits, and no node is to be removed",
+    DemandVerdict.UNREADY: (
+        "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"
+    ),
+    DemandVerdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
+    DemandVerdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
+    DemandVerdict.NO_NEED: "no task waits, {of_max}",
+    DemandVerdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
+    DemandVerdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
+    DemandVerdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    DemandVerdict.SOON: (
         "{tasks}{since}, without a new node all is done in {backlog},"
         " at most {target} and a boot of {boot}"
     ),
-    Verdict.ELSEWHERE: (
+    DemandVerdict.ELSEWHERE: (
         "{tasks}{since}, {fit},"
         " queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
     ),
-    Verdict.MONTH_SPENT: "{tasks}, and what is left of the month's budget does not pay for {there}",
-    Verdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
+    DemandVerdict.MONTH_SPENT: (
+        "{tasks}, and what is left of the month's budget does not pay for {there}"
+    ),
+    DemandVerdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
 }
 
 
 def sentence(
-    plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True, ended: str = ""
+    plan: BalancePlan,
+    rules: Balance,
+    demand: Demand = USUAL,
+    *,
+    is_alone: bool = True,
+    ended: str = "",
 ) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it.
 
@@ -78,10 +95,10 @@ def sentence(
         act = f"remove {', '.join(plan.remove)}"
     elif ended:
         act = f"end the master's machine {ended}"
-    return told if plan.verdict is Verdict.NO_MAXIMUM else f"{told}: {act}"
+    return told if plan.verdict is DemandVerdict.NO_MAXIMUM else f"{told}: {act}"
 
 
-def reason(refused: Refused, rules: Balance) -> str:
+def reason(refused: UnservedDemand, rules: Balance) -> str:
     """Say why nothing is done about a job or a host, in one line; its owner wrote what it wants."""
     return refused.cause.value.format(
         minute=refused.minute,
@@ -93,14 +110,14 @@ def reason(refused: Refused, rules: Balance) -> str:
     )
 
 
-def _of_pool(plan: Plan) -> str:
+def _of_pool(plan: BalancePlan) -> str:
     if not plan.pool:
         return ""
     price = f" at {plan.figures.price:g} an hour each" if plan.figures.price else ""
     return f" of pool {plan.pool}{price}"
 
 
-def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
+def _words(plan: BalancePlan, rules: Balance, demand: Demand) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
     more = count(figures.leaving, "more goes", "more go")

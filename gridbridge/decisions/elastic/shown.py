@@ -6,21 +6,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, Owned
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.owned import NodeCause, OwnedNode
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.seeing import (
-    ShownBalance,
+    BalanceStatistics,
+    PublishedBalance,
     ShownNodes,
     ShownPool,
     ShownRefusal,
-    Statistics,
 )
 
 GIVEN_BACK = (NodeState.READY, NodeState.DRAINING, NodeState.REMOVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class RoundOutcome:
     """What a round did, in nodes by pool, and how it went about it."""
 
     took_s: float = 0.0
@@ -34,7 +34,9 @@ class Done:
     failed: Mapping[str, int] = field(default_factory=dict)
 
 
-def counted(changes: Iterable[tuple[Owned | None, Owned]], so_far: Done) -> Done:
+def counted(
+    changes: Iterable[tuple[OwnedNode | None, OwnedNode]], so_far: RoundOutcome
+) -> RoundOutcome:
     """Return what a round did with the nodes that came, went and failed in it, by pool.
 
     A change is a node as it was, None for a new one, and as it is. A node comes when it is ready,
@@ -44,25 +46,25 @@ def counted(changes: Iterable[tuple[Owned | None, Owned]], so_far: Done) -> Done
     for before, node in changes:
         was = before.state if before else None
         added[node.pool] += node.state is NodeState.READY and was is NodeState.JOINING
-        is_lost = node.cause is Cause.VANISHED
+        is_lost = node.cause is NodeCause.VANISHED
         removed[node.pool] += node.state is NodeState.GONE and was in GIVEN_BACK and not is_lost
         is_new_cause = before is None or before.cause is not node.cause
         failed[node.pool] += is_new_cause and _is_failure(node.cause)
     return replace(so_far, added=+added, removed=+removed, failed=+failed)
 
 
-def _is_failure(cause: Cause) -> bool:
-    return cause.is_boot_failure or cause in (Cause.VANISHED, Cause.SILENT)
+def _is_failure(cause: NodeCause) -> bool:
+    return cause.is_boot_failure or cause in (NodeCause.VANISHED, NodeCause.SILENT)
 
 
 def after(
-    before: ShownBalance | None,
+    before: PublishedBalance | None,
     cluster: str,
-    seen: Situation,
-    plan: Plan,
-    numbers: Statistics,
-    done: Done,
-) -> ShownBalance:
+    seen: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceStatistics,
+    done: RoundOutcome,
+) -> PublishedBalance:
     """Return what is shown after a round that saw the whole cell."""
     last = _begun(before, cluster, seen.now)
     figures = plan.figures
@@ -89,7 +91,9 @@ def after(
     )
 
 
-def blind(before: ShownBalance | None, cluster: str, now: datetime, trouble: str) -> ShownBalance:
+def blind(
+    before: PublishedBalance | None, cluster: str, now: datetime, trouble: str
+) -> PublishedBalance:
     """Return what is shown after a round that saw nothing: the rest is as it was."""
     last = _begun(before, cluster, now)
     return replace(
@@ -102,14 +106,14 @@ def blind(before: ShownBalance | None, cluster: str, now: datetime, trouble: str
     )
 
 
-def _begun(before: ShownBalance | None, cluster: str, now: datetime) -> ShownBalance:
+def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> PublishedBalance:
     """Return the round before; one without any where there was none of this cluster."""
     if before and before.cluster == cluster:
         return before
-    return ShownBalance(cluster=cluster, at=now)
+    return PublishedBalance(cluster=cluster, at=now)
 
 
-def _nodes(seen: Situation) -> tuple[ShownNodes, ...]:
+def _nodes(seen: BalanceSituation) -> tuple[ShownNodes, ...]:
     counts = Counter((one.pool, one.state.value) for one in seen.nodes)
     return tuple(
         ShownNodes(pool=pool, state=state, nodes=counts[pool, state])
@@ -117,13 +121,13 @@ def _nodes(seen: Situation) -> tuple[ShownNodes, ...]:
     )
 
 
-def _pools(last: ShownBalance, done: Done) -> tuple[ShownPool, ...]:
+def _pools(last: PublishedBalance, done: RoundOutcome) -> tuple[ShownPool, ...]:
     known = {one.pool: one for one in last.pools}
     names = sorted({*known, *done.added, *done.removed, *done.failed})
     return tuple(_grown(known.get(name, ShownPool(pool=name)), done) for name in names)
 
 
-def _grown(one: ShownPool, done: Done) -> ShownPool:
+def _grown(one: ShownPool, done: RoundOutcome) -> ShownPool:
     return ShownPool(
         pool=one.pool,
         added=one.added + done.added.get(one.pool, 0),
@@ -132,6 +136,6 @@ def _grown(one: ShownPool, done: Done) -> ShownPool:
     )
 
 
-def _refused(plan: Plan) -> tuple[ShownRefusal, ...]:
+def _refused(plan: BalancePlan) -> tuple[ShownRefusal, ...]:
     counts = Counter(one.cause.name.lower() for one in plan.refused if one.job)
     return tuple(ShownRefusal(cause=cause, jobs=counts[cause]) for cause in sorted(counts))

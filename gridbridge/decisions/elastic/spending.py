@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import OwnedNode
 from gridbridge.model.elastic.sections import Pool
 
 
 def spent_since(
     before: datetime,
     now: datetime,
-    kept: Iterable[Owned],
-    after: Iterable[Owned],
+    kept: Iterable[OwnedNode],
+    after: Iterable[OwnedNode],
     pools: Mapping[str, Pool],
     unit_s: float,
     local: datetime,
@@ -47,7 +47,9 @@ def _month_of(now: datetime) -> datetime:
     return begin - timedelta(microseconds=1)
 
 
-def _begun(node: Owned, after: datetime, until: datetime, unit_s: float, *, counted: int) -> int:
+def _begun(
+    node: OwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
+) -> int:
     """Return how many units of a node begin after a moment, and not after another.
 
     The first one, which begins when the machine is made, counts in the round that hears of it: a

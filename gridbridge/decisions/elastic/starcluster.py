@@ -11,12 +11,19 @@ from gridbridge.decisions.elastic.counting import is_stable, takes, why_unable
 from gridbridge.decisions.elastic.demand.standing import closed_everywhere
 from gridbridge.decisions.elastic.readiness import counted, is_unready
 from gridbridge.decisions.elastic.removal import removable
-from gridbridge.model.elastic.cell import Waiting
-from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    Figures,
+    RefusalKind,
+    UnservedDemand,
+)
 from gridbridge.model.elastic.sections import Balance
 
 
-def decide(seen: Situation, rules: Balance, *, is_faithful: bool = False) -> Plan:
+def decide(seen: BalanceSituation, rules: Balance, *, is_faithful: bool = False) -> BalancePlan:
     """Return what a round does; the same situation gives the same plan.
 
     It holds that nodes + add <= max_nodes, and nodes - removed >= min_nodes. With `is_faithful`
@@ -27,52 +34,60 @@ def decide(seen: Situation, rules: Balance, *, is_faithful: bool = False) -> Pla
     if rules.max_nodes and not is_faithful and is_unready(seen):
         hosts, unready = counted(seen)
         told = replace(figures, hosts=hosts, unready=unready)
-        return Plan(verdict=Verdict.UNREADY, figures=told, refused=_unable(seen, rules.queue))
+        return BalancePlan(
+            verdict=DemandVerdict.UNREADY, figures=told, refused=_unable(seen, rules.queue)
+        )
     verdict, nodes = _growth(figures, rules, seen, is_faithful=is_faithful)
-    plan = Plan(verdict=verdict, figures=figures, add=nodes, refused=_unable(seen, rules.queue))
-    if nodes or figures.jobs or verdict in (Verdict.NO_MAXIMUM, Verdict.BELOW_MINIMUM):
+    plan = BalancePlan(
+        verdict=verdict, figures=figures, add=nodes, refused=_unable(seen, rules.queue)
+    )
+    if nodes or figures.jobs or verdict in (DemandVerdict.NO_MAXIMUM, DemandVerdict.BELOW_MINIMUM):
         return plan
     return removable(seen, rules, plan, is_faithful=is_faithful)
 
 
 def _growth(
-    figures: Figures, rules: Balance, seen: Situation, *, is_faithful: bool
-) -> tuple[Verdict, int]:
+    figures: Figures, rules: Balance, seen: BalanceSituation, *, is_faithful: bool
+) -> tuple[DemandVerdict, int]:
     """Return how many nodes to add, and why so many."""
     if not rules.max_nodes:
-        return Verdict.NO_MAXIMUM, 0
+        return DemandVerdict.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
-        return Verdict.FULL, 0
+        return DemandVerdict.FULL, 0
     if not figures.jobs and figures.useful >= rules.min_nodes:
-        return Verdict.NONE_IDLE, 0
+        return DemandVerdict.NONE_IDLE, 0
     if not is_faithful and rules.queue in closed_everywhere(seen):
-        return Verdict.CLOSED, 0
+        return DemandVerdict.CLOSED, 0
     if figures.slots > 0 and not is_stable(figures, rules):
-        return Verdict.NOT_STABLE, 0
+        return DemandVerdict.NOT_STABLE, 0
     if figures.slots_per_node is None:
-        return Verdict.SEVERAL_SLOT_COUNTS, 0
+        return DemandVerdict.SEVERAL_SLOT_COUNTS, 0
     verdict, needed = _need(figures, rules, seen, is_faithful=is_faithful)
     room = rules.max_nodes - (figures.running if is_faithful else figures.nodes)
     return verdict, max(0, min(rules.add_nodes_per_iteration, needed, room))
 
 
 def _need(
-    figures: Figures, rules: Balance, seen: Situation, *, is_faithful: bool
-) -> tuple[Verdict, int]:
+    figures: Figures, rules: Balance, seen: BalanceSituation, *, is_faithful: bool
+) -> tuple[DemandVerdict, int]:
     """Return how many nodes are wanted, whatever limits there are."""
     if figures.useful < rules.min_nodes:
-        return Verdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
+        return DemandVerdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
         is_coming = any(one.state.is_coming for one in seen.nodes)
-        return (Verdict.ON_THEIR_WAY, 0) if is_coming and not is_faithful else (Verdict.NO_SLOTS, 1)
+        return (
+            (DemandVerdict.ON_THEIR_WAY, 0)
+            if is_coming and not is_faithful
+            else (DemandVerdict.NO_SLOTS, 1)
+        )
     if figures.wanted <= figures.free:
-        return Verdict.FITS, 0
+        return DemandVerdict.FITS, 0
     if figures.waited_s <= rules.job_wait_time_s:
-        return Verdict.WAITS, 0
+        return DemandVerdict.WAITS, 0
     each = figures.slots_per_node or 0
     if not is_faithful and figures.wanted <= figures.free + figures.coming * each:
-        return Verdict.FITS_SOON, 0
-    return Verdict.WAITS_TOO_LONG, _nodes_for(figures, each, is_faithful=is_faithful)
+        return DemandVerdict.FITS_SOON, 0
+    return DemandVerdict.WAITS_TOO_LONG, _nodes_for(figures, each, is_faithful=is_faithful)
 
 
 def _nodes_for(figures: Figures, each: int, *, is_faithful: bool) -> int:
@@ -87,14 +102,16 @@ def _nodes_for(figures: Figures, each: int, *, is_faithful: bool) -> int:
     return max(1, -(-figures.wanted // each) - figures.coming)
 
 
-def _unable(seen: Situation, queue: str) -> tuple[Refused, ...]:
+def _unable(seen: BalanceSituation, queue: str) -> tuple[UnservedDemand, ...]:
     """Tell which waiting jobs don't make the cluster grow."""
     rows = ((one, _why_unable(one, queue)) for one in seen.cell.waiting)
-    return tuple(Refused(job=job, cause=cause) for one, cause in rows if cause for job in one.jobs)
+    return tuple(
+        UnservedDemand(job=job, cause=cause) for one, cause in rows if cause for job in one.jobs
+    )
 
 
-def _why_unable(one: Waiting, queue: str) -> Refusal | None:
+def _why_unable(one: WaitingJobs, queue: str) -> RefusalKind | None:
     cause = why_unable(one)
     if cause is None and one.can_start and not takes(queue, one.shape):
-        return Refusal.OTHER_QUEUE
+        return RefusalKind.OTHER_QUEUE
     return cause

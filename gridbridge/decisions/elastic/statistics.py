@@ -4,15 +4,15 @@ from datetime import timedelta
 
 from gridbridge.decisions.elastic import counting
 from gridbridge.decisions.elastic.demand.standing import is_left_out
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.seeing import Ended, Ends, Statistics, minute_of
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.seeing import BalanceStatistics, EndedTask, RecentEnds, minute_of
 
 LOOKBACK = timedelta(minutes=180)
 
 
 def statistics(
-    seen: Situation, ends: Ends, queue: str, lookback: timedelta = LOOKBACK
-) -> Statistics:
+    seen: BalanceSituation, ends: RecentEnds, queue: str, lookback: timedelta = LOOKBACK
+) -> BalanceStatistics:
     """Count a situation; the means are those of the tasks that ended within the lookback.
 
     Best-effort tasks and those that run at another cluster are not counted as running. A parallel
@@ -22,7 +22,7 @@ def statistics(
     lately = within(ends, seen, lookback)
     tasks = sum(one.tasks for one in lately)
     loads = [one.load for one in seen.cell.hosts if one.load is not None]
-    return Statistics(
+    return BalanceStatistics(
         at=seen.now,
         hosts=len(seen.cell.hosts),
         running=sum(
@@ -38,7 +38,9 @@ def statistics(
     )
 
 
-def within(ends: Ends, seen: Situation, lookback: timedelta = LOOKBACK) -> tuple[Ended, ...]:
+def within(
+    ends: RecentEnds, seen: BalanceSituation, lookback: timedelta = LOOKBACK
+) -> tuple[EndedTask, ...]:
     """Return what ended in whole minutes of the lookback, and in the one that is not over."""
     since = minute_of(seen.now - lookback)
     return tuple(one for one in ends.minutes if since < one.minute <= minute_of(seen.now))

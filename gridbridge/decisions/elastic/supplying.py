@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.demand.hours import price_at
-from gridbridge.model.elastic.owned import Owned
-from gridbridge.model.elastic.plan import Plan
+from gridbridge.model.elastic.owned import OwnedNode
+from gridbridge.model.elastic.plan import BalancePlan
 from gridbridge.model.elastic.sections import Pool
 
 
 def supplied(
-    plan: Plan,
+    plan: BalancePlan,
     pools: Mapping[str, Pool],
     usable: Set[str],
-    kept: Iterable[Owned],
+    kept: Iterable[OwnedNode],
     local_now: datetime,
-) -> Plan:
+) -> BalancePlan:
     """Return the plan with a pool that may give its nodes; without any it adds none.
 
     Pools come by priority and by the price of a slot; limit and quota of each are kept.

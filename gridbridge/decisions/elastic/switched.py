@@ -12,15 +12,23 @@ from types import MappingProxyType
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
+from gridbridge.model.elastic.owned import (
+    DueAct,
+    HostSeen,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
+    World,
+    reports,
+)
 from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, tags_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class PoweredHostFacts:
     """A host, what switches it, what the cell tells of it, and the moment."""
 
-    node: Owned
+    node: OwnedNode
     machine: Machine | None  # None: nobody switches it any more
     host: HostSeen | None  # None: the cell does not know it
     now: datetime
@@ -57,12 +65,12 @@ class Case:
         """Whether it has no power: one whose daemon reports has, whatever is said of it."""
         return self.is_told_off and not self.reports
 
-    def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+    def as_(self, state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.now, cause)
 
 
-def due(case: Case) -> Due | None:
+def due(case: PoweredHostFacts) -> DueAct | None:
     """Return what is due; a host that nobody switches any more is opened, and forgotten."""
     if case.machine is None:
         return _unswitched(case)
@@ -70,11 +78,11 @@ def due(case: Case) -> Due | None:
     return rule(case) if rule else None
 
 
-def _unswitched(case: Case) -> Due:
+def _unswitched(case: PoweredHostFacts) -> DueAct:
     """Open a host on its way up or down before it is forgotten; one that rests stays off."""
     if is_closed(case.node) and case.host is not None:
         return released(case.node, case.now)
-    return Due(node=case.as_(NodeState.GONE, Cause.NOT_SWITCHED), is_over=True)
+    return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_SWITCHED), is_over=True)
 
 
 def left_alone(world: World) -> frozenset[str]:
@@ -89,7 +97,7 @@ def left_alone(world: World) -> frozenset[str]:
     return frozenset(one.name for one in own if _is_left_alone(one, states.get(one.machine), world))
 
 
-def _is_left_alone(node: Owned, state: MachineState | None, world: World) -> bool:
+def _is_left_alone(node: OwnedNode, state: MachineState | None, world: World) -> bool:
     is_unknown = state is MachineState.UNKNOWN
     if node.state is NodeState.STANDBY:
         is_on = is_unknown and reports(world.host_of(node.name))
@@ -103,14 +111,16 @@ def adopted(
     host: HostSeen | None,
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
-) -> Owned | None:
+) -> OwnedNode | None:
     """Return the node of a host that nobody knows yet.
 
     None where it has power and is silent: somebody may be at work there. None where it is told to
     be off, and reports: one of both will change. One that is up with our tag was being woken, or
     put to rest, when the state file was lost: it is to be opened.
     """
-    node = Owned(name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now)
+    node = OwnedNode(
+        name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now
+    )
     if machine.state is MachineState.STOPPED:
         return None if reports(host) else replace(node, state=NodeState.STANDBY)
     if machine.state is MachineState.RUNNING and reports(host):
@@ -120,32 +130,32 @@ def adopted(
     return None
 
 
-def rests(node: Owned, now: datetime, *, is_busy: bool, is_moved: bool = False) -> Due:
+def rests(node: OwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False) -> DueAct:
     """Have a host rest: at once if it is idle, or else when its tasks have ended, or moved."""
-    cause = Cause.MOVED if is_moved else Cause.CONDENSED if is_busy else Cause.RESTS
+    cause = NodeCause.MOVED if is_moved else NodeCause.CONDENSED if is_busy else NodeCause.RESTS
     draining = node.entering(NodeState.DRAINING, now, cause)
-    return Due(node=draining, before=node, act=Act.REST)
+    return DueAct(node=draining, before=node, act=NodeAct.REST)
 
 
-def woken(node: Owned, now: datetime) -> Due:
+def woken(node: OwnedNode, now: datetime) -> DueAct:
     """Have a host work again."""
     booting = replace(node.entering(NodeState.BOOTING, now), idle_since=None)
-    return Due(node=booting, before=node, act=Act.WAKE)
+    return DueAct(node=booting, before=node, act=NodeAct.WAKE)
 
 
-def is_closed(node: Owned) -> bool:
+def is_closed(node: OwnedNode) -> bool:
     """Say whether a host is on its way up or down, and so is closed."""
     return node.state not in (NodeState.READY, NodeState.STANDBY)
 
 
-def released(node: Owned, now: datetime) -> Due:
+def released(node: OwnedNode, now: datetime) -> DueAct:
     """Open a host that nobody switches on and off any more, on its way up or down."""
     if node.state is not NodeState.JOINING:
         node = node.entering(NodeState.JOINING, now)
-    return Due(node=node, act=Act.OPEN)
+    return DueAct(node=node, act=NodeAct.OPEN)
 
 
-def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
+def tagged(due_: DueAct, tags: Mapping[str, tuple[str, ...]]) -> DueAct:
     """Return it with the tag that a host gets before it rests.
 
     One that has a standby tag keeps that alone. One that an administrator drained gets none, so
@@ -153,51 +163,51 @@ def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
     """
     known = tags_of(due_.node.name, tags)
     is_marked = any(one.startswith(STANDBY) for one in known)
-    if due_.act is not Act.REST or is_marked or due_.node.cause is Cause.DRAINED:
+    if due_.act is not NodeAct.REST or is_marked or due_.node.cause is NodeCause.DRAINED:
         return due_
     return replace(due_, tag=STANDBY_AUTO)
 
 
-def _ready(case: Case) -> Due | None:
+def _ready(case: PoweredHostFacts) -> DueAct | None:
     """Note since when it is idle; one that somebody switched off rests.
 
     One whose queue somebody had closed is opened once none is.
     """
     if case.is_off:
-        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY))))
+        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY))))
     if case.node.step is JoinStep.CLOSED and case.reports and not case.is_any_closed:
-        return Due(node=case.node, act=Act.OPEN)
+        return DueAct(node=case.node, act=NodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
-    return Due(node=node) if node != case.node else None
+    return DueAct(node=node) if node != case.node else None
 
 
-def _draining(case: Case) -> Due | None:
+def _draining(case: PoweredHostFacts) -> DueAct | None:
     """Go on until it is off."""
     if case.is_off:
-        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY, case.node.cause))))
-    return Due(node=case.node, act=Act.REST)
+        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY, case.node.cause))))
+    return DueAct(node=case.node, act=NodeAct.REST)
 
 
-def _told(case: Case, node: Owned) -> Owned:
+def _told(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
     """Return a node that is off with the cause that tells of tasks there, or without it.
 
     A cause that keeps it from being woken stays.
     """
-    if node.cause is Cause.DRAINED or node.cause.is_boot_failure:
+    if node.cause is NodeCause.DRAINED or node.cause.is_boot_failure:
         return node
     if case.host is not None and case.host.is_busy:
-        return replace(node, cause=Cause.UNDER_TASKS)
-    return replace(node, cause=Cause.NONE) if node.cause is Cause.UNDER_TASKS else node
+        return replace(node, cause=NodeCause.UNDER_TASKS)
+    return replace(node, cause=NodeCause.NONE) if node.cause is NodeCause.UNDER_TASKS else node
 
 
-def _off(node: Owned) -> Owned:
+def _off(node: OwnedNode) -> OwnedNode:
     """Return a node that was seen off: whoever finds it on later knows that a person did it."""
     return replace(node, up_since=None)
 
 
-def _standby(case: Case) -> Due | None:
+def _standby(case: PoweredHostFacts) -> DueAct | None:
     """Let one work that somebody switched on; it may take its time to go down.
 
     One that was told to go off, and that nobody has seen off since, is told again. Any other that
@@ -205,42 +215,42 @@ def _standby(case: Case) -> Due | None:
     """
     if case.is_told_off:
         node = _off(_told(case, case.node) if case.is_off else case.node)
-        return Due(node=node) if node != case.node else None
+        return DueAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
-        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
+        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
     if case.is_late and case.has_power and case.node.up_since is not None:
-        return Due(node=case.node, act=Act.STOP)
+        return DueAct(node=case.node, act=NodeAct.STOP)
     return None
 
 
-def _booting(case: Case) -> Due | None:
+def _booting(case: PoweredHostFacts) -> DueAct | None:
     """Let it work once its daemon reports; one that never does is switched off again.
 
     What switches it on may be lost, so that it is asked for until the host has power. One that
     reports for so long is up, whatever is said of its power.
     """
     if case.is_up or (case.is_late and case.reports):
-        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
+        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
     if case.is_late:
-        return Due(node=case.as_(NodeState.FAILED, Cause.NEVER_BOOTED), act=Act.STOP)
-    return Due(node=case.node, act=Act.WAKE) if case.is_told_off else None
+        return DueAct(node=case.as_(NodeState.FAILED, NodeCause.NEVER_BOOTED), act=NodeAct.STOP)
+    return DueAct(node=case.node, act=NodeAct.WAKE) if case.is_told_off else None
 
 
-def _joining(case: Case) -> Due | None:
+def _joining(case: PoweredHostFacts) -> DueAct | None:
     """Go on: it was up."""
     if case.is_off:
-        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY))))
-    return Due(node=case.node, act=Act.OPEN)
+        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY))))
+    return DueAct(node=case.node, act=NodeAct.OPEN)
 
 
-def _failed(case: Case) -> Due | None:
+def _failed(case: PoweredHostFacts) -> DueAct | None:
     """Go on: it is to be off, unless its daemon reports by now."""
     if case.is_up:
-        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
-    return Due(node=case.node, act=Act.STOP)
+        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
+    return DueAct(node=case.node, act=NodeAct.STOP)
 
 
-RULES: Mapping[NodeState, Callable[[Case], Due | None]] = MappingProxyType(
+RULES: Mapping[NodeState, Callable[[PoweredHostFacts], DueAct | None]] = MappingProxyType(
     {
         NodeState.READY: _ready,
         NodeState.DRAINING: _draining,

@@ -6,12 +6,12 @@ from collections.abc import Container, Iterable, Iterator
 from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState, short_name
-from gridbridge.model.elastic.owned import Owned, World, reports
+from gridbridge.model.elastic.owned import OwnedNode, World, reports
 
 HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
 
 
-def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
+def hanging(world: World, silent_s: float) -> tuple[OwnedNode, ...]:
     """Return the nodes that have hung under tasks for so long, though their machines run.
 
     None of them is taken out: their tasks may run still. While many hosts are silent at once,
@@ -22,7 +22,7 @@ def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
     return tuple(one for one in _stuck(world) if listed.silent_for_s(one, world) > silent_s)
 
 
-def off_under_tasks(world: World) -> tuple[Owned, ...]:
+def off_under_tasks(world: World) -> tuple[OwnedNode, ...]:
     """Return the hosts of the site's own that are off while the cell lists tasks there.
 
     Nobody but a person switches such a host off. One that is being woken is left to that.
@@ -68,12 +68,12 @@ def machineless(
     )
 
 
-def unlisted(world: World) -> tuple[Owned, ...]:
+def unlisted(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes that report, and whose machines their provider has not listed for a while.
 
     Its region, account or program may be another by now: then it would not end them either.
     """
-    others, ours = listed.successors(world), listed.Ours(world)
+    others, ours = listed.successors(world), listed.OwnMachines(world)
     return tuple(
         one
         for one in world.kept
@@ -108,7 +108,7 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
     return tuple({(one.id, one.name): (pool, one) for pool, one in found}.values())
 
 
-def left_off(world: World, kept: Iterable[Owned]) -> tuple[Owned, ...]:
+def left_off(world: World, kept: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
     """Return the hosts that rest and that nobody switches any more: this round forgets them.
 
     Not those that another section switches by now.
@@ -122,8 +122,8 @@ def left_off(world: World, kept: Iterable[Owned]) -> tuple[Owned, ...]:
     )
 
 
-def _stuck(world: World) -> Iterator[Owned]:
-    ours = listed.Ours(world)
+def _stuck(world: World) -> Iterator[OwnedNode]:
+    ours = listed.OwnMachines(world)
     for node in (one for one in world.kept if one.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
         runs = machine is not None and machine.state is MachineState.RUNNING

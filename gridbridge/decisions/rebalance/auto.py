@@ -4,29 +4,36 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft
 from gridbridge.decisions.rebalance.failing import leave
 from gridbridge.decisions.rebalance.hosts import even_host
 from gridbridge.decisions.rebalance.jobs import even_job, is_uneven
 from gridbridge.model.rebalance.moments import is_lately
-from gridbridge.model.rebalance.moves import Advice, Rejected
+from gridbridge.model.rebalance.moves import MovePlan, RejectedMove
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    TaskState,
+)
 from gridbridge.model.report import count
 
 SERVED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
 FIRST = (HostState.DEAD, HostState.DRAIN)  # until what can leave has left nothing is evened out
 
 
-def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
+def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     """Return the moves of one round.
 
     Of the hosts that failed the first one counts from which something can be moved. Nothing else
     begins while tasks move. The lightest host is looked at before the heaviest one, and of the jobs
     the one with the largest tasks. What moves nothing says why.
     """
-    board, tried = Board(snapshot, rules), list[Advice]()
+    board, tried = ProjectedLoad(snapshot, rules), list[MovePlan]()
     for host in failed(board):
         if host.state is HostState.DISK_FULL and not board.is_full(host):
             continue  # it was, and is not any more
@@ -48,14 +55,14 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
 
 
-def _left(board: Board, host: Host) -> Advice:
-    draft = Draft(board, 0, None)
+def _left(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
+    draft = AdviceDraft(board, 0, None)
     return draft.advice(leave(draft, host))
 
 
-def _even_jobs(board: Board) -> Advice:
+def _even_jobs(board: ProjectedLoad) -> MovePlan:
     """Return what repairs the first job of which something can be moved, or evens it out."""
-    draft, words = Draft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
+    draft, words = AdviceDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
     for job in _jobs(board, board.rules):
         words = even_job(draft, job, is_asked=False)
         if draft.moves:
@@ -63,10 +70,10 @@ def _even_jobs(board: Board) -> Advice:
     return draft.advice(words)
 
 
-def even_hosts(board: Board) -> Advice:
+def even_hosts(board: ProjectedLoad) -> MovePlan:
     """Return what evens the lightest host out, else the heaviest one, or why nothing does."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
-    tried = list[Advice]()
+    tried = list[MovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.renew()
         tried.append(even_host(board, host.name))
@@ -75,22 +82,22 @@ def even_hosts(board: Board) -> Advice:
     return gathered(tried)
 
 
-def gathered(tried: Iterable[Advice]) -> Advice:
+def gathered(tried: Iterable[MovePlan]) -> MovePlan:
     """Return the last advice with what the others before it refused; the first reason counts."""
     every = tuple(tried)
     moved = {(move.job, move.number, move.target) for one in every for move in one.moves}
-    rejected = dict[tuple[str, int, str], Rejected]()
+    rejected = dict[tuple[str, int, str], RejectedMove]()
     for one in (each for advice in every for each in advice.rejected):
         rejected.setdefault((one.job, one.number, one.target), one)
     left = tuple(one for key, one in rejected.items() if key not in moved)
-    return Advice(
+    return MovePlan(
         moves=every[-1].moves if every else (),
         rejected=left,
         sentence=every[-1].sentence if every else "",
     )
 
 
-def why_later(snapshot: Snapshot) -> str:
+def why_later(snapshot: PlacementSnapshot) -> str:
     """Say why nothing is evened out just now: what is under way and what has failed come first.
 
     A host with a full disk holds nothing up: it may stay full for long.
@@ -106,7 +113,7 @@ def why_later(snapshot: Snapshot) -> str:
     return f"{first.name} is {what}: `gridbridge rebalance fail {first.name}` comes first"
 
 
-def _awaited(snapshot: Snapshot) -> set[str]:
+def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return the hosts that something is to leave yet: what runs and what is lost is not."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in FIRST}
     lost = {one.name for one in hosts.values() if one.state is HostState.DEAD or not one.is_up}
@@ -122,31 +129,31 @@ def _awaited(snapshot: Snapshot) -> set[str]:
     }
 
 
-def _lost(task: Task) -> bool:
+def _lost(task: PlacementTask) -> bool:
     return task.size_bytes > 0 and len(set(task.hosts)) == 1
 
 
-def _why_none(snapshot: Snapshot, rules: Rebalance) -> str:
+def _why_none(snapshot: PlacementSnapshot, rules: Rebalance) -> str:
     if not rules.level:
         return "level is 0: nothing is moved without being asked"
     return why_later(snapshot)
 
 
-def failed(board: Board) -> list[Host]:
+def failed(board: ProjectedLoad) -> list[PlacementHost]:
     """Return hosts that copies have to leave and that held some, in the order of service."""
     there = (host for host in board.snapshot.hosts if host.state in SERVED)
     return sorted((host for host in there if board.has_held(host.name)), key=_turn)
 
 
-def _turn(host: Host) -> tuple[int, str]:
+def _turn(host: PlacementHost) -> tuple[int, str]:
     return SERVED.index(host.state), host.name
 
 
-def _live(board: Board) -> list[Host]:
+def _live(board: ProjectedLoad) -> list[PlacementHost]:
     return [host for host in board.snapshot.hosts if host.is_live]
 
 
-def _jobs(board: Board, rules: Rebalance) -> list[Job]:
+def _jobs(board: ProjectedLoad, rules: Rebalance) -> list[PlacementJob]:
     """Return the jobs that may be rebalanced unasked, those with the largest tasks first."""
     now, rest = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     done = board.snapshot.recent.jobs
@@ -160,6 +167,6 @@ def _jobs(board: Board, rules: Rebalance) -> list[Job]:
     return sorted(found, key=lambda job: (-_mean_bytes(board, job), job.name))
 
 
-def _mean_bytes(board: Board, job: Job) -> float:
+def _mean_bytes(board: ProjectedLoad, job: PlacementJob) -> float:
     tasks = board.of_job[job.name]
     return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0

@@ -4,23 +4,25 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gridbridge.decisions.rebalance.auto import SERVED
-from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.board import ProjectedLoad
 from gridbridge.decisions.rebalance.refusing import host_reason, task_reason
-from gridbridge.model.rebalance.moves import Checked, Move, MoveKind, Rejected
+from gridbridge.model.rebalance.moves import MoveKind, PlacementMove, RecheckedMoves, RejectedMove
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot, Task
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot, PlacementTask
 
 
-def still(moves: Iterable[Move], now: Snapshot, rules: Rebalance, *, is_asked: bool) -> Checked:
+def still(
+    moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: Rebalance, *, is_asked: bool
+) -> RecheckedMoves:
     """Return the moves of waiting tasks that hold, and why each other one does not any more.
 
     `is_asked`: somebody wants just that, so that the wishes of owners don't count; nor do they for
     what leaves a host that failed.
     """
-    board = Board(now, rules)
+    board = ProjectedLoad(now, rules)
     tasks = {one.key: one for one in now.tasks}
     served = {one.name for one in now.hosts if one.state in SERVED}
-    came, held, dropped = Counter[str](), list[Move](), list[Rejected]()
+    came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
     for move in moves:
         task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
         if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
@@ -29,10 +31,17 @@ def still(moves: Iterable[Move], now: Snapshot, rules: Rebalance, *, is_asked: b
         assert task  # else there is a reason
         came[move.target] += task.slots
         held.append(move)
-    return Checked(moves=tuple(held), dropped=tuple(dropped))
+    return RecheckedMoves(moves=tuple(held), dropped=tuple(dropped))
 
 
-def _why_not(move: Move, task: Task | None, board: Board, came: int, *, is_urgent: bool) -> str:
+def _why_not(
+    move: PlacementMove,
+    task: PlacementTask | None,
+    board: ProjectedLoad,
+    came: int,
+    *,
+    is_urgent: bool,
+) -> str:
     """Say why a move does not hold any more; empty if it does. `came`: slots taken there by now."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not MoveKind.LIVE:
@@ -50,10 +59,10 @@ def _why_not(move: Move, task: Task | None, board: Board, came: int, *, is_urgen
     return ""
 
 
-def none_of(moves: Iterable[Move], reason: str) -> Checked:
+def none_of(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
     """Return that no move is done any more, and why."""
-    return Checked(dropped=tuple(_dropped(move, reason) for move in moves))
+    return RecheckedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
 
 
-def _dropped(move: Move, reason: str) -> Rejected:
-    return Rejected(job=move.job, number=move.number, target=move.target, reason=reason)
+def _dropped(move: PlacementMove, reason: str) -> RejectedMove:
+    return RejectedMove(job=move.job, number=move.number, target=move.target, reason=reason)

@@ -3,8 +3,8 @@
 By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
 """
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft, in_turn, kind_of, told
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft, in_turn, kind_of, told
 from gridbridge.decisions.rebalance.placing import candidates, is_readable, place
 from gridbridge.decisions.rebalance.refusing import (
     copy_reason,
@@ -12,31 +12,31 @@ from gridbridge.decisions.rebalance.refusing import (
     task_reason,
     waiting_reason,
 )
-from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Snapshot,
-    Stays,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    StayReason,
     TaskState,
 )
 from gridbridge.model.report import count
 
 
-def plan_fail(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
+def plan_fail(snapshot: PlacementSnapshot, name: str, rules: Rebalance) -> MovePlan:
     """Return the moves that take a host's copies elsewhere; the host has to be in the snapshot.
 
     A host that is dead, or down and not only full, is lost. Any other one is read from.
     """
-    board = Board(snapshot, rules)
-    draft = Draft(board, 0, None)
+    board = ProjectedLoad(snapshot, rules)
+    draft = AdviceDraft(board, 0, None)
     return draft.advice(leave(draft, board.hosts[name]))
 
 
-def leave(draft: Draft, host: Host) -> str:
+def leave(draft: AdviceDraft, host: PlacementHost) -> str:
     """Advise what takes a host's copies elsewhere, and say it.
 
     So many copies from failed hosts are on their way at once: those of the draft count.
@@ -67,7 +67,7 @@ def leave(draft: Draft, host: Host) -> str:
     return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
-def losses(board: Board, host: Host) -> str:
+def losses(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say of how many datasets a lost host had the only whole copy; empty for none.
 
     Nobody but their owners can know whether the originals are as they were.
@@ -77,7 +77,7 @@ def losses(board: Board, host: Host) -> str:
     return f"{count(many, 'dataset')} without any other whole replica, but for the original"
 
 
-def _what(host: Host, *, is_lost: bool, is_full: bool) -> str:
+def _what(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Say what is the matter with a host; one that nothing is wrong with is to be given up."""
     if is_full:
         return "is full"
@@ -86,7 +86,7 @@ def _what(host: Host, *, is_lost: bool, is_full: bool) -> str:
     return "is drained" if host.state == HostState.DRAIN else "is given up"
 
 
-def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
+def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Say why nothing is to be done about it; empty when something is.
 
     Of a disk that holds other files as well each copy is judged alone.
@@ -101,7 +101,7 @@ def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
     return ""
 
 
-def _is_room_elsewhere(board: Board, host: Host) -> bool:
+def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
     """Say whether the others could hold what a host holds; an unknown disk may be large."""
     others, used, most = _disks(board, host)
     if not host.max_bytes or any(not one.max_bytes for one in others):
@@ -109,14 +109,14 @@ def _is_room_elsewhere(board: Board, host: Host) -> bool:
     return used < most
 
 
-def _disks(board: Board, host: Host) -> tuple[list[Host], int, int]:
+def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
     """Return the other live hosts of its kind, what all of them use with it, and their size."""
     others = [one for one in board.live(host.kind) if one.name != host.name]
     used = host.used_bytes + sum(one.used_bytes for one in others)
     return others, used, sum(one.max_bytes for one in others)
 
 
-def _down_with_copies(board: Board, host: Host) -> str:
+def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
     """Return another host that is down, and that may come back with a copy of what is lost."""
     for task in board.at(host.name):
         for name in task.hosts:
@@ -126,7 +126,7 @@ def _down_with_copies(board: Board, host: Host) -> str:
     return ""
 
 
-def _room(board: Board, host: Host) -> str:
+def _room(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say how full the hosts are with it and without it."""
     others, used, most = _disks(board, host)
     if not others:
@@ -136,13 +136,13 @@ def _room(board: Board, host: Host) -> str:
     return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
 
 
-def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
+def _replace(draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
     """Make up for what a dead host held, the smallest first; return how many tasks are lost."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
         left = [name for name in task.hosts if _is_left(draft.board, name, host)]
-        is_silent = task.state is TaskState.STAYING and task.stays is Stays.SILENT
+        is_silent = task.state is TaskState.STAYING and task.stays is StayReason.SILENT
         if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
             draft.refuse(task, "", waiting_reason(task))
         elif left:
@@ -158,13 +158,15 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
     return lost
 
 
-def _is_left(board: Board, name: str, lost: Host) -> bool:
+def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
     """Say whether a host is another one, is known, and can be read."""
     other = board.hosts.get(name)
     return other is not None and name != lost.name and is_readable(other)
 
 
-def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:
+def _anew(
+    draft: AdviceDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
+) -> None:
     """Have a replica made in the place of the one that was lost, from a copy that is whole."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
@@ -172,8 +174,10 @@ def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:
         place(draft, job, task, source)
 
 
-def _move_off(draft: Draft, host: Host, tasks: list[Task], *, is_full: bool) -> None:
-    def advise(task: Task) -> None:
+def _move_off(
+    draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
+) -> None:
+    def advise(task: PlacementTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
             return
@@ -188,7 +192,7 @@ def _move_off(draft: Draft, host: Host, tasks: list[Task], *, is_full: bool) -> 
     in_turn(draft, tasks, advise)
 
 
-def _off(draft: Draft, job: Job, task: Task, host: Host) -> None:
+def _off(draft: AdviceDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
     """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
     if draft.is_over:
         return

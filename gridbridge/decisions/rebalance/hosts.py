@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from math import ceil
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft, kind_of, told
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft, kind_of, told
 from gridbridge.decisions.rebalance.refusing import (
     copy_reason,
     gigabytes,
@@ -18,21 +18,27 @@ from gridbridge.decisions.rebalance.refusing import (
     task_reason,
     waiting_reason,
 )
-from gridbridge.decisions.rebalance.spreading import Spread
-from gridbridge.model.rebalance.moves import Advice
+from gridbridge.decisions.rebalance.spreading import CopySpread
+from gridbridge.model.rebalance.moves import MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+)
 
 
-def plan_host(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
+def plan_host(snapshot: PlacementSnapshot, name: str, rules: Rebalance) -> MovePlan:
     """Return the moves that even a host out; the host has to be in the snapshot."""
-    return even_host(Board(snapshot, rules), name)
+    return even_host(ProjectedLoad(snapshot, rules), name)
 
 
-def even_host(board: Board, name: str) -> Advice:
+def even_host(board: ProjectedLoad, name: str) -> MovePlan:
     """Return them, of a board on which nothing was moved."""
     host, rules = board.hosts[name], board.rules
-    draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
+    draft = AdviceDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
         return draft.advice(f"{name} {why}: nothing is moved")
     disk = board.disk(host)
@@ -57,7 +63,7 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def even_out(draft: Draft, host: Host, job: Job) -> None:
+def even_out(draft: AdviceDraft, host: PlacementHost, job: PlacementJob) -> None:
     """Give a host its fair portion of a job: one copy less than its share, or as many.
 
     A host with far more slots in use than others has one less than its share, a quiet one all.
@@ -79,11 +85,11 @@ def even_out(draft: Draft, host: Host, job: Job) -> None:
         _spread(draft, job, host).pull(host, is_extra=True)
 
 
-def _spread(draft: Draft, job: Job, host: Host) -> Spread:
-    return Spread(draft, job, host.kind, is_asked=False)
+def _spread(draft: AdviceDraft, job: PlacementJob, host: PlacementHost) -> CopySpread:
+    return CopySpread(draft, job, host.kind, is_asked=False)
 
 
-def _why_none(host: Host) -> str:
+def _why_none(host: PlacementHost) -> str:
     if not host.is_up:
         return "is down"
     if host.state == HostState.DEAD:
@@ -91,7 +97,7 @@ def _why_none(host: Host) -> str:
     return ""
 
 
-def _is_heavy(board: Board, host: Host) -> bool:
+def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
     """Say whether copies have to leave a host's disk."""
     if host.state == HostState.DRAIN or board.is_full(host):
         return True
@@ -100,30 +106,30 @@ def _is_heavy(board: Board, host: Host) -> bool:
     return board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
 
 
-def _leave_unlisted(draft: Draft, host: Host) -> None:
+def _leave_unlisted(draft: AdviceDraft, host: PlacementHost) -> None:
     """Leave copies whose job is not listed, and say so: the document makes them ineligible."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
             draft.refuse(task, "", waiting_reason(task) or "its job is not listed")
 
 
-def _others(board: Board, host: Host) -> list[Host]:
+def _others(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
     """Return the other live hosts of its kind, those with the most free bytes first."""
     others = (one for one in board.live(host.kind) if one.name != host.name)
     return _emptiest(board, others)
 
 
-def _emptiest(board: Board, hosts: Iterable[Host]) -> list[Host]:
+def _emptiest(board: ProjectedLoad, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
     """Return hosts, those that could take the most bytes first."""
     return sorted(hosts, key=lambda one: (-board.offered(one), one.name))
 
 
-def _extreme(board: Board, others: list[Host]) -> list[Host]:
+def _extreme(board: ProjectedLoad, others: list[PlacementHost]) -> list[PlacementHost]:
     """Return the first of them: the part that other_extreme says of all live hosts."""
     return others[: ceil(board.rules.other_extreme * (len(others) + 1))]
 
 
-def _push_off(draft: Draft, host: Host) -> None:
+def _push_off(draft: AdviceDraft, host: PlacementHost) -> None:
     """Move copies to the emptiest hosts, while the disk is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _others(board, host)))
@@ -133,13 +139,15 @@ def _push_off(draft: Draft, host: Host) -> None:
         _to_first(draft, task, host, _emptiest(board, targets))
 
 
-def _has_to_give(board: Board, host: Host) -> bool:
+def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
     is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
     is_above = board.disk(host) > board.mean_disk(host.kind)
     return host.state == HostState.DRAIN or is_short or is_above
 
 
-def _usable(draft: Draft, host: Host, targets: list[Host]) -> list[Host]:
+def _usable(
+    draft: AdviceDraft, host: PlacementHost, targets: list[PlacementHost]
+) -> list[PlacementHost]:
     """Return those that take copies; the others are refused, by the first copy that is there."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
@@ -152,7 +160,7 @@ def _usable(draft: Draft, host: Host, targets: list[Host]) -> list[Host]:
     return usable
 
 
-def _pull_onto(draft: Draft, host: Host) -> None:
+def _pull_onto(draft: AdviceDraft, host: PlacementHost) -> None:
     """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
     board = draft.board
     sources = _extreme(board, _others(board, host)[::-1])
@@ -166,11 +174,15 @@ def _pull_onto(draft: Draft, host: Host) -> None:
         any(_goes(draft, task, source, host) for task in _movable(draft, source.name))
 
 
-def _to_first(draft: Draft, task: Task, source: Host, targets: Iterable[Host]) -> None:
+def _to_first(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, targets: Iterable[PlacementHost]
+) -> None:
     any(_goes(draft, task, source, target) for target in targets)
 
 
-def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
+def _goes(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
     """Advise a move between disks, or note why not."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
@@ -180,7 +192,9 @@ def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
     return True
 
 
-def _disk_reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
+def _disk_reason(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> str:
     """Say why a copy does not go from one disk to another.
 
     A target never gets as full as its source was, so that the fullest host never gets fuller.
@@ -197,7 +211,7 @@ def _disk_reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
     return reason
 
 
-def _movable(draft: Draft, host: str) -> Iterator[Task]:
+def _movable(draft: AdviceDraft, host: str) -> Iterator[PlacementTask]:
     """Give the copies at a host that count when disks are evened out; note why others don't."""
     board = draft.board
     smallest = board.rules.min_task_bytes
@@ -213,7 +227,7 @@ def _movable(draft: Draft, host: str) -> Iterator[Task]:
             yield task
 
 
-def _active(board: Board) -> list[Job]:
+def _active(board: ProjectedLoad) -> list[PlacementJob]:
     """Return the jobs that ran of late, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
@@ -222,7 +236,7 @@ def _active(board: Board) -> list[Job]:
     )
 
 
-def _sentence(draft: Draft, host: Host, disk: float, what: str) -> str:
+def _sentence(draft: AdviceDraft, host: PlacementHost, disk: float, what: str) -> str:
     """Say what a host was like before the moves, and what is moved."""
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:

@@ -3,28 +3,36 @@
 By Hydra's document "Spawn Balancing", "Job Rebalancing".
 """
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft, told
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft, told
 from gridbridge.decisions.rebalance.placing import is_readable, place
 from gridbridge.decisions.rebalance.refusing import waiting_reason
-from gridbridge.decisions.rebalance.spreading import Spread
-from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.decisions.rebalance.spreading import CopySpread
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, Job, Snapshot, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    TaskState,
+)
 from gridbridge.model.report import count
 
 
-def plan_job(snapshot: Snapshot, name: str, rules: Rebalance, *, is_asked: bool = True) -> Advice:
+def plan_job(
+    snapshot: PlacementSnapshot, name: str, rules: Rebalance, *, is_asked: bool = True
+) -> MovePlan:
     """Return the moves that repair a job, or those that even it out; it has to be there.
 
     Who names a job asks for it: its owner's wish that it stay counts in other rounds alone.
     """
-    board = Board(snapshot, rules)
-    draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
+    board = ProjectedLoad(snapshot, rules)
+    draft = AdviceDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.advice(even_job(draft, board.jobs[name], is_asked=is_asked))
 
 
-def even_job(draft: Draft, job: Job, *, is_asked: bool) -> str:
+def even_job(draft: AdviceDraft, job: PlacementJob, *, is_asked: bool) -> str:
     """Advise what repairs a job, or else evens it out, and say it."""
     wrong = repair(draft, job)
     lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
@@ -42,7 +50,7 @@ def even_job(draft: Draft, job: Job, *, is_asked: bool) -> str:
     return f"job {job.name} has all its replicas: {told(draft.moves, _even(draft.board, job))}"
 
 
-def _waits(draft: Draft, job: Job) -> bool:
+def _waits(draft: AdviceDraft, job: PlacementJob) -> bool:
     """Say whether a task of a job waits; note what they do where none does."""
     if job.name in draft.board.waiting:
         return True
@@ -53,7 +61,7 @@ def _waits(draft: Draft, job: Job) -> bool:
     return False
 
 
-def repair(draft: Draft, job: Job) -> int:
+def repair(draft: AdviceDraft, job: PlacementJob) -> int:
     """Advise what a job lacks: live copies, missing replicas, and that wrong ones are removed.
 
     How large they are does not matter: what is missing is missing. Return how many tasks are not
@@ -76,7 +84,7 @@ def repair(draft: Draft, job: Job) -> int:
     return sum(not _is_whole(board, job, task) for task in tasks)
 
 
-def _lacking(board: Board, job: Job) -> list[Task]:
+def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
     """Return the tasks that may not have all that they are to have; of most jobs it is none."""
     tasks, known = board.of_job[job.name], board.readable
     if not job.replicas:
@@ -84,7 +92,7 @@ def _lacking(board: Board, job: Job) -> list[Task]:
     return [one for one in tasks if not _needs_nothing(board, job, one)]
 
 
-def _needs_nothing(board: Board, job: Job, task: Task) -> bool:
+def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task had all that it is to have at the beginning, as most have."""
     others, known = task.replicas, board.readable
     if len(others) != job.replicas or task.spoilt or task.live not in known:
@@ -92,7 +100,7 @@ def _needs_nothing(board: Board, job: Job, task: Task) -> bool:
     return not others or (known.issuperset(others) and len({task.live, *others}) == 1 + len(others))
 
 
-def _is_whole(board: Board, job: Job, task: Task) -> bool:
+def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task has by now what it is to have, each copy on a host that can be read."""
     now = board.task(task)
     known = {name for name in now.hosts if name in board.hosts}
@@ -101,7 +109,7 @@ def _is_whole(board: Board, job: Job, task: Task) -> bool:
     return is_right and is_clean and all(is_readable(board.hosts[name]) for name in known)
 
 
-def is_uneven(board: Board, job: Job) -> bool:
+def is_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
     """Say whether a host is outside of the fair portion, by which a job is rebalanced unasked."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
@@ -109,11 +117,11 @@ def is_uneven(board: Board, job: Job) -> bool:
     return False
 
 
-def _even(board: Board, job: Job) -> str:
+def _even(board: ProjectedLoad, job: PlacementJob) -> str:
     return "nothing can be moved" if is_uneven(board, job) else "its copies are spread evenly"
 
 
-def _make_live(draft: Draft, job: Job, task: Task) -> None:
+def _make_live(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have the first replica that can be read be the live copy of a task that has none.
 
     A copy on a host that nobody knows is none. Without any the first is made from its original.
@@ -130,7 +138,7 @@ def _make_live(draft: Draft, job: Job, task: Task) -> None:
         place(draft, job, task, "", MoveKind.LIVE)
 
 
-def _drop_wrong(draft: Draft, job: Job, task: Task) -> None:
+def _drop_wrong(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Remove replicas that are twice at a host, where the live copy is, or on an unknown host.
 
     So are those beyond what is wished for, the last ones first.
@@ -146,7 +154,7 @@ def _drop_wrong(draft: Draft, job: Job, task: Task) -> None:
         _delete(draft, task, host)
 
 
-def _delete(draft: Draft, task: Task, host: str) -> None:
+def _delete(draft: AdviceDraft, task: PlacementTask, host: str) -> None:
     if draft.is_over:
         return
     if task.state == TaskState.WAITING:
@@ -155,7 +163,7 @@ def _delete(draft: Draft, task: Task, host: str) -> None:
         draft.refuse(task, "", f"it is {task.state.value}")
 
 
-def _add_missing(draft: Draft, job: Job, task: Task) -> None:
+def _add_missing(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have one missing replica of a task made from its live copy, in each round."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
@@ -164,7 +172,7 @@ def _add_missing(draft: Draft, job: Job, task: Task) -> None:
     place(draft, job, task, host.name if host and is_readable(host) else "")
 
 
-def _drop_spoilt(draft: Draft, job: Job, task: Task) -> None:
+def _drop_spoilt(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have copies that are not whole removed, once there are enough that are."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
@@ -174,9 +182,9 @@ def _drop_spoilt(draft: Draft, job: Job, task: Task) -> None:
             _delete(draft, task, host)
 
 
-def _spread_one(draft: Draft, job: Job, kind: str, *, is_asked: bool) -> bool:
+def _spread_one(draft: AdviceDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
     """Advise one move that makes a job's spread fairer: the first step that finds one."""
-    spread = Spread(draft, job, kind, is_asked=is_asked)
+    spread = CopySpread(draft, job, kind, is_asked=is_asked)
     above = spread.above
     most_first = [*reversed(spread.order)]
     many = [host for host in most_first if above[host.name] > 0]
@@ -190,5 +198,5 @@ def _spread_one(draft: Draft, job: Job, kind: str, *, is_asked: bool) -> bool:
     )
 
 
-def _is_loaded(board: Board, host: Host) -> bool:
+def _is_loaded(board: ProjectedLoad, host: PlacementHost) -> bool:
     return board.is_disk_heavy(host) or board.is_busy(host)

@@ -1,15 +1,15 @@
 """How loaded hosts are, and how they would be after what is advised."""
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.model.rebalance.loads import Load
-from gridbridge.model.rebalance.moves import Advice
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.model.rebalance.loads import HostLoad
+from gridbridge.model.rebalance.moves import MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
 
 
-def loads(snapshot: Snapshot, rules: Rebalance, advice: Advice) -> tuple[Load, ...]:
+def loads(snapshot: PlacementSnapshot, rules: Rebalance, advice: MovePlan) -> tuple[HostLoad, ...]:
     """Return every host, by kind and name."""
-    board = Board(snapshot, rules)
+    board = ProjectedLoad(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda one: (one.kind, one.name))
     before = [(board.disk(host), board.score(host)) for host in hosts]
     wanted = {(move.job, move.number) for move in advice.moves}
@@ -17,7 +17,7 @@ def loads(snapshot: Snapshot, rules: Rebalance, advice: Advice) -> tuple[Load, .
     for move in advice.moves:
         board.take(move, tasks[move.job, move.number])
     return tuple(
-        Load(
+        HostLoad(
             host=host.name,
             disk=disk,
             score=score,

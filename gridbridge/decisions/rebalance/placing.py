@@ -1,13 +1,22 @@
 """Where a new copy goes: the lightest host in the farthest zone that takes it."""
 
-from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.draft import AdviceDraft
 from gridbridge.decisions.rebalance.refusing import copy_reason
 from gridbridge.model.rebalance.moves import MoveKind
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Task
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementTask,
+)
 
 
 def place(
-    draft: Draft, job: Job, task: Task, source: str, kind: MoveKind = MoveKind.REPLICA
+    draft: AdviceDraft,
+    job: PlacementJob,
+    task: PlacementTask,
+    source: str,
+    kind: MoveKind = MoveKind.REPLICA,
 ) -> bool:
     """Advise one more copy of a task, from the one at `source`; say whether one is.
 
@@ -26,7 +35,7 @@ def place(
     return False
 
 
-def candidates(draft: Draft, job: Job, task: Task) -> list[Host]:
+def candidates(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> list[PlacementHost]:
     """Return the hosts of a task's kind that take copies, the best place of another one first.
 
     Each copy of the same job makes a host as much heavier as sibling_weight says. Where a copy is
@@ -38,7 +47,7 @@ def candidates(draft: Draft, job: Job, task: Task) -> list[Host]:
     if not kinds and task.has_original:
         kinds = {host.kind for host in board.hosts.values()}
 
-    def rank(host: Host) -> tuple[bool, bool, float, str]:
+    def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
         siblings = board.count(job.name, host.name)
         load = board.score(host) + board.rules.sibling_weight * siblings
         return host.name not in now.spoilt, host.zone in held, load, host.name
@@ -46,6 +55,6 @@ def candidates(draft: Draft, job: Job, task: Task) -> list[Host]:
     return sorted((host for kind in kinds for host in draft.takers(task, kind)), key=rank)
 
 
-def is_readable(host: Host) -> bool:
+def is_readable(host: PlacementHost) -> bool:
     """Say whether what a host holds can be copied from it."""
     return host.is_up and host.state != HostState.DEAD

@@ -3,9 +3,16 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.board import ProjectedLoad
 from gridbridge.model.rebalance.moments import is_lately
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Stays, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementTask,
+    StayReason,
+    TaskState,
+)
 
 STATES = {
     HostState.DISABLED: "gets nothing new",
@@ -18,21 +25,21 @@ WORDS = {
     TaskState.UNKNOWN: "it is in a state that nobody knows",
 }
 STAYING = {
-    Stays.HELD: "it is held, or has not waited for long",
-    Stays.DROPPED: "it could not be moved when it was to be, a short time ago",
-    Stays.RECALLED: "it was recalled as often as its queue allows",
-    Stays.STUCK: "it is to be moved, and could not be for long: the service's log says why",
-    Stays.SILENT: "its cluster is silent: it may start there yet, and would run twice",
+    StayReason.HELD: "it is held, or has not waited for long",
+    StayReason.DROPPED: "it could not be moved when it was to be, a short time ago",
+    StayReason.RECALLED: "it was recalled as often as its queue allows",
+    StayReason.STUCK: "it is to be moved, and could not be for long: the service's log says why",
+    StayReason.SILENT: "its cluster is silent: it may start there yet, and would run twice",
 }
 GB = 1e9
 
 
-def host_reason(board: Board, host: Host) -> str:
+def host_reason(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say why a host takes no copy at all; empty when it does."""
     return next(_of_host(board, host), "")
 
 
-def task_reason(board: Board, task: Task, *, is_asked: bool) -> str:
+def task_reason(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
     """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
     job = board.jobs.get(task.job)
     if job is None:
@@ -46,7 +53,7 @@ def task_reason(board: Board, task: Task, *, is_asked: bool) -> str:
     return ""
 
 
-def waiting_reason(task: Task) -> str:
+def waiting_reason(task: PlacementTask) -> str:
     """Say why a task is not moved by its state; empty for one that waits."""
     if task.state is TaskState.STAYING:
         return STAYING[task.stays]
@@ -54,12 +61,14 @@ def waiting_reason(task: Task) -> str:
     return "" if is_waiting else WORDS.get(task.state, f"it is {task.state.value}")
 
 
-def copy_reason(board: Board, task: Task, source: str, target: Host) -> str:
+def copy_reason(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> str:
     """Say why a copy may not go from a host to that one; a new copy has no source."""
     return next(_of_copy(board, task, source, target), "")
 
 
-def share_reason(board: Board, job: Job, target: Host) -> str:
+def share_reason(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
     """Say whether a host has its share of a job already, or is none for it."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
@@ -74,7 +83,7 @@ def gigabytes(size_bytes: float) -> str:
     return f"{size_bytes / GB:.3g} GB"
 
 
-def _of_host(board: Board, host: Host) -> Iterator[str]:
+def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
     rules, name = board.rules, host.name
     if not host.is_up:
         yield f"{name} is down"
@@ -89,7 +98,9 @@ def _of_host(board: Board, host: Host) -> Iterator[str]:
         yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
 
 
-def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[str]:
+def _of_copy(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> Iterator[str]:
     now, name = board.task(task), target.name
     if name == source:
         yield f"it is at {name} already"
@@ -107,7 +118,7 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
         yield f"its copies would not be in different zones with one at {name}"
 
 
-def _barred(job: Job, name: str) -> str:
+def _barred(job: PlacementJob, name: str) -> str:
     if name in job.resting:
         return f"something of it failed at {name} a short time ago"
     if name in job.away:
@@ -117,7 +128,9 @@ def _barred(job: Job, name: str) -> str:
     return f"its job does not go to {name}"
 
 
-def _is_spread(board: Board, task: Task, source: str, target: Host) -> bool:
+def _is_spread(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> bool:
     """Say whether copies stay in different zones, or in all that there are."""
     zones = board.zones(target.kind)
     if len(zones) < 2:

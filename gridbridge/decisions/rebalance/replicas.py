@@ -7,14 +7,14 @@ places as there are (facts of its "optimal host"). A place is a cluster here.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gridbridge.model.rebalance.datasets import Dataset, Refused, bytes_text
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, bytes_text
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 
 
 def next_target(
-    dataset: Dataset, areas: Sequence[Measured], rules: Rebalance, barred: Mapping[str, str]
-) -> tuple[str, tuple[Refused, ...]]:
+    dataset: Dataset, areas: Sequence[MeasuredArea], rules: Rebalance, barred: Mapping[str, str]
+) -> tuple[str, tuple[RefusedArea, ...]]:
     """Return the area for the next replica, empty for none, and why not the others.
 
     First an area in which a copy was begun: it goes on; then one whose replica is not whole: it is
@@ -24,7 +24,7 @@ def next_target(
     reasons = {
         one.storage: barred.get(one.storage) or why_not(dataset, one, rules) for one in areas
     }
-    refused = tuple(Refused(what=name, reason=why) for name, why in reasons.items() if why)
+    refused = tuple(RefusedArea(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [one for one in areas if not reasons[one.storage]]
     held = {one.cluster for one in areas if one.storage in dataset.whole}
     best = min(fit, key=lambda one: _order(dataset, one, held), default=None)
@@ -32,13 +32,13 @@ def next_target(
 
 
 def _order(
-    dataset: Dataset, one: Measured, held: Collection[str]
+    dataset: Dataset, one: MeasuredArea, held: Collection[str]
 ) -> tuple[bool, bool, bool, int, str]:
     is_unbegun, is_new = one.storage not in dataset.begun, one.storage not in dataset.storages
     return is_unbegun, is_new, one.cluster in held, -one.free_bytes, one.storage
 
 
-def why_not(dataset: Dataset, one: Measured, rules: Rebalance) -> str:
+def why_not(dataset: Dataset, one: MeasuredArea, rules: Rebalance) -> str:
     """Say why an area can't take a replica, nothing when it can.
 
     Of a copy that was begun there only the rest is to come.

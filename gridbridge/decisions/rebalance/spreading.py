@@ -2,32 +2,32 @@
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft, kind_of
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft, kind_of
 from gridbridge.decisions.rebalance.refusing import copy_reason, share_reason
-from gridbridge.model.rebalance.snapshot import Host, Job, Task
+from gridbridge.model.rebalance.snapshot import PlacementHost, PlacementJob, PlacementTask
 
 
-class Spread:
+class CopySpread:
     """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
 
-    def __init__(self, draft: Draft, job: Job, kind: str, *, is_asked: bool) -> None:
+    def __init__(self, draft: AdviceDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
         # those that lack most of the job first, then by their load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
-        self._takers: list[Host] | None = None  # known once a copy could move
+        self._takers: list[PlacementHost] | None = None  # known once a copy could move
         self._reasons: dict[str, str] = {}  # why each host takes none; empty where it does
         self._is_told = False
 
-    def push(self, source: Host, *, is_extra: bool = False) -> bool:
+    def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Advise a move of one copy off a host, onto the one that has the fewest and takes it.
 
         What a host gives only because it is busy, no busy host gets: it would give it back.
         """
-        targets: list[Host] | None = None
+        targets: list[PlacementHost] | None = None
         reason = self._draft.taken_reason(self._job, source.name)
         for task in self._movable(source):
             if reason:
@@ -45,7 +45,7 @@ class Spread:
                 return False
         return False
 
-    def pull(self, target: Host, *, is_extra: bool = False) -> bool:
+    def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Advise a move of one copy onto a host, from the one that has the most.
 
         No host gives one that has less than its share, and none that is quiet gives to a host that
@@ -72,13 +72,13 @@ class Spread:
         self._givers = [host for host in self._givers if host.name not in empty]
         return False
 
-    def _movable(self, host: Host) -> Iterator[Task]:
+    def _movable(self, host: PlacementHost) -> Iterator[PlacementTask]:
         return self._draft.movable(self._job, host.name, is_asked=self._is_asked)
 
-    def _is_busy(self, host: Host) -> bool:
+    def _is_busy(self, host: PlacementHost) -> bool:
         return self._draft.board.is_busy(host)
 
-    def _taking(self) -> list[Host]:
+    def _taking(self) -> list[PlacementHost]:
         """Return the hosts that may take a copy, whichever it is."""
         if self._takers is None:
             why = {one.name: _target_reason(self._draft, self._job, one) for one in self.order}
@@ -86,7 +86,7 @@ class Spread:
             self._reasons = why
         return self._takers
 
-    def _tell(self, task: Task, until: str = "") -> None:
+    def _tell(self, task: PlacementTask, until: str = "") -> None:
         """Have the first copy refused by each host that takes none, up to the one where it goes."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
@@ -96,7 +96,9 @@ class Spread:
         self._is_told = True
 
 
-def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
+def _goes(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
     board = draft.board
     copy = copy_reason(board, task, source.name, target)
     if reason := copy or _extreme_reason(board, task, source, target):
@@ -106,7 +108,7 @@ def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
     return True
 
 
-def _target_reason(draft: Draft, job: Job, target: Host) -> str:
+def _target_reason(draft: AdviceDraft, job: PlacementJob, target: PlacementHost) -> str:
     """Say why a host takes no copy of a job, whichever it is."""
     board = draft.board
     return (
@@ -118,13 +120,13 @@ def _target_reason(draft: Draft, job: Job, target: Host) -> str:
     )
 
 
-def _full_reason(board: Board, target: Host) -> str:
+def _full_reason(board: ProjectedLoad, target: PlacementHost) -> str:
     if board.is_disk_heavy(target):
         return f"the disk of {target.name} is far fuller than the mean"
     return ""
 
 
-def _busy_reason(board: Board, target: Host) -> str:
+def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
     """Say whether a host has generally high load, and gets nothing ("Job Rebalancing").
 
     Where it is known how many more tasks could start there, that decides.
@@ -134,7 +136,9 @@ def _busy_reason(board: Board, target: Host) -> str:
     return ""
 
 
-def _extreme_reason(board: Board, task: Task, source: Host, target: Host) -> str:
+def _extreme_reason(
+    board: ProjectedLoad, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> str:
     """Say whether a move would make disks uneven, which the next round had to undo."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"

@@ -12,24 +12,24 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from gridbridge.decisions.rebalance.auto import even_hosts, failed, gathered
-from gridbridge.decisions.rebalance.board import Board, moved
-from gridbridge.decisions.rebalance.draft import Draft, in_turn, told
+from gridbridge.decisions.rebalance.board import ProjectedLoad, moved
+from gridbridge.decisions.rebalance.draft import AdviceDraft, in_turn, told
 from gridbridge.decisions.rebalance.failing import leave, losses
 from gridbridge.decisions.rebalance.jobs import repair
-from gridbridge.model.rebalance.kept import Carried, Kept, Stored
+from gridbridge.model.rebalance.kept import CarriedReplica, DelegatedDataset, StorageState
 from gridbridge.model.rebalance.moments import is_lately
-from gridbridge.model.rebalance.moves import Advice, Move, MoveKind
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Recent,
-    Snapshot,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 from gridbridge.model.report import count
 
 KIND = "storage"
@@ -39,7 +39,7 @@ MOST_DOUBLED = 6  # times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class DatasetAct:
     """What is done about a dataset: a replica is made, and then one removed; one may be empty."""
 
     dataset: str
@@ -47,7 +47,7 @@ class Act:
     source: str = ""
 
 
-def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
+def snapshot(seen: StorageState, rules: Rebalance) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
     areas = {one.storage: one for one in seen.areas}
     kept = sorted(seen.kept, key=lambda one: one.name)
@@ -57,7 +57,7 @@ def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
         _task(one, known, resting.get(one.name, NOWHERE), seen, is_going=one.name in going)
         for one in kept
     )
-    return Snapshot(
+    return PlacementSnapshot(
         now=seen.now,
         hosts=tuple(_host(areas[name], seen) for name in sorted(areas)),
         jobs=tuple(
@@ -69,10 +69,10 @@ def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
     )
 
 
-def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
+def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     """Return the moves of one round."""
-    board = Board(snapshot, rules)
-    draft = Draft(board, 0, None)
+    board = ProjectedLoad(snapshot, rules)
+    draft = AdviceDraft(board, 0, None)
     words = [*map(partial(leave, draft), failed(board)), *_losses(board)]
     moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
     left = len(draft.moves)
@@ -92,7 +92,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
 
 
-def acts(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Act, ...]:
+def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[DatasetAct, ...]:
     """Return what is to be done for moves, in their order.
 
     From an area that is down nothing is removed: its replica is there no more, or comes back.
@@ -108,37 +108,37 @@ def acts(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Act, ...]:
         leaves = [move.source] if move.kind is MoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
-            found.append(Act(dataset=move.job, target="".join(comes), source=source))
+            found.append(DatasetAct(dataset=move.job, target="".join(comes), source=source))
     return tuple(found)
 
 
-def kind_of(one: Carried) -> MoveKind:
+def kind_of(one: CarriedReplica) -> MoveKind:
     """Return what was done, as a move."""
     return MoveKind.REPLICA if one.target else MoveKind.DELETE
 
 
-def _losses(board: Board) -> list[str]:
+def _losses(board: ProjectedLoad) -> list[str]:
     """Say of lost areas, which hold nothing that counts, what they had alone."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
     told = ((name, losses(board, board.hosts[name])) for name in lost)
     return [f"{name} is lost: {words}" for name, words in told if words]
 
 
-def _waiting(snapshot: Snapshot) -> list[Task]:
+def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
     """Return the datasets that nobody works on, by name."""
     found = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
     return sorted(found, key=lambda task: task.key)
 
 
-def _why_none(board: Board, moving: int) -> str:
+def _why_none(board: ProjectedLoad, moving: int) -> str:
     if not board.rules.level:
         return "level is 0: nothing is moved without being asked"
     carried = count(moving, "dataset is", "datasets are")
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
-def _host(area: Measured, seen: Stored) -> Host:
-    return Host(
+def _host(area: MeasuredArea, seen: StorageState) -> PlacementHost:
+    return PlacementHost(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
@@ -151,7 +151,7 @@ def _host(area: Measured, seen: Stored) -> Host:
     )
 
 
-def _is_drained(area: Measured, seen: Stored) -> bool:
+def _is_drained(area: MeasuredArea, seen: StorageState) -> bool:
     return bool({area.storage, area.cluster} & seen.drained)
 
 
@@ -163,12 +163,12 @@ class _Areas:
     down: frozenset[str]
     drained: frozenset[str]
 
-    def down_for(self, one: Kept) -> frozenset[str]:
+    def down_for(self, one: DelegatedDataset) -> frozenset[str]:
         """Return the areas that can't be reached, or where a dataset's replica is away."""
         return self.down.union(each.storage for each in one.dataset.replicas if each.is_away)
 
 
-def _known(seen: Stored) -> _Areas:
+def _known(seen: StorageState) -> _Areas:
     return _Areas(
         every=frozenset(area.storage for area in seen.areas),
         down=frozenset(area.storage for area in seen.areas if area.fault),
@@ -177,8 +177,13 @@ def _known(seen: Stored) -> _Areas:
 
 
 def _task(
-    one: Kept, areas: _Areas, resting: frozenset[str], seen: Stored, *, is_going: bool
-) -> Task:
+    one: DelegatedDataset,
+    areas: _Areas,
+    resting: frozenset[str],
+    seen: StorageState,
+    *,
+    is_going: bool,
+) -> PlacementTask:
     """Return a dataset as a task: a replica counts if it was whole when it was read last.
 
     An area that can't be reached for a moment is no reason to carry all of its data, nor is one
@@ -196,7 +201,7 @@ def _task(
     counts = others if len({*others} - down) >= one.dataset.wished else whole
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
     spoilt = (each.storage for each in known if each.storage not in {*counts, *down})
-    return Task(
+    return PlacementTask(
         job=one.name,
         number=ONLY,
         size_bytes=one.dataset.size_bytes,
@@ -209,20 +214,22 @@ def _task(
     )
 
 
-def _state(one: Kept, *, is_going: bool) -> TaskState:
+def _state(one: DelegatedDataset, *, is_going: bool) -> TaskState:
     """Say what is done about a dataset; only what the service itself does is under way."""
     if is_going:
         return TaskState.MOVING
     return TaskState.BUSY if one.is_busy else TaskState.WAITING
 
 
-def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
+def _job(
+    one: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
+) -> PlacementJob:
     """Return a dataset as a job; what its owner has beyond the wish is left alone."""
     down = areas.down_for(one)
     spare = sum(name not in down for name in task.hosts) - one.dataset.wished
     away = {each.storage for each in one.dataset.replicas if each.is_away}
     barred = areas.every & (resting | away)
-    return Job(
+    return PlacementJob(
         name=one.name,
         is_autobalanced=one.dataset.may_move and spare <= 0 and not away,
         replicas=max(one.dataset.wished, len(task.hosts)) - 1,
@@ -234,14 +241,14 @@ def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
     )
 
 
-def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
+def _resting(seen: StorageState, rules: Rebalance) -> Mapping[str, frozenset[str]]:
     """Return the areas where something about each dataset failed a short time ago.
 
     That counts from its end, for a copy may take hours. How long it is doubles with each failure of
     the dataset after which nothing was done.
     """
     rest, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
-    failed = defaultdict[str, list[Carried]](list)
+    failed = defaultdict[str, list[CarriedReplica]](list)
     for one in sorted(seen.carried, key=lambda one: (_end(one), one.token)):
         if one.why:
             failures[one.dataset] += 1
@@ -268,16 +275,16 @@ def longest_rest(rules: Rebalance) -> timedelta:
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
-def _failed_at(one: Carried, seen: Stored) -> str:
+def _failed_at(one: CarriedReplica, seen: StorageState) -> str:
     """Return where something failed: where a replica came it was the removal of the other."""
     return one.source if (one.dataset, one.source) in seen.leaving else one.target or one.source
 
 
-def _end(one: Carried) -> datetime:
+def _end(one: CarriedReplica) -> datetime:
     return one.ended_at or one.began_at
 
 
-def _recent(seen: Stored) -> Recent:
+def _recent(seen: StorageState) -> RecentMoves:
     came = [one for one in seen.carried if one.target and not one.why]
     ended = {one.target: one.ended_at for one in came if one.ended_at}
-    return Recent(hosts={one.target: one.began_at for one in came}, replicated=ended)
+    return RecentMoves(hosts={one.target: one.began_at for one in came}, replicated=ended)

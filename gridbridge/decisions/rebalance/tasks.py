@@ -9,16 +9,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.jdl import AtCluster, Type
-from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
+from gridbridge.model.rebalance.gathered import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    TaskState,
+)
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
-def snapshot(seen: Gathered) -> Snapshot:
+def snapshot(seen: ObservedTasks) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
     waiting = Counter[str]()
-    every: tuple[Listed | Away, ...] = (*seen.tasks, *seen.away)
+    every: tuple[ListedTask | TransferredTask, ...] = (*seen.tasks, *seen.away)
     for one in every:
         waiting[one.cluster] += one.slots if one.is_waiting else 0
     for away in seen.away:
@@ -26,9 +33,13 @@ def snapshot(seen: Gathered) -> Snapshot:
             waiting[away.target] += away.slots
     unsent = _unsent(seen)
     there = {one.campaign for one in seen.tasks}
-    moved = [one for one in seen.campaigns if one.number in there and one.jdl.type is Type.DEFAULT]
+    moved = [
+        one
+        for one in seen.campaigns
+        if one.number in there and one.jdl.type is CampaignType.DEFAULT
+    ]
     known = {one.number for one in moved}
-    return Snapshot(
+    return PlacementSnapshot(
         now=seen.now,
         hosts=tuple(
             _host(name, answer, waiting[name] + unsent[name], _said(name, seen))
@@ -43,7 +54,7 @@ def snapshot(seen: Gathered) -> Snapshot:
     )
 
 
-def _unsent(seen: Gathered) -> Counter[str]:
+def _unsent(seen: ObservedTasks) -> Counter[str]:
     """Count the slots that tasks which are to be sent, or are moved, may take at each cluster."""
     found = Counter[str]()
     moved = Counter((one.campaign, one.cluster) for one in seen.tasks if one.is_moving)
@@ -56,18 +67,18 @@ def _unsent(seen: Gathered) -> Counter[str]:
     return found
 
 
-def _said(name: str, seen: Gathered) -> HostState:
+def _said(name: str, seen: ObservedTasks) -> HostState:
     if name in seen.dead:
         return HostState.DEAD
     return HostState.DRAIN if name in seen.drained else HostState.ALIVE
 
 
-def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostState) -> Host:
+def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostState) -> PlacementHost:
     if answer is None:
-        return Host(name=name, is_up=False, state=state, room=0)
+        return PlacementHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
     free = answer.free_slots if answer.besteffort_slots is None else answer.besteffort_slots
-    return Host(
+    return PlacementHost(
         name=name,
         state=state,
         slots=slots,
@@ -76,11 +87,11 @@ def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostStat
     )
 
 
-def _job(one: Campaign, seen: Gathered) -> Job:
+def _job(one: Campaign, seen: ObservedTasks) -> PlacementJob:
     wishes = one.jdl.clusters.items()
     wanted = {name: wish for name, wish in wishes if (one.number, name) not in seen.closed}
     open_to = {name for name, wish in wanted.items() if _may_start(wish, seen.answers.get(name))}
-    return Job(
+    return PlacementJob(
         name=str(one.number),
         last_run=seen.now,
         hosts=frozenset(open_to),
@@ -90,12 +101,12 @@ def _job(one: Campaign, seen: Gathered) -> Job:
     )
 
 
-def _sent_jobs(seen: Gathered) -> Iterator[Job]:
+def _sent_jobs(seen: ObservedTasks) -> Iterator[PlacementJob]:
     """Give the local jobs of which tasks were sent away; each may go where slots are free."""
     for name, one in sorted({one.key[0]: one for one in _each(seen.away)}.items()):
         answers = ((each, seen.answers.get(each)) for each in seen.reached)
         open_to = {each for each, answer in answers if answer and answer.free_slots >= one.slots}
-        yield Job(
+        yield PlacementJob(
             name=name,
             last_run=seen.now,
             hosts=frozenset(open_to),
@@ -105,15 +116,15 @@ def _sent_jobs(seen: Gathered) -> Iterator[Job]:
         )
 
 
-def _each(away: Iterable[Away]) -> list[Away]:
+def _each(away: Iterable[TransferredTask]) -> list[TransferredTask]:
     """Leave out the tasks that several people claim to have sent."""
     every = tuple(away)
     times = Counter(one.key for one in every)
     return [one for one in every if times[one.key] == 1]
 
 
-def _sent(one: Away) -> Task:
-    return Task(
+def _sent(one: TransferredTask) -> PlacementTask:
+    return PlacementTask(
         job=one.key[0],
         number=one.key[1],
         state=_state(one),
@@ -130,15 +141,15 @@ def _may_start(wish: AtCluster, answer: ClusterSnapshot | None) -> bool:
     return (answer.free_slots if besteffort is None else besteffort) >= wish.slots
 
 
-def _once(tasks: Iterable[Listed]) -> list[Listed]:
+def _once(tasks: Iterable[ListedTask]) -> list[ListedTask]:
     """Leave out the tasks that several clusters list: copies decide among themselves."""
     every = tuple(tasks)
     times = Counter((one.campaign, one.task) for one in every)
     return [one for one in every if times[one.campaign, one.task] == 1]
 
 
-def _task(one: Listed) -> Task:
-    return Task(
+def _task(one: ListedTask) -> PlacementTask:
+    return PlacementTask(
         job=str(one.campaign),
         number=one.task,
         state=_state(one),
@@ -148,7 +159,7 @@ def _task(one: Listed) -> Task:
     )
 
 
-def _state(one: Listed | Away) -> TaskState:
+def _state(one: ListedTask | TransferredTask) -> TaskState:
     if one.is_moving:
         return TaskState.MOVING
     if one.is_running:
@@ -156,11 +167,11 @@ def _state(one: Listed | Away) -> TaskState:
     return TaskState.WAITING if one.is_waiting else TaskState.STAYING
 
 
-def places(tasks: Iterable[Listed]) -> Mapping[tuple[str, int], Listed]:
+def places(tasks: Iterable[ListedTask]) -> Mapping[tuple[str, int], ListedTask]:
     """Return where tasks are, by their job and number."""
     return {(str(one.campaign), one.task): one for one in _once(tasks)}
 
 
-def sent(away: Iterable[Away]) -> Mapping[tuple[str, int], Away]:
+def sent(away: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
     """Return the tasks that were sent away, by their job and number."""
     return {one.key: one for one in _each(away)}

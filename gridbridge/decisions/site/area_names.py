@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a number would be a uid
 FOLDER = "d"  # find(1), -printf %y
@@ -27,7 +27,7 @@ def strange_names(entries: Iterable[str]) -> dict[str, str]:
 
 def findings(
     storage: str, path: str, host: str, taken: Mapping[str, str] | None, most: int = 0
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Judge an area by the accounts' names that others own in it; None: nobody could look.
 
     `most`: only so many of its names were looked at, and there are more; 0: all were.
@@ -36,9 +36,9 @@ def findings(
         return
     item = f"storage {storage}: names"
     if most:
-        yield Finding(
+        yield CheckFinding(
             item=f"{item} that were not looked at",
-            state=State.WARNING,
+            state=FindingState.WARNING,
             found=f"{path} has more than {most} names; the first {most} were looked at",
             right=f"{most} names at most",
             where=host,
@@ -46,14 +46,14 @@ def findings(
             f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not taken and not most:
-        yield Finding(item=item, state=State.OK, found=path)
+        yield CheckFinding(item=item, state=FindingState.OK, found=path)
     if not taken:
         return
     owners = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
     more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
-    yield Finding(
+    yield CheckFinding(
         item=item,
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=f"{path}: {', '.join(owners[:SHOWN])}{more}",
         right="no account's name taken by another account",
         where=host,

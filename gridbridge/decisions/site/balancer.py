@@ -35,7 +35,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights
-from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, EditVerb, FindingState, SetupEdit
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
@@ -55,7 +55,7 @@ def is_wanted(policy: Policy) -> bool:
     return bool(policy.balance.max_nodes and (has_pools or policy.powered))
 
 
-def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
+def findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge what `setup balance` makes, in that order; what starts it is last."""
     yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
@@ -73,20 +73,20 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
     yield _started(facts)
 
 
-def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Finding]:
+def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
     """Judge what its account may really do, that the service's may not, and its last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
-        edit = Edit(verb=Verb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
+        edit = SetupEdit(verb=EditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
         yield broken(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
     if facts.service_may_too:
         item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
-        yield Finding(
+        yield CheckFinding(
             item=item,
-            state=State.BROKEN,
+            state=FindingState.BROKEN,
             found=f"may run {AS_ROOT} as root",
             right=f"{BALANCE_ACCOUNT} alone",
             hint=hint,
@@ -107,7 +107,7 @@ def programs(policy: Policy) -> dict[str, str]:
     return {name: program for name, program in found.items() if program}
 
 
-def _places(cell: CellRights, policy: Policy) -> Iterator[Finding]:
+def _places(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
     """Tell of queues and host groups that the file names and the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
@@ -121,16 +121,16 @@ def _places(cell: CellRights, policy: Policy) -> Iterator[Finding]:
     makes = {"queue": "-aq", "host group": "-ahgrp"}
     for (kind, one), key in named.items():
         if one not in there[kind]:
-            yield Finding(
+            yield CheckFinding(
                 item=f"{cell.name}: {kind} {one}",
-                state=State.BROKEN,
+                state=FindingState.BROKEN,
                 found="missing",
                 right=f"one, as {key} names it",
                 hint=f"qconf {makes[kind]} {one} makes it; or write the right one into {key}",
             )
 
 
-def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
+def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge whether they are there, and can be run."""
     for name, program in programs(policy).items():
         item, found = f"provider {name}: {program}", facts.paths.get(program)
@@ -138,9 +138,9 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
             yield unseen(item, "a program")
             continue
         is_right = found is not None and not found.is_folder and bool(found.mode & RUNS)
-        yield Finding(
+        yield CheckFinding(
             item=item,
-            state=State.OK if is_right else State.BROKEN,
+            state=FindingState.OK if is_right else FindingState.BROKEN,
             found=shown(found) if found else "missing",
             right="" if is_right else "a program",
             hint="" if is_right else f"write the right one into [provider.{name}]",
@@ -153,7 +153,7 @@ def elsewhere(facts: BalancerFacts) -> str:
     return "" if is_same_host(master, facts.host) else master
 
 
-def removal(facts: BalancerFacts) -> Iterator[Edit]:
+def removal(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Give the edits that take its rights away, what starts it first; its account stays.
 
     Off the master it stays a manager of the cell: the balancer there is one by the same name.
@@ -166,36 +166,36 @@ def removal(facts: BalancerFacts) -> Iterator[Edit]:
             yield _taken(path, f"rm -f {path}")
     if facts.cell and not elsewhere(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
-        yield Edit(verb=Verb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+        yield SetupEdit(verb=EditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
 
-def _taken(path: str, line: str) -> Edit:
-    return Edit(verb=Verb.SHELL, name=f"file {path}", value=line)
+def _taken(path: str, line: str) -> SetupEdit:
+    return SetupEdit(verb=EditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _cell(cell: CellRights, host: str) -> Iterator[Finding]:
+def _cell(cell: CellRights, host: str) -> Iterator[CheckFinding]:
     yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
     yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
 
 
 def _admitted(
     cell: CellRights, what: str, kind: str, name: str, admitted: tuple[str, ...]
-) -> Finding:
+) -> CheckFinding:
     item = f"{cell.name}: {what} {name}"
     if any(is_same_host(name, one) for one in admitted):
-        return Finding(item=item, state=State.OK, found="admitted")
-    edit = Edit(verb=Verb.ADMIT, cell=cell.name, kind=kind, name=name)
+        return CheckFinding(item=item, state=FindingState.OK, found="admitted")
+    edit = SetupEdit(verb=EditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
     return broken(item, "not admitted", "admitted", edit)
 
 
-def _in_line(cell: CellRights) -> Finding:
+def _in_line(cell: CellRights) -> CheckFinding:
     """Judge what the numbers need by which new nodes are filled one after the other."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
-    return judged(item, cell.name, QUEUE_ORDER, values, State.BROKEN, undo=False)
+    return judged(item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False)
 
 
-def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:
+def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[CheckFinding]:
     """Judge the private key of new machines' login, where one is used."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
@@ -212,36 +212,36 @@ def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:
     elif found.owner != facts.uid or found.mode & PRIVATE:
         yield broken(item, shown(found), right, closed(path, owner))
     else:
-        yield Finding(item=item, state=State.OK, found=shown(found))
+        yield CheckFinding(item=item, state=FindingState.OK, found=shown(found))
 
 
-def _started(facts: BalancerFacts) -> Finding:
+def _started(facts: BalancerFacts) -> CheckFinding:
     """Judge what starts a round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return Finding(item=item, state=State.OK, found="not needed: systemd runs it")
+        return CheckFinding(item=item, state=FindingState.OK, found="not needed: systemd runs it")
     mend = written(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return broken(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
         return broken(item, f"without {BALANCE_PROGRAM}", right, mend)
-    return Finding(item=item, state=State.OK, found="there")
+    return CheckFinding(item=item, state=FindingState.OK, found="there")
 
 
-def _may(facts: BalancerFacts) -> Finding:
+def _may(facts: BalancerFacts) -> CheckFinding:
     item = f"account {BALANCE_ACCOUNT}"
     if facts.may_be_root:
-        return Finding(item=item, state=State.OK, found=f"may run {AS_ROOT} as root")
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found=f"may run {AS_ROOT} as root")
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"sudo does not let it run {AS_ROOT}",
         right=SUDOERS_LINE,
         hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
     )
 
 
-def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> Finding:
+def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> CheckFinding:
     """Judge the last round; one that acted once and only says by now publishes none."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the unit has --apply
@@ -250,23 +250,27 @@ def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> Finding:
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         found, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
-        return Finding(
-            item=item, state=State.BROKEN, found=found, right="one each minute", hint=hint
+        return CheckFinding(
+            item=item, state=FindingState.BROKEN, found=found, right="one each minute", hint=hint
         )
     if last.trouble:
         found = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
-        return Finding(item=item, state=State.WARNING, found=found)
-    return Finding(item=item, state=State.OK, found=f"{age_s:.0f} s ago: {last.sentence}")
+        return CheckFinding(item=item, state=FindingState.WARNING, found=found)
+    return CheckFinding(
+        item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
+    )
 
 
-def _untold(item: str, balance: Balance) -> Finding:
+def _untold(item: str, balance: Balance) -> CheckFinding:
     """Judge a balancer that never acted."""
     if balance.apply:
-        return Finding(
+        return CheckFinding(
             item=item,
-            state=State.WARNING,
+            state=FindingState.WARNING,
             found="did no round yet",
             hint=f"wait a minute; its log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"
-    return Finding(item=item, state=State.NOTE, found="only says what it would do", hint=hint)
+    return CheckFinding(
+        item=item, state=FindingState.NOTE, found="only says what it would do", hint=hint
+    )

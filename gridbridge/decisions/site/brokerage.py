@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from gridbridge.model.report import count
-from gridbridge.model.site.brokerage import Offer, Renumbered
+from gridbridge.model.site.brokerage import QueueOffer, RenumberedQueue
 from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
@@ -21,7 +21,7 @@ WORDS = {
 }
 
 
-def turns(offer: Offer) -> float:
+def turns(offer: QueueOffer) -> float:
     """Return how many turns of all its slots a cluster needs until one more task starts.
 
     To a tenth: what differs by less changes with each job, and counts as equal. A cluster that has
@@ -33,7 +33,7 @@ def turns(offer: Offer) -> float:
     return round(ahead / offer.slots, 1) if offer.slots else inf
 
 
-def ranked(offers: Iterable[Offer], order: QueueOrder) -> tuple[Offer, ...]:
+def ranked(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
     """Return queues in the order in which a job should be offered to them.
 
     Of equal ones the present order is kept; among equal costs the least expected wait decides.
@@ -46,7 +46,7 @@ def ranked(offers: Iterable[Offer], order: QueueOrder) -> tuple[Offer, ...]:
     return tuple(sorted(present, key=lambda one: (one.cost, turns(one))))
 
 
-def renumbered(offers: Iterable[Offer], order: QueueOrder) -> tuple[Renumbered, ...]:
+def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
     """Return the queues whose numbers change, so that the scheduler tries them in this order.
 
     The numbers are those that the queues have; equal ones are told apart by the next higher ones.
@@ -54,28 +54,32 @@ def renumbered(offers: Iterable[Offer], order: QueueOrder) -> tuple[Renumbered, 
     if order is QueueOrder.SEQ_NO:
         return ()
     known = [(one, one.seq_no) for one in ranked(offers, order) if one.seq_no is not None]
-    found: list[Renumbered] = []
+    found: list[RenumberedQueue] = []
     least = -1
     numbers = sorted(number for _, number in known)
     for (one, before), number in zip(known, numbers, strict=True):
         least = max(number, least + 1)
         if before != least:
             found.append(
-                Renumbered(queue=one.queue, before=before, after=least, why=why(one, order))
+                RenumberedQueue(queue=one.queue, before=before, after=least, why=why(one, order))
             )
     return tuple(found)
 
 
-def restored(offers: Iterable[Offer], former: Mapping[str, int]) -> tuple[Renumbered, ...]:
+def restored(
+    offers: Iterable[QueueOffer], former: Mapping[str, int]
+) -> tuple[RenumberedQueue, ...]:
     """Return the queues that get the numbers back that they had before any other was given."""
     return tuple(
-        Renumbered(queue=one.queue, before=one.seq_no, after=former[one.queue], why="as it was")
+        RenumberedQueue(
+            queue=one.queue, before=one.seq_no, after=former[one.queue], why="as it was"
+        )
         for one in offers
         if one.seq_no is not None and former.get(one.queue, one.seq_no) != one.seq_no
     )
 
 
-def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> bool:
+def is_set_up(offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]) -> bool:
     """Say whether the queues' numbers follow the order; `former` are their first numbers.
 
     Expected waits change from minute to minute, so any numbers count as right once queues were
@@ -90,27 +94,29 @@ def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, i
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
 
-def finding(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> Finding:
+def finding(
+    offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
+) -> CheckFinding:
     """Judge whether the order in the file was set up."""
     is_right = is_set_up(offers, order, former)
     differ = "" if is_right else "; the seq_no of the queues say otherwise"
-    return Finding(
+    return CheckFinding(
         item="order of transfer queues",
-        state=State.OK if is_right else State.WARNING,
+        state=FindingState.OK if is_right else FindingState.WARNING,
         found=f'queue_order = "{order}"{differ}',
         right="" if is_right else WORDS[order],
         hint="" if is_right else "run gridbridge setup order --apply",
     )
 
 
-def why(offer: Offer, order: QueueOrder) -> str:
+def why(offer: QueueOffer, order: QueueOrder) -> str:
     """Say by what a queue has its place."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
     told = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {told}" if order is QueueOrder.COST else told
 
 
-def sentence(offers: Iterable[Offer], order: QueueOrder) -> str:
+def sentence(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
     """Say in which order queues should be tried, and in which they are if that differs."""
     every = tuple(offers)
     told = ", then ".join(f"{one.queue} ({why(one, order)})" for one in ranked(every, order))

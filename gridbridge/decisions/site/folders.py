@@ -10,7 +10,7 @@ from gridbridge.model.places import METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import count
 from gridbridge.model.site.host import CellFacts, PollerFacts
-from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, EditVerb, FindingState, SetupEdit
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
 START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a service when none runs
@@ -18,7 +18,7 @@ START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a servic
 
 def findings(
     poller: PollerFacts, cells: Mapping[str, CellFacts], slots: Mapping[str, int], policy: Policy
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Judge everything; `slots` are those of the home's transfer queues, by name."""
     yield _poller(poller, policy.poller.stale_s)
     yield from reload.findings(poller)
@@ -29,33 +29,35 @@ def findings(
             yield _queue(name, slots, policy)
 
 
-def _poller(poller: PollerFacts, stale_s: float) -> Finding:
+def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
-        return Finding(item="poller", state=State.OK, found=f"values of {poller.age_s:.0f} s ago")
+        return CheckFinding(
+            item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
+        )
     found = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
     return _broken("poller", found, f"values no older than {stale_s:g} s", START)
 
 
-def cluster_finding(name: str, cell: CellFacts) -> Finding:
+def cluster_finding(name: str, cell: CellFacts) -> CheckFinding:
     """Judge whether a cluster answers in its folder; one that was not made yet is made."""
     if not cell.trouble:
         found = f"answers, {count(cell.slots or 0, 'slot')} of its own"
-        return Finding(item=f"{name}: cluster", state=State.OK, found=found)
+        return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=found)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
 
-def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> Finding:
+def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     wanted = policy.queues[name]
     found = count(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == wanted.slots:
-        return Finding(item=f"queue {name}", state=State.OK, found=found)
+        return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=found)
     options = f"--slots={wanted.slots} --remote={wanted.cluster}"
     options += f" --pending-limit={wanted.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
     return _broken(f"queue {name}", found, count(wanted.slots, "slot"), make)
 
 
-def _broken(item: str, found: str, right: str, line: str) -> Finding:
-    mend = (Edit(verb=Verb.SHELL, value=line),)
-    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)
+def _broken(item: str, found: str, right: str, line: str) -> CheckFinding:
+    mend = (SetupEdit(verb=EditVerb.SHELL, value=line),)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=found, right=right, mend=mend)

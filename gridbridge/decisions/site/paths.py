@@ -5,17 +5,17 @@ import shlex
 from collections.abc import Iterator, Set
 
 from gridbridge.model.site.host import PathFacts
-from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, EditVerb, FindingState, SetupEdit
 
 NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
 UNSEEN = "not visible to this user"
 
 
-def account(name: str, uid: int, home: str) -> Finding:
+def account(name: str, uid: int, home: str) -> CheckFinding:
     """Judge a system account of ours; uid 0: there is none of that name."""
     item = f"account {name}"
     if uid:
-        return Finding(item=item, state=State.OK, found=f"uid {uid}")
+        return CheckFinding(item=item, state=FindingState.OK, found=f"uid {uid}")
     add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
     return broken(item, "missing", "a system account", shell(add))
 
@@ -28,7 +28,7 @@ def folder(
     hidden: Set[str],
     *,
     is_within: bool = False,
-) -> Finding:
+) -> CheckFinding:
     """Judge a folder that has to be an account's; `owner` is its name and uid, 0 while it lacks.
 
     What lies in another folder of that account's is made as that account: it could put a link there
@@ -48,7 +48,7 @@ def folder(
         aside = f"{as_account(name, moved) if is_within else moved} && {mends}"
         return broken(item, "not a folder", right, shell(aside))
     if uid and found.owner == uid and found.mode == mode:
-        return Finding(item=item, state=State.OK, found=shown(found))
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
     given = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
     return broken(item, shown(found), right, shell(given))
 
@@ -58,7 +58,9 @@ def as_account(name: str, command: str) -> str:
     return f"runuser -u {name} -- {command}"
 
 
-def sudoers(path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]) -> Finding:
+def sudoers(
+    path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]
+) -> CheckFinding:
     """Judge a file of sudo's that has to hold one line and nothing else."""
     item, mend = f"sudoers {path}", written(path, line, 0o440)
     if found and (found.owner, found.mode) != (0, 0o440):
@@ -71,7 +73,7 @@ def sudoers(path: str, line: str, found: PathFacts | None, text: str, hidden: Se
         return broken(item, "without its line", line, mend)
     if more := tuple(each for each in _said(text) if each != line):
         return broken(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
-    return Finding(item=item, state=State.OK, found=line)
+    return CheckFinding(item=item, state=FindingState.OK, found=line)
 
 
 def _said(text: str) -> Iterator[str]:
@@ -87,18 +89,18 @@ def shown(found: PathFacts) -> str:
     return f"{found.owner_name}'s, mode {found.mode:04o}"
 
 
-def shell(line: str) -> Edit:
+def shell(line: str) -> SetupEdit:
     """Return the edit that runs a line on this host."""
-    return Edit(verb=Verb.SHELL, value=line)
+    return SetupEdit(verb=EditVerb.SHELL, value=line)
 
 
-def written(path: str, line: str, mode: int) -> Edit:
+def written(path: str, line: str, mode: int) -> SetupEdit:
     """Return the edit that makes a file of root's with one line."""
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
     return shell(f"echo {shlex.quote(line)} | {install}")
 
 
-def closed(path: str, owner: str) -> Edit:
+def closed(path: str, owner: str) -> SetupEdit:
     """Return the edit that has a file be an account's, and nobody else's to read.
 
     That account may have put a link in its place, which would give away a file of root's.
@@ -107,11 +109,13 @@ def closed(path: str, owner: str) -> Edit:
     return shell(f"chown -h {owner}: {name} && {as_account(owner, f'chmod 0600 {name}')}")
 
 
-def unseen(item: str, right: str = "") -> Finding:
+def unseen(item: str, right: str = "") -> CheckFinding:
     """Return the finding about files that this user may not look at: neither right nor broken."""
-    return Finding(item=item, state=State.WARNING, found=UNSEEN, right=right)
+    return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN, right=right)
 
 
-def broken(item: str, found: str, right: str, mend: Edit) -> Finding:
+def broken(item: str, found: str, right: str, mend: SetupEdit) -> CheckFinding:
     """Return the finding about what one line corrects."""
-    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(mend,))
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=found, right=right, mend=(mend,)
+    )

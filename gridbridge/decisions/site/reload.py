@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from gridbridge.model.places import PYTHON
 from gridbridge.model.site.host import PollerFacts
-from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, EditVerb, FindingState, SetupEdit
 
 ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
-AWAIT = Edit(verb=Verb.SHELL, value=f"{PYTHON} -I -m gridbridge.services.site.awaited")
+AWAIT = SetupEdit(verb=EditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.services.site.awaited")
 NEW = "the new one"
 
 
@@ -26,11 +26,11 @@ def is_awaited(poller: PollerFacts) -> bool:
 
 def trouble(poller: PollerFacts) -> str:
     """Say why a living service does not have the file that is there; empty where it has it."""
-    wrong = (each for each in findings(poller) if each.state != State.OK)
+    wrong = (each for each in findings(poller) if each.state != FindingState.OK)
     return next((f"{each.found}; {each.hint}" for each in wrong), "")
 
 
-def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
+def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[CheckFinding]:
     """Report a running service that uses another gridbridge.toml than the one that is there.
 
     The mistakes of a wrong file are findings of their own.
@@ -39,24 +39,24 @@ def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
     if known is None:
         return
     if known.is_same:
-        yield Finding(item=ITEM, state=State.OK, found="in force")
+        yield CheckFinding(item=ITEM, state=FindingState.OK, found="in force")
     elif not is_right:
         hint = "it stays in force until the file is right"
-        yield Finding(item=ITEM, state=State.WARNING, found=OLDER, right=NEW, hint=hint)
+        yield CheckFinding(item=ITEM, state=FindingState.WARNING, found=OLDER, right=NEW, hint=hint)
     elif known.refused:
         hint = "until that is mended the older one stays in force"
         found = f"{OLDER}; it refuses the new one: {'; '.join(known.refused)}"
-        yield Finding(item=ITEM, state=State.BROKEN, found=found, right=NEW, hint=hint)
+        yield CheckFinding(item=ITEM, state=FindingState.BROKEN, found=found, right=NEW, hint=hint)
     else:
         yield _late(poller.pid)
 
 
-def _late(pid: int) -> Finding:
+def _late(pid: int) -> CheckFinding:
     """Return the finding that makes the service read the file now."""
-    edit = Edit(verb=Verb.SHELL, value=f"kill -HUP {pid}")
-    return Finding(
+    edit = SetupEdit(verb=EditVerb.SHELL, value=f"kill -HUP {pid}")
+    return CheckFinding(
         item=ITEM,
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=OLDER,
         right=NEW,
         mend=(edit,) if pid else (),

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from gridbridge.model.rebalance.rounds import LONGEST, WORDS, Round, ShownRound
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.rebalance.rounds import LONGEST, WORDS, RebalanceRound, ShownRound
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 HINT = (
     "its log says what fails or is waited for; `ps -eo pid,etime,args | grep rebalance` shows one"
@@ -14,24 +14,24 @@ HINT = (
 AGAIN = "gridbridge rebalance quiesce --off"
 
 
-def findings(seen: Mapping[Round, ShownRound], at: datetime) -> Iterator[Finding]:
+def findings(seen: Mapping[RebalanceRound, ShownRound], at: datetime) -> Iterator[CheckFinding]:
     """Judge the last round of each kind, where one ever began."""
     for kind, last in seen.items():
         hangs = is_late(kind, last, at)
-        yield Finding(
+        yield CheckFinding(
             item=f"rebalancing: {kind.value}",
-            state=State.WARNING if hangs else State.OK,
+            state=FindingState.WARNING if hangs else FindingState.OK,
             found=_told(last, at),
             right=f"one that ends within {_age(LONGEST[kind])}" if hangs else "",
             hint=HINT if hangs else "",
         )
 
 
-def resting(since: datetime, at: datetime) -> Finding:
+def resting(since: datetime, at: datetime) -> CheckFinding:
     """Tell that somebody wants nothing to be moved, and what ends that."""
-    return Finding(
+    return CheckFinding(
         item="rebalancing: quiesce",
-        state=State.NOTE,
+        state=FindingState.NOTE,
         found=f"nothing is moved since {_age(at - since)} ago",
         right="moved again",
         hint=f"when it may: {AGAIN}",
@@ -43,12 +43,12 @@ def rests(since: datetime, at: datetime) -> str:
     return f"rebalancing: nothing is moved since {_age(at - since)} ago, until `{AGAIN}`"
 
 
-def is_late(kind: Round, last: ShownRound, at: datetime) -> bool:
+def is_late(kind: RebalanceRound, last: ShownRound, at: datetime) -> bool:
     """Say whether none has ended for longer than one takes, since one began."""
     return last.is_open and at - last.began_at > LONGEST[kind]
 
 
-def late(seen: Mapping[Round, ShownRound], at: datetime) -> tuple[str, ...]:
+def late(seen: Mapping[RebalanceRound, ShownRound], at: datetime) -> tuple[str, ...]:
     """Say which kinds had no round that ended for long."""
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from gridbridge.model.report import count
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow one takes a minute or two
 HINT = (
@@ -14,16 +14,18 @@ HINT = (
 )
 
 
-def findings(going_on: int, brought: int, last: datetime | None, at: datetime) -> Iterator[Finding]:
+def findings(
+    going_on: int, brought: int, last: datetime | None, at: datetime
+) -> Iterator[CheckFinding]:
     """Judge the last cycle, where campaigns go on or were brought and nobody took them yet."""
     if not (going_on or brought):
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > LATE
     news = f" and {count(brought, 'file')} that nobody has taken yet" if brought else ""
-    yield Finding(
+    yield CheckFinding(
         item="campaigns",
-        state=State.WARNING if is_late else State.OK,
+        state=FindingState.WARNING if is_late else FindingState.OK,
         found=f"{going_on} that go on{news}, last cycle of gridbridge-runner: {late}",
         right="a cycle each minute" if is_late else "",
         hint=HINT if is_late else "",

@@ -7,7 +7,13 @@ from dataclasses import fields, replace
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import count
-from gridbridge.model.site.setup import Edit, Finding, State, Verb, Wanted
+from gridbridge.model.site.setup import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
+)
 from gridbridge.model.transfer.sections import TransferQueue
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
@@ -15,7 +21,7 @@ EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
-def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
+def findings(policy: Policy, wanted: QueueRequest) -> tuple[CheckFinding, ...]:
     """Judge the section; other keys that people wrote there are left alone."""
     known = policy.queues.get(wanted.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
@@ -28,11 +34,11 @@ def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
     )
     item = f"file {CONFIG}: [queue.{wanted.queue}]"
     if known == right:
-        return (Finding(item=item, state=State.OK, found=_shown(right)),)
+        return (CheckFinding(item=item, state=FindingState.OK, found=_shown(right)),)
     return (
-        Finding(
+        CheckFinding(
             item=item,
-            state=State.BROKEN,
+            state=FindingState.BROKEN,
             found=_shown(known) if known else "missing",
             right=_shown(right),
             mend=(_edit("put", wanted.queue, *_changes(known or unset, right)),),
@@ -40,28 +46,28 @@ def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
     )
 
 
-def room(policy: Policy, slots: int) -> Finding:
+def room(policy: Policy, slots: int) -> CheckFinding:
     """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, found = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
-        return Finding(item=item, state=State.OK, found=found)
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    return CheckFinding(
         item=item,
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=f"{found}, too few for {slots} transfer slots of one user",
         right=f"{needed} at least",
         hint=f"set it in [poller], {FEWER}",
     )
 
 
-def all_slots(policy: Policy, wanted: Wanted | None = None) -> int:
+def all_slots(policy: Policy, wanted: QueueRequest | None = None) -> int:
     """Return the slots of all transfer queues, the wanted one as it will be."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({wanted.queue: wanted.slots} if wanted else {})}.values())
 
 
-def removal(policy: Policy, wanted: Wanted) -> tuple[Edit, ...]:
+def removal(policy: Policy, wanted: QueueRequest) -> tuple[SetupEdit, ...]:
     """Return the edit that takes the section out of the file."""
     return (_edit("drop", wanted.queue),) if wanted.queue in policy.queues else ()
 
@@ -78,7 +84,9 @@ def _changes(known: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
 
 
-def _edit(verb: str, queue: str, *lines: str) -> Edit:
+def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     """Return the edit whose line changes the file and leaves people's comments as they are."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
-    return Edit(verb=Verb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))
+    return SetupEdit(
+        verb=EditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))
+    )

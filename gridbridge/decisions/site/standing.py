@@ -9,17 +9,17 @@ from datetime import datetime
 
 from gridbridge.model.report import age, count
 from gridbridge.model.snapshot import JobStanding, JobStatus
-from gridbridge.model.states import Fact
+from gridbridge.model.states import JobFact
 
 MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has a thousand
 NOT_TOLD = "the scheduler does not tell what it waits for"
 WORDS = {  # by the word of a state: for one task, and for several
-    Fact.DELETING: ("is being deleted", "are being deleted"),
-    Fact.ERROR: ("is in error state", "are in error state"),
-    Fact.SUSPENDED: ("is suspended", "are suspended"),
-    Fact.RUNNING: ("runs", "run"),
-    Fact.HELD: ("waits, held", "wait, held"),
-    Fact.WAITING: ("waits", "wait"),
+    JobFact.DELETING: ("is being deleted", "are being deleted"),
+    JobFact.ERROR: ("is in error state", "are in error state"),
+    JobFact.SUSPENDED: ("is suspended", "are suspended"),
+    JobFact.RUNNING: ("runs", "run"),
+    JobFact.HELD: ("waits, held", "wait, held"),
+    JobFact.WAITING: ("waits", "wait"),
 }
 UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
 

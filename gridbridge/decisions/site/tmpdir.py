@@ -8,7 +8,7 @@ is a note.
 from collections.abc import Collection, Iterator, Mapping
 
 from gridbridge.model.attributes import Settings
-from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, EditVerb, FindingState, SetupEdit
 
 TMPDIR = "tmpdir"
 SAFE = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
@@ -29,25 +29,28 @@ def folders(queues: Mapping[str, Settings]) -> dict[str, tuple[str, ...]]:
 
 def findings(
     cell: str, queues: Mapping[str, Settings], written: Collection[str]
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Judge each folder; others than root may write into those in `written`."""
     for folder, names in folders(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
-            yield Finding(item=item, state=State.OK, found="only root writes there")
+            yield CheckFinding(item=item, state=FindingState.OK, found="only root writes there")
             continue
         more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-        yield Finding(
+        yield CheckFinding(
             item=item,
-            state=State.NOTE,
+            state=FindingState.NOTE,
             found=f"others write there; of {', '.join(names[:MOST])}{more}",
             right="a folder in which only root can write",
-            mend=(Edit(verb=Verb.SHELL, value=MAKE), *(_move(cell, name) for name in names)),
+            mend=(
+                SetupEdit(verb=EditVerb.SHELL, value=MAKE),
+                *(_move(cell, name) for name in names),
+            ),
             hint=f"execd follows a link put there; make {SAFE} on each host of theirs",
         )
 
 
-def _move(cell: str, queue: str) -> Edit:
-    return Edit(
-        verb=Verb.REPLACE, cell=cell, kind="queue", name=queue, attribute=TMPDIR, value=SAFE
+def _move(cell: str, queue: str) -> SetupEdit:
+    return SetupEdit(
+        verb=EditVerb.REPLACE, cell=cell, kind="queue", name=queue, attribute=TMPDIR, value=SAFE
     )

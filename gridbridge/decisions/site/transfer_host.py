@@ -32,7 +32,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.site.host import HostFacts, TreeFacts
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
 CAMPAIGNS_MODE = 0o3733  # the same, and the service's group may read what is brought
@@ -59,7 +59,7 @@ FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with th
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def host_findings(facts: HostFacts, site: Site) -> tuple[Finding, ...]:
+def host_findings(facts: HostFacts, site: Site) -> tuple[CheckFinding, ...]:
     """Judge what `setup host` makes."""
     return (
         account_finding(facts.service_uid, site),
@@ -68,12 +68,12 @@ def host_findings(facts: HostFacts, site: Site) -> tuple[Finding, ...]:
     )
 
 
-def account_finding(uid: int, site: Site) -> Finding:
+def account_finding(uid: int, site: Site) -> CheckFinding:
     """Judge the service's account; 0: there is none of that name."""
     return account(site.service_account, uid, HOME)
 
 
-def program_findings(facts: HostFacts) -> Iterator[Finding]:
+def program_findings(facts: HostFacts) -> Iterator[CheckFinding]:
     """Judge the files that Grid Engine and sudo run: a job's owner has to reach them."""
     yield from (_program(path, facts) for path in PROGRAMS)
     yield from (_tree(top, found) for top, found in facts.trees.items())
@@ -81,16 +81,18 @@ def program_findings(facts: HostFacts) -> Iterator[Finding]:
     yield _configuration(facts)
 
 
-def state_finding(facts: HostFacts, site: Site) -> Finding:
+def state_finding(facts: HostFacts, site: Site) -> CheckFinding:
     """Judge the state file: nobody but the service may read it."""
     path = state_path(site)
     found, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
         return unseen(item)
     if not path or found is None:
-        return Finding(item=item, state=State.OK, found="not there yet" if path else "a database")
+        return CheckFinding(
+            item=item, state=FindingState.OK, found="not there yet" if path else "a database"
+        )
     if found.owner == facts.service_uid and found.mode == 0o600:
-        return Finding(item=item, state=State.OK, found=shown(found))
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
     owner = site.service_account
     return broken(item, shown(found), f"{owner}'s, mode 0600", closed(path, owner))
 
@@ -100,11 +102,11 @@ def state_path(site: Site) -> str:
     return site.state.partition("://")[2][1:] if site.state.startswith("sqlite:") else ""
 
 
-def untrusted(path: str, wrong: str, mend: str) -> Finding:
+def untrusted(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that root does not obey because others can change it."""
-    return Finding(
+    return CheckFinding(
         item=f"file {path}",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=wrong,
         right="root's, and so each folder above it; nobody else writes there",
         mend=(shell(mend),),
@@ -112,7 +114,7 @@ def untrusted(path: str, wrong: str, mend: str) -> Finding:
     )
 
 
-def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> Finding:
+def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> CheckFinding:
     owner = (site.service_account, facts.service_uid)
     found, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
     return folder(path, mode, found, owner, facts.hidden, is_within=is_within)
@@ -123,26 +125,30 @@ def sudoers_line(site: Site) -> str:
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
-def _program(path: str, facts: HostFacts) -> Finding:
+def _program(path: str, facts: HostFacts) -> CheckFinding:
     item, found, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = shell(f"chmod a+rx {shlex.quote(closed)}")
         return broken(item, f"others can't pass {closed}", "readable by every user", mend)
     if found is None:
         hint = "install gridbridge again: tools/install in its source folder"
-        return Finding(item=item, state=State.BROKEN, found="missing", right="there", hint=hint)
+        return CheckFinding(
+            item=item, state=FindingState.BROKEN, found="missing", right="there", hint=hint
+        )
     is_trusted = found.owner == 0 and not found.mode & OTHERS_WRITE
     if is_trusted and found.mode & 0o005 == 0o005:
-        return Finding(item=item, state=State.OK, found=shown(found))
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
     mend = shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
     return broken(item, shown(found), "root's, for others to read and run", mend)
 
 
-def _tree(top: str, found: TreeFacts) -> Finding:
+def _tree(top: str, found: TreeFacts) -> CheckFinding:
     """Judge the files that root runs or obeys: a person who can change one is root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not found.wrong:
-        return Finding(item=item, state=State.OK, found=f"root's alone, {found.files} files")
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=f"root's alone, {found.files} files"
+        )
     more = f", and {len(found.wrong) - 1} more" if found.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the end follows a link
     mend = shell(" && ".join((*found.above, within)))
@@ -151,21 +157,21 @@ def _tree(top: str, found: TreeFacts) -> Finding:
     return replace(broken(item, f"{found.wrong[0]}{more}", right, mend), hint=hint)
 
 
-def _interpreter(facts: HostFacts) -> Finding:
+def _interpreter(facts: HostFacts) -> CheckFinding:
     item = "programs run as a user"
     if not facts.import_trouble:
-        return Finding(item=item, state=State.OK, found="yes")
+        return CheckFinding(item=item, state=FindingState.OK, found="yes")
     folder = PYTHON.removesuffix("/bin/python3")
     mend = shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
     return broken(item, facts.import_trouble, "yes", mend)
 
 
-def _configuration(facts: HostFacts) -> Finding:
+def _configuration(facts: HostFacts) -> CheckFinding:
     item, found = f"file {CONFIG}", facts.paths.get(CONFIG)
     if found is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
         return broken(item, "missing", "there", shell(f"{copy} {CONFIG}"))
     if found.owner == 0 and not found.mode & OTHERS_WRITE and found.mode & stat.S_IROTH:
-        return Finding(item=item, state=State.OK, found=shown(found))
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
     mend = shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
     return broken(item, shown(found), "root's, for all to read, mode 0644", mend)

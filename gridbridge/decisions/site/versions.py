@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 ITEM = "version"
 POLLER = "gridbridge-poller"
@@ -12,14 +12,14 @@ UNKNOWN = "an unknown version"  # of a program that could not note it, as on a f
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningProgram:
     """A program that runs: its code's version, empty if unknown, and its process, 0 likewise."""
 
     version: str
     pid: int
 
 
-def finding(running: Mapping[str, Running], installed: str) -> Finding:
+def finding(running: Mapping[str, RunningProgram], installed: str) -> CheckFinding:
     """Name the programs that run another version than the installed one."""
     others = {
         program: found
@@ -27,11 +27,11 @@ def finding(running: Mapping[str, Running], installed: str) -> Finding:
         if not _is_same(found.version, installed)
     }
     if not others:
-        return Finding(item=ITEM, state=State.OK, found=installed)
+        return CheckFinding(item=ITEM, state=FindingState.OK, found=installed)
     differing = (f"{program} runs {found.version or UNKNOWN}" for program, found in others.items())
-    return Finding(
+    return CheckFinding(
         item=ITEM,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=", ".join(differing),
         right=installed,
         hint=f"systemctl restart {' '.join(others)}; {_without_systemd(others)}",
@@ -47,7 +47,7 @@ def _is_same(running: str, installed: str) -> bool:
     return version == right and (commit == commit_there or not (commit and commit_there))
 
 
-def _without_systemd(others: Mapping[str, Running]) -> str:
+def _without_systemd(others: Mapping[str, RunningProgram]) -> str:
     """Return what ends them otherwise; the poller's process does not bear its name."""
     pids = " ".join(str(found.pid) for found in others.values() if found.pid)
     ended = f"`kill {pids}`" if pids else "end each"

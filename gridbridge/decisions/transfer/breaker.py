@@ -16,17 +16,17 @@ from enum import Enum
 from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER
 from gridbridge.decisions.transfer.owners import is_listed
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause, Desired, Outcome, Phase
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase, TransferOutcome
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 
 MAX_DOUBLINGS = 32
 SEVERAL = 2  # as many owners are remembered as matter: one, or several
 
 
-class Sign(Enum):
+class BreakerEvent(Enum):
     """What a change of a transfer says about its cluster."""
 
     FAILED = "failed"  # its job failed fast, and the cluster is to blame
@@ -35,10 +35,10 @@ class Sign(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class BreakerObservation:
     """What a change of one transfer says about its cluster, and whose it is."""
 
-    sign: Sign
+    sign: BreakerEvent
     cluster: str
     name: str
     owner: str
@@ -71,19 +71,19 @@ def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) ->
     return was_started or row.queue.partition("@")[0] == queue
 
 
-def news(before: Transfer | None, one: Transfer, policy: Breaker) -> News | None:
+def news(before: Transfer | None, one: Transfer, policy: Breaker) -> BreakerObservation | None:
     """Return what a transfer's change says of its cluster, None for nothing."""
     if cause := failure(before, one, policy):
-        return _news(Sign.FAILED, one, cause)
+        return _news(BreakerEvent.FAILED, one, cause)
     if has_run(one) and not (before and has_run(before)):
-        return _news(Sign.RAN, one)
-    if before and Phase.SUBMITTING == before.phase != one.phase:
-        return _news(Sign.TAKEN, one)
+        return _news(BreakerEvent.RAN, one)
+    if before and StarterPhase.SUBMITTING == before.phase != one.phase:
+        return _news(BreakerEvent.TAKEN, one)
     return None
 
 
-def _news(sign: Sign, one: Transfer, cause: str = "") -> News:
-    return News(
+def _news(sign: BreakerEvent, one: Transfer, cause: str = "") -> BreakerObservation:
+    return BreakerObservation(
         sign=sign,
         cluster=one.remote,
         name=one.name,
@@ -101,35 +101,39 @@ def failure(before: Transfer | None, one: Transfer, policy: Breaker) -> str:
     is_news = before is None or before.cause != one.cause
     if not is_news or one.cause not in OF_THE_CLUSTER or has_run(one):
         return ""
-    is_left = bool(one.verdict) or one.is_over or one.phase == Phase.SUBMITTING
+    is_left = bool(one.verdict) or one.is_over or one.phase == StarterPhase.SUBMITTING
     is_fast = one.updated_at - one.created_at <= fast
-    return one.cause if is_left and is_fast and one.desired != Desired.DEAD else ""
+    return one.cause if is_left and is_fast and one.desired != DesiredJobState.DEAD else ""
 
 
 def has_run(one: Transfer) -> bool:
     """Say whether its remote job was seen to run, or ended by itself."""
-    ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
-    if ended and one.cause not in (Cause.LOST, Cause.PREEMPTED):
+    ended = one.verdict and one.verdict.outcome in (TransferOutcome.EXIT, TransferOutcome.SIGNAL)
+    if ended and one.cause not in (FailureCause.LOST, FailureCause.PREEMPTED):
         return True
     return one.remote_state.has_begun
 
 
 def count(
-    known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Breaker
+    known: ShownBreaker,
+    one: BreakerObservation,
+    transfers: Iterable[Transfer],
+    now: datetime,
+    policy: Breaker,
 ) -> ShownBreaker:
     """Count proved news; `transfers` are all open ones."""
-    if one.sign is Sign.RAN:
+    if one.sign is BreakerEvent.RAN:
         return ShownBreaker(cluster=known.cluster)
-    if one.sign is Sign.TAKEN:
+    if one.sign is BreakerEvent.TAKEN:
         return count_acceptance(known)
     return count_failure(known, one, has_others(one, transfers), now, policy)
 
 
-def count_unproved(known: ShownBreaker, one: News) -> ShownBreaker:
+def count_unproved(known: ShownBreaker, one: BreakerObservation) -> ShownBreaker:
     """Count news that is not proved: it can only clear its owner's own failures."""
-    if one.sign is Sign.FAILED or known.times:
+    if one.sign is BreakerEvent.FAILED or known.times:
         return known
-    keeps_accepted = one.sign is Sign.TAKEN
+    keeps_accepted = one.sign is BreakerEvent.TAKEN
     failed = tuple(
         each
         for each in known.failed
@@ -138,16 +142,16 @@ def count_unproved(known: ShownBreaker, one: News) -> ShownBreaker:
     return replace(known, failed=failed)
 
 
-def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
+def has_others(one: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
     """Say whether anybody else has a transfer there that home's own list has proved."""
     return any(
-        each.remote == one.cluster and each.owner != one.owner and each.listed == Listed.YES
+        each.remote == one.cluster and each.owner != one.owner and each.listed == OwnershipProof.YES
         for each in transfers
     )
 
 
 def count_failure(
-    known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Breaker
+    known: ShownBreaker, one: BreakerObservation, has_others: bool, now: datetime, policy: Breaker
 ) -> ShownBreaker:
     """Count a failure; the last one allowed, or that of a probe, closes the queues.
 
@@ -195,7 +199,7 @@ def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str
     """
     since: dict[str, datetime] = {}
     for one in transfers:
-        is_probe = one.remote == known.cluster and one.listed == Listed.YES
+        is_probe = one.remote == known.cluster and one.listed == OwnershipProof.YES
         if known.until and is_probe and one.created_at > known.until:
             since[one.owner] = min(one.created_at, since.get(one.owner, one.created_at))
     return since

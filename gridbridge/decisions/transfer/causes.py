@@ -2,19 +2,26 @@
 
 from collections.abc import Mapping
 
-from gridbridge.model.message import Cause
+from gridbridge.model.message import FailureCause
 
 OF_THE_CLUSTER = frozenset(
-    {Cause.UNREACHED, Cause.DENIED, Cause.BLOCKED, Cause.VANISHED, Cause.LOST, Cause.HOST}
+    {
+        FailureCause.UNREACHED,
+        FailureCause.DENIED,
+        FailureCause.BLOCKED,
+        FailureCause.VANISHED,
+        FailureCause.LOST,
+        FailureCause.HOST,
+    }
 )
 _WORDS: Mapping[str, str] = {
-    Cause.UNREACHED: "{} did not take them",
-    Cause.DENIED: "{} takes no jobs from here",
-    Cause.BLOCKED: "{} put them into the error state",
-    Cause.VANISHED: "{} neither lists nor accounts for them",
-    Cause.DISPUTED: "their records at {} tell different ends",
-    Cause.LOST: "nobody at {} saw their ends",
-    Cause.HOST: "a host of {} could not begin them",
+    FailureCause.UNREACHED: "{} did not take them",
+    FailureCause.DENIED: "{} takes no jobs from here",
+    FailureCause.BLOCKED: "{} put them into the error state",
+    FailureCause.VANISHED: "{} neither lists nor accounts for them",
+    FailureCause.DISPUTED: "their records at {} tell different ends",
+    FailureCause.LOST: "nobody at {} saw their ends",
+    FailureCause.HOST: "a host of {} could not begin them",
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from gridbridge.model.places import CONFIG
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 
 
 def sentence(cluster: str) -> str:
@@ -19,13 +19,15 @@ def wait(cluster: str) -> str:
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
 
-def findings(transfers: Iterable[ShownTransfer], clusters: Collection[str]) -> Iterator[Finding]:
+def findings(
+    transfers: Iterable[ShownTransfer], clusters: Collection[str]
+) -> Iterator[CheckFinding]:
     """Warn of each cluster that open transfers lead to and that is not configured."""
     counts = Counter(one.remote for one in transfers if one.remote not in clusters)
     for cluster, count in sorted(counts.items()):
-        yield Finding(
+        yield CheckFinding(
             item=f"{cluster}: open transfers",
-            state=State.WARNING,
+            state=FindingState.WARNING,
             found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
             right="none, or the cluster configured",
             hint=f"put [cluster.{cluster}] back until they are over;"

@@ -3,21 +3,21 @@
 from gridbridge.decisions.transfer.requests.rerun import YES
 from gridbridge.decisions.wrapper import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Message, Outcome
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
 from gridbridge.model.transfer.transfer import Transfer
 
 FENCED_STATUS = 199  # grant.sh ends with it; if the job had a grant it means exit 99
 
 
-def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
+def verdict_of(transfer: Transfer, end: JobEnd) -> StarterMessage:
     """Return the verdict that the other cluster's accounting stands for.
 
     The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
     nobody saw runs again at home if the transfer allows that. Else it ends as killed, or, when it
     was never launched, goes into error state, from which its owner can have it run.
     """
-    told = Message(
+    told = StarterMessage(
         transfer=transfer.name,
         remote_id=str(transfer.remote_id),
         host=end.host,
@@ -28,28 +28,37 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     )
     if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
         reason = f"fenced at {transfer.remote}: it got no grant"
-        return told.but(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED, reason=reason)
+        return told.but(
+            outcome=TransferOutcome.REQUEUE,
+            claim=FENCED,
+            cause=FailureCause.UNGRANTED,
+            reason=reason,
+        )
     if why := why_unstarted(end):
-        return told.but(outcome=Outcome.ERROR, cause=why[0], reason=why[1])
+        return told.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
     if (status := true_status(end)) is not None:
-        return told.but(outcome=Outcome.EXIT, exit_status=str(status))
+        return told.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
-        return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
+        return told.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
     return _unseen(told, transfer, end, reason)
 
 
-def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Message:
+def _unseen(told: StarterMessage, transfer: Transfer, end: JobEnd, reason: str) -> StarterMessage:
     """Return the verdict on a job whose end nobody saw."""
-    cause, killed = Cause.LOST, "killed with its host: "
+    cause, killed = FailureCause.LOST, "killed with its host: "
     if end.is_preempted:
-        cause, killed = Cause.PREEMPTED, "killed: "
+        cause, killed = FailureCause.PREEMPTED, "killed: "
         reason = f"{transfer.remote} needed its place: {end.reason}"
     if transfer.rerun == YES:
-        return told.but(outcome=Outcome.REQUEUE, cause=cause, reason=reason)
+        return told.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
     if end.is_unstarted:
-        return told.but(outcome=Outcome.ERROR, cause=cause, reason=f"never launched: {reason}")
-    return told.but(outcome=Outcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
+        return told.but(
+            outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}"
+        )
+    return told.but(
+        outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}"
+    )
 
 
 def _told(amount: float | None) -> str:

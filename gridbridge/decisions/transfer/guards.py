@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gridbridge.decisions.transfer.situation import row_at_home
 from gridbridge.decisions.transfer.unheard import may_be_unheard
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import guard
 from gridbridge.model.transfer.guard import Guard, Pairs
@@ -68,6 +68,6 @@ def may_be_late(closed: Transfer) -> bool:
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
     """Return the transfer's task while it runs at home for a job that shall stay away."""
     row = row_at_home(transfer, local)
-    is_ending = transfer.verdict or transfer.pinned or transfer.desired == Desired.DEAD
+    is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredJobState.DEAD
     is_known = transfer.is_older_than(local.taken_at)
     return row if row and row.state.is_running and is_known and not is_ending else None

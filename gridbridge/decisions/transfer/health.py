@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.causes import blame
 from gridbridge.model.report import ClusterReport, QueueReport, age, count
-from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
+from gridbridge.model.shown import PublishedState, ShownCluster, ShownQueue, ShownRoute
 from gridbridge.model.states import QueueFact
 
 UNREPORTED = "its load values are fine: the next load report opens it"
@@ -24,7 +24,7 @@ _CLOSED = (  # the strongest first
 )
 
 
-def alarm(shown: Shown, now: datetime) -> str:
+def alarm(shown: PublishedState, now: datetime) -> str:
     """Say that the poller is silent, so that all the rest is old; empty when it is not."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
@@ -37,13 +37,13 @@ def alarm(shown: Shown, now: datetime) -> str:
     )
 
 
-def full(shown: Shown) -> str:
+def full(shown: PublishedState) -> str:
     """Say that a folder of the service is full; empty when none is."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
 
 
-def misconfigured(shown: Shown) -> str:
+def misconfigured(shown: PublishedState) -> str:
     """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
     known = shown.service.configuration if shown.service else None
     if known is None or not known.refused:
@@ -70,7 +70,7 @@ def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
     )
 
 
-def drained(cluster: str, shown: Shown, now: datetime) -> str:
+def drained(cluster: str, shown: PublishedState, now: datetime) -> str:
     """Say who drained a cluster and why; empty when nobody did."""
     drain = shown.drained.get(cluster)
     if drain is None:
@@ -78,7 +78,7 @@ def drained(cluster: str, shown: Shown, now: datetime) -> str:
     return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
 
 
-def failing(cluster: str, shown: Shown, now: datetime) -> str:
+def failing(cluster: str, shown: PublishedState, now: datetime) -> str:
     """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
     known = shown.breakers.get(cluster)
     if known is None or known.until is None:
@@ -105,7 +105,7 @@ def _freshness(cluster: ShownCluster, now: datetime) -> str:
     return f"answered {age(now - cluster.taken_at)} ago"
 
 
-def judge_queue(route: ShownRoute, shown: Shown, now: datetime) -> QueueReport:
+def judge_queue(route: ShownRoute, shown: PublishedState, now: datetime) -> QueueReport:
     """Say whether a transfer queue takes jobs, and if not, why."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
@@ -122,7 +122,7 @@ def judge_queue(route: ShownRoute, shown: Shown, now: datetime) -> QueueReport:
 
 
 def _closed(
-    route: ShownRoute, instances: tuple[ShownQueue, ...], shown: Shown, now: datetime
+    route: ShownRoute, instances: tuple[ShownQueue, ...], shown: PublishedState, now: datetime
 ) -> str:
     if not instances:
         return "the local cluster lists no such queue"
@@ -134,7 +134,7 @@ def _closed(
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
-def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:
+def _thresholds(route: ShownRoute, shown: PublishedState, now: datetime) -> str:
     """Say which load value closes the queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"

@@ -13,13 +13,13 @@ proves who owns an orphan: the service deletes it as an operator, and only while
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
-from gridbridge.model.message import Desired
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.plan import Act, Action, Orphan
+from gridbridge.model.transfer.plan import Orphan, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Transfer
 
 AT_ONCE = timedelta()  # a job that waits after its end can only run again
@@ -28,17 +28,17 @@ STILL = timedelta(minutes=10)  # the first run's epilog may still copy its resul
 ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
 
 
-def survivors(ended: Iterable[Transfer], situation: Situation) -> Iterator[Action]:
+def survivors(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
     """Return a deletion for each remote job that runs after its own end, closed or not."""
     for transfer in ended:
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
         if remote and row and _outlives(transfer, row, remote):
             why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
-            yield Action(act=Act.DELETE_REMOTE, transfer=transfer, why=why)
+            yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def orphans(transfers: Iterable[Transfer], situation: Situation) -> Iterator[Orphan]:
+def orphans(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[Orphan]:
     """Find held jobs under our transfers' names that are not the recorded ones.
 
     Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
@@ -64,7 +64,7 @@ def orphans(transfers: Iterable[Transfer], situation: Situation) -> Iterator[Orp
                 )
 
 
-def is_unlisted(transfer: Transfer, situation: Situation) -> bool:
+def is_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether the other cluster no longer lists it: a job that has left never comes back."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
@@ -77,15 +77,17 @@ def holds_outputs(transfer: Transfer) -> bool:
     only a person who deletes a job does not want its files.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
-    return may_have_run and transfer.desired != Desired.DEAD
+    return may_have_run and transfer.desired != DesiredJobState.DEAD
 
 
-def _fresh(transfer: Transfer, situation: Situation) -> ClusterSnapshot | None:
+def _fresh(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
-def _row(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> JobStatus | None:
+def _row(
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
+) -> JobStatus | None:
     """Return the job, or one that OAR made of it since it could not launch it."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row

@@ -3,19 +3,19 @@
 from datetime import timedelta
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.situation import Situation, row_at_home
-from gridbridge.model.message import Desired
+from gridbridge.decisions.transfer.situation import TransferSituation, row_at_home
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.transfer.transfer import Transfer
 
 LATEST = timedelta(seconds=120)  # what was not begun by then is looked at anew
 KEPT_OFF = timedelta(seconds=600)  # a task that starts nowhere by then may go back
 
 
-def why_not(one: Transfer, situation: Situation) -> str:
+def why_not(one: Transfer, situation: TransferSituation) -> str:
     """Say why a task is not moved any more, whatever comes; empty where it may be."""
     if one.is_over or one.verdict:
         return "it has ended there"
-    if one.desired not in ("", Desired.RUNNING):
+    if one.desired not in ("", DesiredJobState.RUNNING):
         return f"it is to be {one.desired}"
     row = situation.row(one)
     if row is not None and row.state.has_begun:
@@ -23,17 +23,17 @@ def why_not(one: Transfer, situation: Situation) -> str:
     return ""
 
 
-def is_ready(one: Transfer, situation: Situation) -> bool:
+def is_ready(one: Transfer, situation: TransferSituation) -> bool:
     """Say whether its starter can bring it home now."""
     return recall.still_waits(one, situation)
 
 
-def is_listed(one: Transfer, situation: Situation) -> bool:
+def is_listed(one: Transfer, situation: TransferSituation) -> bool:
     """Say whether home lists its task."""
     return situation.at_home(one) is not None
 
 
-def ended_at_home(one: Transfer, situation: Situation) -> str:
+def ended_at_home(one: Transfer, situation: TransferSituation) -> str:
     """Say what became of a task that came home and was not sent on; empty while it waits."""
     local = situation.snapshots.get(situation.home)
     if local is None or one.closed_at is None or local.taken_at <= one.closed_at:

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.report import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 
 MOST_ATTEMPTS = 20  # attempts of a task that are shown
 MOST_UNPROVED = 1000  # transfers of a person that home's list has not proved
@@ -28,19 +28,19 @@ def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
     and no answer can when the task may just have ended.
     """
     if is_listed(transfer.name, transfer.owner, local):
-        return Listed.YES
-    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == Desired.DEAD
+        return OwnershipProof.YES
+    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredJobState.DEAD
     is_asked = local.taken_at > transfer.created_at and not may_have_left
-    return transfer.listed or (Listed.NO if is_asked else "")
+    return transfer.listed or (OwnershipProof.NO if is_asked else "")
 
 
 def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
     """Return the same for a transfer that is over: its task may be gone, but not another's."""
     if is_listed(ended.name, ended.owner, local):
-        return Listed.YES
+        return OwnershipProof.YES
     rows = local.jobs.get(parse_transfer(ended.name).job, ())
     is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
-    return Listed.NO if is_anothers else ended.listed
+    return OwnershipProof.NO if is_anothers else ended.listed
 
 
 def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
@@ -52,19 +52,19 @@ def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
 
 def proved_owners(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the uids whose task home's list has proved it to be."""
-    return frozenset(one.uid for one in transfers if one.listed == Listed.YES)
+    return frozenset(one.uid for one in transfers if one.listed == OwnershipProof.YES)
 
 
 def unproved_owners(transfers: Sequence[Transfer]) -> frozenset[int]:
     """Return the uids that claim the task while nothing is proved."""
     if proved_owners(transfers):
         return frozenset()
-    return frozenset(one.uid for one in transfers if one.listed != Listed.NO)
+    return frozenset(one.uid for one in transfers if one.listed != OwnershipProof.NO)
 
 
 def may_be_shown(one: Transfer, young: datetime) -> bool:
     """Say whether all may see an open transfer: home lists its task, or may list it soon."""
-    return one.listed == Listed.YES or (not one.listed and one.created_at > young)
+    return one.listed == OwnershipProof.YES or (not one.listed and one.created_at > young)
 
 
 def accounted(
@@ -74,7 +74,7 @@ def accounted(
 
     Anybody may give jobs there a transfer's account.
     """
-    known = {one.name: one for one in transfers if one.listed == Listed.YES}
+    known = {one.name: one for one in transfers if one.listed == OwnershipProof.YES}
     if not known:
         return records
     people = {one.owner for one in known.values()}

@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.owners import listed
 from gridbridge.decisions.transfer.receive import ending
-from gridbridge.decisions.transfer.situation import Situation, row_at_home
+from gridbridge.decisions.transfer.situation import TransferSituation, row_at_home
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause, Desired, Message
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import UNSEEN, QueueFact
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act, Action, Plan
-from gridbridge.model.transfer.sections import Poller
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.plan import TransferAct, TransferAction, TransferPlan
+from gridbridge.model.transfer.sections import PollerSection
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began needs time to send its record
 DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method has done its work long before that
@@ -27,7 +27,9 @@ UNSTARTED = timedelta(seconds=30)  # the longest time until a started job's firs
 NUMBER_REUSED = "its number is another job's here by now"
 
 
-def plan(transfers: Iterable[Transfer], situation: Situation, policy: Poller) -> Plan:
+def plan(
+    transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
+) -> TransferPlan:
     """Decide about every transfer that is not over."""
     seen, actions = [], []
     for transfer in transfers:
@@ -35,10 +37,10 @@ def plan(transfers: Iterable[Transfer], situation: Situation, policy: Poller) ->
         now_known = observe(transfer, situation, here)
         seen.append(now_known)
         actions += decide(now_known, situation, policy, here)
-    return Plan(transfers=tuple(seen), actions=tuple(actions))
+    return TransferPlan(transfers=tuple(seen), actions=tuple(actions))
 
 
-def observe(transfer: Transfer, situation: Situation, here: JobStatus | None) -> Transfer:
+def observe(transfer: Transfer, situation: TransferSituation, here: JobStatus | None) -> Transfer:
     """Return the transfer as the newest answers of both clusters show it.
 
     `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
@@ -47,15 +49,17 @@ def observe(transfer: Transfer, situation: Situation, here: JobStatus | None) ->
     if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=here.state if here else UNSEEN)
     if not transfer.is_over and _has_reused_number(transfer, local, here, situation.queues):
-        transfer = transfer.but(desired=Desired.DEAD)
-    if local and transfer.listed != Listed.YES:
+        transfer = transfer.but(desired=DesiredJobState.DEAD)
+    if local and transfer.listed != OwnershipProof.YES:
         transfer = transfer.but(listed=listed(transfer, local))
     remote = situation.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
-        return transfer.but(cause=Cause.DROPPED, reason=dropped_clusters.sentence(transfer.remote))
-    return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
+        return transfer.but(
+            cause=FailureCause.DROPPED, reason=dropped_clusters.sentence(transfer.remote)
+        )
+    return transfer if transfer.cause != FailureCause.DROPPED else transfer.but(cause="")
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
@@ -64,7 +68,9 @@ def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
     return transfer.is_older_than(remote.taken_at) and not counted
 
 
-def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> Transfer:
+def _observe_remote(
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
+) -> Transfer:
     row = situation.row(transfer)
     if row is None:
         return transfer.but(
@@ -94,14 +100,14 @@ def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
 
 
 def decide(
-    transfer: Transfer, situation: Situation, policy: Poller, here: JobStatus | None
-) -> list[Action]:
+    transfer: Transfer, situation: TransferSituation, policy: PollerSection, here: JobStatus | None
+) -> list[TransferAction]:
     """Return the actions that are due; an empty list is the usual answer."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
-        return [_action(Act.UNPIN, transfer, "a new starter has it")]
-    is_dead = transfer.desired == Desired.DEAD
+        return [_action(TransferAct.UNPIN, transfer, "a new starter has it")]
+    is_dead = transfer.desired == DesiredJobState.DEAD
     if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
         return _publish_end(transfer, situation)
     if is_dead:
@@ -115,53 +121,53 @@ def decide(
     return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
 
 
-def _find_end(transfer: Transfer, policy: Poller) -> list[Action]:
+def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
     """Find out how a job ended that its cluster shows as ended."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
-        return [_action(Act.GIVE_UP, transfer, why)]
+        return [_action(TransferAct.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
-        return [_action(Act.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+        return [_action(TransferAct.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
     return []
 
 
-def _publish_end(transfer: Transfer, situation: Situation) -> list[Action]:
+def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
     """Give the verdict to the starter; a task that left its host needs a new starter first."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
-        return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+        return [_action(TransferAct.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
-        return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
     if _is_gone_at_home(transfer, situation):
-        return [_action(Act.CLOSE, transfer, "the local job is gone")]
-    return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+        return [_action(TransferAct.CLOSE, transfer, "the local job is gone")]
+    return [_action(TransferAct.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
 
 
 def _delete_and_close(
-    transfer: Transfer, situation: Situation, why: str, here: JobStatus | None
-) -> list[Action]:
+    transfer: Transfer, situation: TransferSituation, why: str, here: JobStatus | None
+) -> list[TransferAction]:
     """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
     row = situation.row(transfer)
     if row and not row.state.is_deleting:
-        return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+        return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, here):
         return []
     is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
-    act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
+    act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
 
-def is_deleted_at_home(transfer: Transfer, situation: Situation) -> bool:
+def is_deleted_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether home deletes its task, or no longer lists it."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
-def _delete_overdue(transfer: Transfer, situation: Situation) -> list[Action]:
+def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
     """Delete the remote job of a task that home deleted long ago, if its starter sleeps.
 
     Its methods are the job owner's processes, which may end before they do anything.
@@ -174,10 +180,12 @@ def _delete_overdue(transfer: Transfer, situation: Situation) -> list[Action]:
     if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
         return []
     why = "deleted at home, and its starter did nothing"
-    return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
-def _may_still_run(transfer: Transfer, situation: Situation, here: JobStatus | None) -> bool:
+def _may_still_run(
+    transfer: Transfer, situation: TransferSituation, here: JobStatus | None
+) -> bool:
     """Say whether home does not show yet that the task is deleted, put back or gone.
 
     A task that is put back (qmod -rj) is listed as running until its execd has reported its end. A
@@ -221,8 +229,8 @@ def _has_reused_number(
 
 
 def _adopt_or_delete(
-    transfer: Transfer, situation: Situation, here: JobStatus | None
-) -> list[Action]:
+    transfer: Transfer, situation: TransferSituation, here: JobStatus | None
+) -> list[TransferAction]:
     """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
@@ -230,11 +238,11 @@ def _adopt_or_delete(
     row = situation.row(transfer)
     is_running = row is not None and row.state.is_running
     if transfer.local_state.is_put_back and is_running:
-        return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
     return _delete_and_close(transfer, situation, "its starter is gone", here)
 
 
-def _has_no_starter(transfer: Transfer, situation: Situation) -> bool:
+def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether it has no starter: its FIFO has no reader and its task does not run."""
     if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
@@ -246,7 +254,7 @@ def _is_to_be_adopted(transfer: Transfer) -> bool:
     return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
 
 
-def _is_adopted(transfer: Transfer, situation: Situation) -> bool:
+def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a new starter has adopted it, and no other task of its job waits for that.
 
     A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
@@ -261,7 +269,7 @@ def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     return frozenset(parse_transfer(name).job for name in put_back)
 
 
-def _is_gone_at_home(transfer: Transfer, situation: Situation) -> bool:
+def _is_gone_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
     local = situation.snapshots.get(situation.home)
     return (
         local is not None
@@ -270,11 +278,13 @@ def _is_gone_at_home(transfer: Transfer, situation: Situation) -> bool:
     )
 
 
-def _action(act: Act, transfer: Transfer, why: str, verdict: Message | None = None) -> Action:
-    return Action(act=act, transfer=transfer, why=why, verdict=verdict)
+def _action(
+    act: TransferAct, transfer: Transfer, why: str, verdict: StarterMessage | None = None
+) -> TransferAction:
+    return TransferAction(act=act, transfer=transfer, why=why, verdict=verdict)
 
 
-def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
+def is_lost(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
     """Say whether the service has looked long enough for the end of a vanished job.
 
     Grid Engine accounts for no job that was deleted before it started, so the service does not wait
@@ -287,10 +297,12 @@ def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
     return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
 
 
-def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[Action]:
+def pushed(
+    transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]
+) -> list[TransferAction]:
     """Look up the ends that a cluster has pushed, of transfers without a verdict."""
     return [
-        _action(Act.LOOK_UP_END, one, f"{cluster} pushed its end")
+        _action(TransferAct.LOOK_UP_END, one, f"{cluster} pushed its end")
         for one in transfers
         if one.remote == cluster and one.remote_id in ids and not one.verdict
     ]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Phase
+from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.report import age, count
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.states import Fact
+from gridbridge.model.states import JobFact
 from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
@@ -39,7 +39,7 @@ class Recall:
 
 def due(
     transfers: Iterable[Transfer],
-    situation: Situation,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
@@ -59,7 +59,7 @@ def due(
 
 def wanted(
     transfers: Iterable[Transfer],
-    situation: Situation,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
@@ -72,7 +72,7 @@ def wanted(
 
 def _wanted(
     transfers: Iterable[Transfer],
-    situation: Situation,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> list[Wanted]:
@@ -96,7 +96,7 @@ def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
 
 
 def _asked(
-    one: Transfer, situation: Situation, queue: TransferQueue | None, trouble: str
+    one: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return the slots that a task needs here, why it comes home, and its state there.
 
@@ -113,16 +113,16 @@ def _asked(
     return slots, why, there
 
 
-def _waiting(one: Transfer, situation: Situation) -> JobStatus | None:
+def _waiting(one: Transfer, situation: TransferSituation) -> JobStatus | None:
     """Return the row of a job that waits there while its starter sleeps; else None."""
     row = situation.row(one)
-    if row is None or not one.since or not _sleeps(one, situation, (Phase.RELEASED,)):
+    if row is None or not one.since or not _sleeps(one, situation, (StarterPhase.RELEASED,)):
         return None
     is_fresh = situation.now - situation.snapshots[one.remote].taken_at < FRESH
     return row if is_fresh and is_waiting(row) else None
 
 
-def still_waits(one: Transfer, situation: Situation) -> bool:
+def still_waits(one: Transfer, situation: TransferSituation) -> bool:
     """Say whether a task waits there, by a fresh answer, and its starter could bring it home."""
     is_settled = one.since is not None and situation.now - one.since >= SETTLED
     return is_settled and _waiting(one, situation) is not None
@@ -130,10 +130,12 @@ def still_waits(one: Transfer, situation: Situation) -> bool:
 
 def is_waiting(row: JobStatus) -> bool:
     """Say whether the job could start there and has not."""
-    return row.state.word == Fact.WAITING
+    return row.state.word == JobFact.WAITING
 
 
-def _why(one: Transfer, situation: Situation, queue: TransferQueue | None, trouble: str) -> str:
+def _why(
+    one: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
+) -> str:
     assert one.since
     waited = situation.now - one.since
     if queue is None or not queue.recall_wait_s or waited < SETTLED:
@@ -156,7 +158,7 @@ def may_be_had(one: Transfer) -> bool:
     return bool(one.claim) and one.claimed != JOB and is_waiting
 
 
-def _slots_at_home(one: Transfer, situation: Situation) -> int:
+def _slots_at_home(one: Transfer, situation: TransferSituation) -> int:
     """Return the slots that its task takes at home, 0 when home does not show it."""
     local = situation.snapshots.get(situation.home)
     name = parse_transfer(one.name)
@@ -164,35 +166,35 @@ def _slots_at_home(one: Transfer, situation: Situation) -> int:
     return row.slots if row and row.owner == one.owner else 0
 
 
-def _why_silent(one: Transfer, situation: Situation, queue: TransferQueue | None) -> str:
+def _why_silent(one: Transfer, situation: TransferSituation, queue: TransferQueue | None) -> str:
     """Say why a task comes home from a silent cluster; empty when it does not."""
     if queue is None or not queue.recall_wait_s or not may_be_had(one):
         return ""
     silent, limit = silence(one, situation), timedelta(seconds=queue.recall_unreachable_s)
-    if silent < limit or not _sleeps(one, situation, (Phase.HELD, Phase.RELEASED)):
+    if silent < limit or not _sleeps(one, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
         return ""
     return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
 
 
-def _sleeps(one: Transfer, situation: Situation, phases: tuple[str, ...]) -> bool:
+def _sleeps(one: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
     """Say whether its starter sleeps and nobody has asked to suspend or delete the job."""
-    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
+    is_wanted = one.desired in ("", DesiredJobState.RUNNING) and not (one.verdict or one.is_over)
     is_there = one.phase in phases and one.missed_polls == 0
     return is_wanted and is_there and one.wake in situation.asleep
 
 
-def silence(one: Transfer, situation: Situation) -> timedelta:
+def silence(one: Transfer, situation: TransferSituation) -> timedelta:
     """Return how long a transfer's cluster has not answered."""
     remote = situation.snapshots.get(one.remote)
     heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_grant(one: Transfer, situation: Situation) -> bool:
+def waits_for_grant(one: Transfer, situation: TransferSituation) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
     if not is_grant(one.claim) or one.claimed or one.verdict or one.is_over:
         return False
     row = situation.row(one)
     if row is None or row.owner != one.owner:
         return False
-    return row.state.is_running and one.desired != Desired.DEAD
+    return row.state.is_running and one.desired != DesiredJobState.DEAD

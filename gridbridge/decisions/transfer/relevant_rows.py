@@ -3,13 +3,15 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 
 
-def relevant_rows(transfers: Collection[Transfer], situation: Situation) -> Situation:
+def relevant_rows(
+    transfers: Collection[Transfer], situation: TransferSituation
+) -> TransferSituation:
     """Return the smallest situation in which the same is decided about these transfers.
 
     The counts of a snapshot stay as they are; of its rows only those stay that a decision may look

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.transfer import Key, Transfer
 
@@ -23,7 +23,7 @@ class ListedJob:
 
 
 def listed_jobs(
-    transfers: Iterable[Transfer], cluster: str, situation: Situation
+    transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
 ) -> Iterator[tuple[Transfer, ListedJob]]:
     """Yield these transfers with the jobs that a cluster lists under their ids."""
     for one in transfers:

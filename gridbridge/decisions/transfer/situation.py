@@ -12,7 +12,7 @@ EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class TransferSituation:
     """What is known at one moment: the last good answer of each cluster, by name."""
 
     home: str

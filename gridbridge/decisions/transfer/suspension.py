@@ -9,32 +9,34 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Desired, Phase
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer import Transfer
 
-FOLLOWING = (Phase.HELD, Phase.RELEASED)  # before that there is nothing to suspend
+FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # before that there is nothing to suspend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
+class SuspensionMismatch:
     """What the local job is, while the other half of its transfer differs."""
 
     desired: str  # message.Desired: running or suspended
     at: tuple[datetime, ...]  # of the answers that show it, home's first
     why: str
 
-    def is_like(self, earlier: "Disagreement") -> bool:
+    def is_like(self, earlier: "SuspensionMismatch") -> bool:
         """Say whether the same was shown before, by the same clusters."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
-    def follows(self, earlier: "Disagreement") -> bool:
+    def follows(self, earlier: "SuspensionMismatch") -> bool:
         """Say whether each answer is later than those that showed the same before."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
-def disagreement(one: Transfer, situation: Situation, shows: Container[str]) -> Disagreement | None:
+def disagreement(
+    one: Transfer, situation: TransferSituation, shows: Container[str]
+) -> SuspensionMismatch | None:
     """Return the disagreement in one answer; None if both halves agree or it does not show.
 
     `shows` are the clusters whose lists show that we have suspended a job.
@@ -45,19 +47,19 @@ def disagreement(one: Transfer, situation: Situation, shows: Container[str]) -> 
     is_now = _at_home(one.local_state)
     if not is_now:
         return None
-    told = one.desired or Desired.RUNNING
+    told = one.desired or DesiredJobState.RUNNING
     if is_now != told:
         why = f"qstat here shows it {is_now}, but its last method said {told}"
-        return Disagreement(desired=is_now, at=(home.taken_at,), why=why)
+        return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
     if one.remote in shows and one.seen_at and _is_otherwise(one, is_now):
         why = f"it is {is_now} here and {one.remote_state.text} at {one.remote}"
-        return Disagreement(desired=is_now, at=(home.taken_at, one.seen_at), why=why)
+        return SuspensionMismatch(desired=is_now, at=(home.taken_at, one.seen_at), why=why)
     return None
 
 
-def _may_follow(one: Transfer, situation: Situation) -> bool:
+def _may_follow(one: Transfer, situation: TransferSituation) -> bool:
     """Say whether its starter is there and has nothing more important to do."""
-    is_free = not one.is_over and one.verdict is None and one.desired != Desired.DEAD
+    is_free = not one.is_over and one.verdict is None and one.desired != DesiredJobState.DEAD
     return is_free and one.phase in FOLLOWING and one.wake in situation.asleep
 
 
@@ -65,7 +67,7 @@ def _at_home(state: JobState) -> str:
     """Return whether a local job runs or is suspended, by anybody; empty without a host."""
     if not state.is_running or _is_ending(state):
         return ""
-    return Desired.SUSPENDED if state.is_suspended else Desired.RUNNING
+    return DesiredJobState.SUSPENDED if state.is_suspended else DesiredJobState.RUNNING
 
 
 def _is_otherwise(one: Transfer, is_now: str) -> bool:
@@ -77,7 +79,7 @@ def _is_otherwise(one: Transfer, is_now: str) -> bool:
     state = one.remote_state
     if not is_fresh or not state.is_listed or _is_ending(state):
         return False
-    if is_now == Desired.SUSPENDED:
+    if is_now == DesiredJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
     return state.is_held and state.is_by_hand  # a hold is ours, and what we suspend is by hand
 

@@ -10,7 +10,13 @@ from collections.abc import Iterable
 
 from gridbridge.decisions.transfer.situation import row_at_home
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
+from gridbridge.model.message import (
+    ERROR,
+    REQUEUE,
+    DesiredJobState,
+    StarterMessage,
+    TransferOutcome,
+)
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 
@@ -20,11 +26,11 @@ RESTARTED = "yes"  # in the question of a task that was put back
 
 def may_be_unheard(ended: Transfer) -> bool:
     """Say whether its starter ended with the job's end and left the guard."""
-    if ended.verdict is None or ended.desired == Desired.DEAD:
+    if ended.verdict is None or ended.desired == DesiredJobState.DEAD:
         return False
-    is_exit = ended.verdict.outcome == Outcome.EXIT
+    is_exit = ended.verdict.outcome == TransferOutcome.EXIT
     wants_more = is_exit and int(ended.verdict.exit_status) in (REQUEUE, ERROR)
-    return not wants_more and (is_exit or ended.verdict.outcome == Outcome.SIGNAL)
+    return not wants_more and (is_exit or ended.verdict.outcome == TransferOutcome.SIGNAL)
 
 
 def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
@@ -33,7 +39,7 @@ def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
     return is_news(ended, local) and row is not None and row.state.is_put_back
 
 
-def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
+def of_asker(attempts: Iterable[Transfer], message: StarterMessage) -> Transfer | None:
     """Return the ended transfer whose end a task that was put back may have to take."""
     last = max(attempts, key=lambda one: parse_transfer(one.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_be_unheard(last)

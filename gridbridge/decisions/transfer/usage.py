@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from math import isfinite
 
-from gridbridge.model.accounting import RemoteRecord, Source
-from gridbridge.model.message import Kind, Outcome
+from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.message import MessageKind, TransferOutcome
 from gridbridge.model.transfer.transfer import Transfer
 
 SIGNALLED = 128  # an exit status above it stands for a signal
@@ -23,15 +23,15 @@ def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
     A verdict that is no wrapper's message comes from the cluster's accounting.
     """
     verdict = transfer.verdict
-    if verdict is None or verdict.outcome not in (Outcome.EXIT, Outcome.SIGNAL):
+    if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
         return None
-    is_message = verdict.kind == Kind.ENDED
+    is_message = verdict.kind == MessageKind.ENDED
     ended_by = int(verdict.signal or 0)
     status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
     return RemoteRecord(
         transfer=transfer.name,
         cluster=transfer.remote,
-        source=Source.MESSAGE if is_message else Source.ACCOUNTING,
+        source=UsageSource.MESSAGE if is_message else UsageSource.ACCOUNTING,
         mark=str(transfer.uid),
         job_id=transfer.remote_id,
         owner=transfer.owner,

@@ -6,22 +6,22 @@ from datetime import datetime
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.health import silence
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause, Desired, Phase
-from gridbridge.model.report import Attempt, age
-from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
-from gridbridge.model.states import Fact, JobState, QueueFact
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
+from gridbridge.model.report import TransferAttempt, age
+from gridbridge.model.shown import PublishedState, ShownHistory, ShownTransfer
+from gridbridge.model.states import JobFact, JobState, QueueFact
 
 _SUSPENDERS = (  # the strongest first
-    (Fact.BY_HAND, "by hand"),
-    (Fact.BY_QUEUE, "with its queue"),
-    (Fact.BY_THRESHOLD, "by its queue's suspend threshold"),
+    (JobFact.BY_HAND, "by hand"),
+    (JobFact.BY_QUEUE, "with its queue"),
+    (JobFact.BY_THRESHOLD, "by its queue's suspend threshold"),
 )
 
 
-def tell(history: ShownHistory, shown: Shown, now: datetime) -> Attempt:
+def tell(history: ShownHistory, shown: PublishedState, now: datetime) -> TransferAttempt:
     """Explain one attempt."""
     one = history.transfer
-    return Attempt(
+    return TransferAttempt(
         transfer=one,
         where=where(one),
         here=_here(one, now),
@@ -61,28 +61,28 @@ def _there(one: ShownTransfer, now: datetime) -> str:
     return f"{one.remote_state}{host}{since}"
 
 
-def waits_for(one: ShownTransfer, shown: Shown, now: datetime) -> str:
+def waits_for(one: ShownTransfer, shown: PublishedState, now: datetime) -> str:
     """Say what happens next, or what it needs; empty once it is over."""
     if one.closed_at:
         return ""
     if one.outcome:
         return f"its starter, to take the end home ({one.outcome})"
-    if one.cause == Cause.DROPPED:
+    if one.cause == FailureCause.DROPPED:
         return dropped_clusters.wait(one.remote)
     return _waits_away(one, shown, now)
 
 
-def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
+def _waits_away(one: ShownTransfer, shown: PublishedState, now: datetime) -> str:
     """Say what a transfer waits for while its end is not known."""
-    if one.desired == Desired.DEAD:
+    if one.desired == DesiredJobState.DEAD:
         return f"{one.remote} to delete its job there: it was deleted here"
     if quiet := silence(shown.clusters.get(one.remote), now):
         return f"{one.remote}, which {quiet}; until it answers the job counts as alive"
-    if one.phase == Phase.SUBMITTING:
+    if one.phase == StarterPhase.SUBMITTING:
         return f"its starter, to submit it to {one.remote}{_tried(one)}"
     if one.missing_since:
         return _missing(one, now)
-    if one.phase == Phase.HELD and one.desired != Desired.SUSPENDED:
+    if one.phase == StarterPhase.HELD and one.desired != DesiredJobState.SUSPENDED:
         return f"its starter, to release it at {one.remote}{_tried(one)}"
     return _remote(one, shown)
 
@@ -98,17 +98,17 @@ def _missing(one: ShownTransfer, now: datetime) -> str:
     return f"the accounting of job {one.remote_id}, which {one.remote} has not listed for {gone}"
 
 
-def _remote(one: ShownTransfer, shown: Shown) -> str:
+def _remote(one: ShownTransfer, shown: PublishedState) -> str:
     """Say what the remote job's own state means for it."""
-    if one.desired == Desired.SUSPENDED and not one.there.is_suspended:
+    if one.desired == DesiredJobState.SUSPENDED and not one.there.is_suspended:
         return f"{_own_resume(one)}: it is held at {one.remote} by your suspend"
     if not one.remote_state:
         return f"the next answer of {one.remote}"
     if _is_unheard(one, shown):
         return f"news of host {one.remote_host}, which {one.remote} does not hear of"
-    if one.there.word == Fact.SUSPENDED and one.desired == Desired.SUSPENDED:
+    if one.there.word == JobFact.SUSPENDED and one.desired == DesiredJobState.SUSPENDED:
         return f"{_own_resume(one)}: it is suspended at {one.remote} by your suspend"
-    if one.there.word == Fact.SUSPENDED:
+    if one.there.word == JobFact.SUSPENDED:
         return f"a resume: it is suspended at {one.remote}{_suspender(one.there)}"
     return _WAITS[one.there.word](one, shown)
 
@@ -122,7 +122,7 @@ def _suspender(state: JobState) -> str:
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 
-def _is_unheard(one: ShownTransfer, shown: Shown) -> bool:
+def _is_unheard(one: ShownTransfer, shown: PublishedState) -> bool:
     cluster = shown.clusters.get(one.remote)
     queues = cluster.queues if cluster else ()
     return any(
@@ -134,23 +134,23 @@ def _local(one: ShownTransfer) -> str:
     return parse_transfer(one.transfer).local
 
 
-def _slot(one: ShownTransfer, shown: Shown) -> str:
+def _slot(one: ShownTransfer, shown: PublishedState) -> str:
     cluster = shown.clusters.get(one.remote)
     if cluster is None or cluster.pending is None:
         return "a free slot"
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
 
 
-_WAITS: Mapping[str, Callable[[ShownTransfer, Shown], str]] = {
-    Fact.WAITING: _slot,
-    Fact.HELD: lambda one, _: f"its hold at {one.remote} to be released there",
-    Fact.RUNNING: lambda _, __: "its end",
-    Fact.DELETING: lambda one, _: f"{one.remote} to delete it",
-    Fact.ERROR: lambda one, _: (
+_WAITS: Mapping[str, Callable[[ShownTransfer, PublishedState], str]] = {
+    JobFact.WAITING: _slot,
+    JobFact.HELD: lambda one, _: f"its hold at {one.remote} to be released there",
+    JobFact.RUNNING: lambda _, __: "its end",
+    JobFact.DELETING: lambda one, _: f"{one.remote} to delete it",
+    JobFact.ERROR: lambda one, _: (
         f"the service, to bring it home: {one.remote} put it into the error state"
     ),
-    Fact.FINISHED: lambda one, _: f"{one.remote} to account for it",
-    Fact.UNKNOWN: lambda one, _: (
+    JobFact.FINISHED: lambda one, _: f"{one.remote} to account for it",
+    JobFact.UNKNOWN: lambda one, _: (
         f"its end; {one.remote} says {one.remote_state}, which is not known here"
     ),
 }

@@ -2,16 +2,16 @@
 
 import json
 
-from gridbridge.batch.task import Task, script
+from gridbridge.batch.task import ScriptTask, script
 from gridbridge.errors import NotACopy, ParseError
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.steps import Steps
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.arrays.steps import PrologueJobs
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.campaigns.names import UNIQUE, ArrayId, words
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
@@ -23,19 +23,19 @@ ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.model.campaigns.numbers import Attempts
-    from gridbridge.state.ledger import Ledger
+    from gridbridge.state.ledger import RootLedger
 
 Header = dict[str, object]
 
 
-class Content:
+class VerifiedTasks:
     """What the file says of one cluster, and of the tasks of each array.
 
     Root alone finds the lines of the tasks. To split them into words takes long for those of some
     people, so that it is done as their owner, whose time is limited.
     """
 
-    def __init__(self, order: Order, brought: VerifiedCampaign, ledger: "Ledger") -> None:
+    def __init__(self, order: ArrayOrder, brought: VerifiedCampaign, ledger: "RootLedger") -> None:
         """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
         try:
             header = json.loads(brought.header())
@@ -43,7 +43,7 @@ class Content:
             whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
-            self._steps = Steps(order, header["clusters"])
+            self._steps = PrologueJobs(order, header["clusters"])
             self._asked = tuple(map(read_attempts, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
@@ -52,18 +52,18 @@ class Content:
                 if is_step(each[0][0])
             }
         except (*ODD, ParseError) as error:
-            raise Refused(f"{order.file}: {error!r}") from error
+            raise OwnerRefusal(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"
             raise NotACopy(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
-    def tasks(self, place: int) -> tuple[Task, ...]:
+    def tasks(self, place: int) -> tuple[ScriptTask, ...]:
         """Return the tasks of an array; which copy one is follows from the ledger."""
         if found := self._step_tasks.get(place):
             return found
         found = tuple(
-            Task(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
+            ScriptTask(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
             for n, k in self._asked[place]
         )
         if self._order.is_of_copies:
@@ -72,14 +72,14 @@ class Content:
                 task.copy = copies.get(task.number, 0) + 1
         return found
 
-    def spec(self, array: ArrayId, tasks: tuple[Task, ...], person: str) -> JobSpec:
+    def spec(self, array: ArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
         """Return the job that an array is."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
-        request = Request(
+        request = JobRequest(
             hard=(("h_rt", str(amounts["walltime_s"])), *wanted(hosts)),
             either=either(hosts),
             types=("besteffort",) if header.get("is_besteffort") else (),
@@ -117,7 +117,7 @@ class Content:
 
 
 def _lines(
-    asked: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "Ledger"
+    asked: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
 ) -> dict[int, bytes]:
     """Return the parameters of tasks; Refused for more than gridsub takes, KeyError for none."""
     numbers = [[task for task, _ in each if not is_step(task)] for each in asked]
@@ -126,7 +126,7 @@ def _lines(
         sizes = [len(lines[task]) for task in each]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
             most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
-            raise Refused(f"{brought.file}: a task's parameters have at most {most}")
+            raise OwnerRefusal(f"{brought.file}: a task's parameters have at most {most}")
     return lines
 
 
@@ -134,19 +134,19 @@ def _text(header: Header, key: str) -> str:
     try:
         return str(header[key])
     except KeyError as error:
-        raise Refused(f"no {key}") from error
+        raise OwnerRefusal(f"no {key}") from error
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     """Return the nodes and the slots of each."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
-        raise Refused(f"nodes = {nodes!r}: as many of {slots} slots on each")
+        raise OwnerRefusal(f"nodes = {nodes!r}: as many of {slots} slots on each")
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
 def _amount(header: Header, key: str, most: int) -> int:
     value = header.get(key)
     if not isinstance(value, int) or not 0 < value <= most:
-        raise Refused(f"{key} = {value!r}: 1 to {most}")
+        raise OwnerRefusal(f"{key} = {value!r}: 1 to {most}")
     return value

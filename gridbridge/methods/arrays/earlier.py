@@ -9,11 +9,11 @@ import time
 
 from gridbridge.batch import arrays_of
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.worker import Worker
-from gridbridge.methods.owner import NotNow
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.arrays.worker import OwnerWorker
+from gridbridge.methods.owner import OwnerNotReady
 from gridbridge.model.campaigns.names import ArrayId
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ALL_ASK_S = 20.0  # nor must several
 BY_NAME = "+"  # behind an id: jobs with the array's submission name count as well
 
 
-def require_ended(order: Order, ledger: Ledger, place: int) -> None:
+def require_ended(order: ArrayOrder, ledger: RootLedger, place: int) -> None:
     """Raise NotNow where a task of an array to be sent waits or runs by an earlier attempt."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
@@ -37,25 +37,27 @@ def require_ended(order: Order, ledger: Ledger, place: int) -> None:
             _require_ended_at(order.at(cluster), ledger.uid, some, limit_s)
 
 
-def _require_ended_at(order: Order, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
+def _require_ended_at(
+    order: ArrayOrder, uid: int, earlier: "list[Earlier]", limit_s: float
+) -> None:
     """Ask one cluster about all of them by one question."""
     asked = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
         for number, _, job, is_repeated, _ in earlier
     ]
     try:
-        worker = Worker(uid, lambda person: _answers(order, person), limit_s)
+        worker = OwnerWorker(uid, lambda person: _answers(order, person), limit_s)
         living = _read(worker.ask(*asked))
-    except NotNow:
+    except OwnerNotReady:
         raise
     except (GridbridgeError, OSError, ValueError):
         return
     for number, cluster, _, _, places in earlier:
         if any(_meet(places, some) for some in living.get(str(number), ())):
-            raise NotNow(f"an earlier attempt of a task is at {cluster}, in array {number}")
+            raise OwnerNotReady(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
-def _answers(order: Order, person: str) -> "Answers":
+def _answers(order: ArrayOrder, person: str) -> "Answers":
     """Print the living places of arrays.
 
     An array without a known id is looked for by the name of its submission. So is an array that was
@@ -87,7 +89,7 @@ def _answers(order: Order, person: str) -> "Answers":
         except CommandFailed:  # the cluster does not answer
             raise
         except (GridbridgeError, ValueError) as error:
-            raise NotNow(f"{order.cluster}: {error}") from error
+            raise OwnerNotReady(f"{order.cluster}: {error}") from error
 
     return answer
 

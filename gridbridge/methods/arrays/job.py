@@ -3,20 +3,24 @@
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.errors import GridbridgeError, NotOurs
-from gridbridge.methods.arrays.order import DELETE, DELETE_WAITING, Order
+from gridbridge.methods.arrays.order import DELETE, DELETE_WAITING, ArrayOrder
 from gridbridge.methods.arrays.queues import kept_there, on_their_hosts
-from gridbridge.methods.owner import NotNow, RefusedThere
+from gridbridge.methods.owner import OwnerNotReady, RefusedThere
 from gridbridge.model.campaigns.names import released_name
 from gridbridge.model.campaigns.numbers import ranges_of, read_places, write_places
 from gridbridge.model.request import JobSpec
 
-UNTAKEN = {Result.LATER: NotNow, Result.BARRED: NotNow, Result.UNSURE: GridbridgeError}
+UNTAKEN = {
+    Result.LATER: OwnerNotReady,
+    Result.BARRED: OwnerNotReady,
+    Result.UNSURE: GridbridgeError,
+}
 
 
-class Site:
+class ClusterSite:
     """A cluster as a campaign's owner reaches it, by one connection."""
 
-    def __init__(self, order: Order, person: str) -> None:
+    def __init__(self, order: ArrayOrder, person: str) -> None:
         self._order = order
         self._far, self._account = order.reached_by(person)
         self._adapter = arrays_of(self._far)
@@ -88,4 +92,4 @@ class Site:
 def _keep_connection() -> None:
     from gridbridge.shell import session, ssh  # clusters that are reached here do without it
 
-    ssh.carry_by(session.Session())
+    ssh.carry_by(session.SshSession())

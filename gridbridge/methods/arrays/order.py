@@ -1,8 +1,8 @@
 """What gridbridge-as-user is asked about a campaign: its file, a cluster, and numbers of arrays."""
 
-from gridbridge.errors import ParseError, Untrusted
+from gridbridge.errors import ParseError, UntrustedFile
 from gridbridge.methods import owner
-from gridbridge.methods.owner import NotNow, Refused
+from gridbridge.methods.owner import OwnerNotReady, OwnerRefusal
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_places
 from gridbridge.model.configured import away
@@ -21,7 +21,7 @@ USAGE = {
 }
 
 
-class Order:
+class ArrayOrder:
     """What is asked for, and the file that it is about."""
 
     def __init__(self, arguments: list[str]) -> None:
@@ -33,9 +33,11 @@ class Order:
         campaign = file.removeprefix("c.")
         numbers, self._told = words[::2], words[1::2]
         if not (is_number(campaign) and file != campaign and self._is_whole(numbers)):
-            raise Refused(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
+            raise OwnerRefusal(
+                f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}"
+            )
         if not isinstance(self.section, dict) or not is_cluster_name(site):
-            raise NotNow(f"{CONFIG}: no cluster {cluster!r}")
+            raise OwnerNotReady(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
         self.arrays = tuple(ArrayId(site, self.campaign, int(number)) for number in numbers)
@@ -56,7 +58,7 @@ class Order:
         """Say whether root has configured a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
-    def at(self, cluster: str) -> "Order":
+    def at(self, cluster: str) -> "ArrayOrder":
         """Return the same order at another cluster that is known."""
         from copy import copy  # few orders are about several
 
@@ -92,12 +94,12 @@ def read_config() -> "dict[str, dict[str, object]]":
     """Read the configuration; while something is wrong with it no campaign fails for that."""
     try:
         return owner.read_config(CONFIG)
-    except (Refused, Untrusted) as error:
-        raise NotNow(str(error)) from error
+    except (OwnerRefusal, UntrustedFile) as error:
+        raise OwnerNotReady(str(error)) from error
 
 
 def _require_places(text: str) -> None:
     try:
         read_places(text)
     except ParseError as error:
-        raise Refused(str(error)) from error
+        raise OwnerRefusal(str(error)) from error

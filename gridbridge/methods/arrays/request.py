@@ -2,7 +2,7 @@
 
 import json
 
-from gridbridge.methods.owner import UNREADABLE, Refused
+from gridbridge.methods.owner import UNREADABLE, OwnerRefusal
 from gridbridge.model.places import CAMPAIGNS, TAKEN_REQUEST
 from gridbridge.shell import files
 
@@ -17,14 +17,14 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
     Refused where the campaign's owner, or root, does not ask for its tasks to be tried again.
     """
     if not (token.isascii() and token.isalnum()):
-        raise Refused(f"{token!r} is no name of a request")
+        raise OwnerRefusal(f"{token!r} is no name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
         data, facts = files.read(path, MAX_BYTES)
         said = json.loads(data)
         is_asked = said["verb"] == RESUBMIT and campaign in said["of"]
     except UNREADABLE as error:
-        raise Refused(f"{path}: {error!r}") from error
+        raise OwnerRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
-        raise Refused(f"{path}: its owner does not ask for tasks of campaign {campaign} there")
+        raise OwnerRefusal(f"{path}: its owner does not ask for tasks of campaign {campaign} there")
     return f"{facts.st_ino}.{facts.st_mtime_ns}"

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.methods import owner
-from gridbridge.methods.arrays.content import Content
+from gridbridge.methods.arrays.content import VerifiedTasks
 from gridbridge.methods.arrays.earlier import require_ended
-from gridbridge.methods.arrays.job import Site
-from gridbridge.methods.arrays.order import Order, is_number
-from gridbridge.methods.arrays.sent import Sent
-from gridbridge.methods.arrays.worker import Gone, Worker
+from gridbridge.methods.arrays.job import ClusterSite
+from gridbridge.methods.arrays.order import ArrayOrder, is_number
+from gridbridge.methods.arrays.sent import SentArray
+from gridbridge.methods.arrays.worker import OwnerWorker, WorkerGone
 from gridbridge.methods.owner import NoOwner
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -33,7 +33,7 @@ BEGINS_S = 20.0  # none is begun later: it has to be released before the service
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def send(order: Order, ledger: Ledger) -> "Iterator[str]":
+def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
     """Give a line for each array that was begun: a status, its id if it is known, and why.
 
     The others may be asked for again, as if they had not been.
@@ -41,36 +41,38 @@ def send(order: Order, ledger: Ledger) -> "Iterator[str]":
     ids = [ledger.job(one.array) for one in order.arrays]
     content = None if all(ids) else _read(order, ledger)
     owner.require_person(order.config, order.file, ledger.uid)
-    sending = Sending(order, ledger, content)
+    sending = ArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
     return (one.line() for one in sent)
 
 
-def _read(order: Order, ledger: Ledger) -> Content:
+def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
     brought = VerifiedCampaign(order.campaign)
     owner.require_person(order.config, brought.file, brought.uid)
     brought.note(ledger)
-    return Content(order, brought, ledger)
+    return VerifiedTasks(order, brought, ledger)
 
 
-class Sending:
+class ArraySender:
     """One call's arrays; root notes each step."""
 
-    def __init__(self, order: Order, ledger: Ledger, content: Content | None) -> None:
+    def __init__(
+        self, order: ArrayOrder, ledger: RootLedger, content: VerifiedTasks | None
+    ) -> None:
         self._order = order
         self._ledger = ledger
         self._content = content
-        self._worker = Worker(ledger.uid, self._begin)
+        self._worker = OwnerWorker(ledger.uid, self._begin)
         self._began = time.monotonic()
 
-    def submitted(self) -> list[Sent]:
+    def submitted(self) -> list[SentArray]:
         """Intend arrays, have each submitted held, and note the ids; return those that were begun.
 
         The disk has all intents before the first submission, and all ids before the release.
         """
-        asked = [Sent(array, place) for place, array in enumerate(self._order.arrays)]
-        intended: list[Sent] = []
+        asked = [SentArray(array, place) for place, array in enumerate(self._order.arrays)]
+        intended: list[SentArray] = []
         with self._noted_together(intended):
             intended.extend(self._each(asked, self._intend, INTENDS_S))
         begun = list(self._each(intended, self._submit, BEGINS_S))
@@ -79,8 +81,8 @@ class Sending:
         return begun
 
     def _each(
-        self, arrays: list[Sent], act: "Callable[[Sent], None]", limit_s: float
-    ) -> "Iterator[Sent]":
+        self, arrays: list[SentArray], act: "Callable[[SentArray], None]", limit_s: float
+    ) -> "Iterator[SentArray]":
         """Give those that were acted on: as long as there is time and they are the ledger's."""
         for sent in arrays:
             try:
@@ -89,12 +91,12 @@ class Sending:
             except (GridbridgeError, OSError) as error:
                 sent.error = error
             yield sent
-            is_last = isinstance(sent.error, Gone | AlreadySubmitted | NoOwner)
+            is_last = isinstance(sent.error, WorkerGone | AlreadySubmitted | NoOwner)
             if is_last or time.monotonic() > self._began + limit_s:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[Sent]) -> "Iterator[None]":
+    def _noted_together(self, arrays: list[SentArray]) -> "Iterator[None]":
         """Have one write for all notes of a block; if it fails, none of the arrays goes on."""
         try:
             with self._ledger.batch():
@@ -103,7 +105,7 @@ class Sending:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _intend(self, sent: Sent) -> None:
+    def _intend(self, sent: SentArray) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
@@ -113,7 +115,7 @@ class Sending:
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
-    def _submit(self, sent: Sent) -> None:
+    def _submit(self, sent: SentArray) -> None:
         """Have an array submitted held, or adopted."""
         if sent.job:
             return
@@ -122,7 +124,7 @@ class Sending:
             raise GridbridgeError(f"{job[:40]!r} is no id")
         sent.job = job
 
-    def _note(self, begun: list[Sent], unbegun: list[Sent]) -> None:
+    def _note(self, begun: list[SentArray], unbegun: list[SentArray]) -> None:
         """Note new ids; arrays that nobody asked for are as if they had not been intended."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
@@ -131,7 +133,7 @@ class Sending:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw(sent.array.array)
 
-    def release(self, sent: list[Sent]) -> None:
+    def release(self, sent: list[SentArray]) -> None:
         """Let their tasks start; the new ones all at once."""
         ready = [one for one in sent if one.job and not one.error]
         new = [one for one in ready if one.is_new]
@@ -141,7 +143,7 @@ class Sending:
             repeated = int(self._ledger.was_repeated(one.array.array))
             self._do([one], RELEASE_OLD, str(one.array), one.job, str(repeated))
 
-    def _do(self, sent: list[Sent], *words: str) -> None:
+    def _do(self, sent: list[SentArray], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:
@@ -150,7 +152,7 @@ class Sending:
 
     def _begin(self, person: str) -> "Answers":
         """Return what answers requests as the owner."""
-        site = Site(self._order, person)
+        site = ClusterSite(self._order, person)
 
         def answer(words: list[str]) -> str:
             verb, *rest = words
@@ -164,7 +166,7 @@ class Sending:
 
         return answer
 
-    def _submit_at(self, site: Site, place: int, person: str, is_new: bool) -> str:
+    def _submit_at(self, site: ClusterSite, place: int, person: str, is_new: bool) -> str:
         """Adopt the array that an earlier call submitted, else submit it."""
         array = self._order.arrays[place]
         if not is_new and (found := site.find(str(array))):

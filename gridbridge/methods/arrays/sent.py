@@ -4,7 +4,7 @@ from gridbridge.methods import owner
 from gridbridge.model.campaigns.names import ArrayId
 
 
-class Sent:
+class SentArray:
     """An array, and how far it came."""
 
     def __init__(self, array: ArrayId, place: int) -> None:

@@ -1,8 +1,8 @@
 """The prologue and epilogue that a campaign's file has at a cluster, each a task of one slot."""
 
-from gridbridge.batch.task import Task
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.owner import Refused
+from gridbridge.batch.task import ScriptTask
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.campaigns.steps import step_of
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -13,26 +13,26 @@ RUN = "sh -c"  # the lines are its first word
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
-class Steps:
+class PrologueJobs:
     """Those of the cluster that an order is about."""
 
-    def __init__(self, order: Order, clusters: "dict[str, dict[str, object]]") -> None:
+    def __init__(self, order: ArrayOrder, clusters: "dict[str, dict[str, object]]") -> None:
         self._order = order
         self._clusters = clusters
 
-    def task(self, asked: "Attempts") -> tuple[Task, ...]:
+    def task(self, asked: "Attempts") -> tuple[ScriptTask, ...]:
         """Return the step of that number; Refused where this cluster has none, and for copies."""
         ((number, attempt),) = asked
         step, cluster = step_of(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:
-            raise Refused(f"{self._order.file}: no {step} at {self._order.cluster}")
-        task = Task(number, attempt, (str(lines),))
+            raise OwnerRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
+        task = ScriptTask(number, attempt, (str(lines),))
         task.label = step
         return (task,)
 
     @staticmethod
-    def header(header: "dict[str, object]", tasks: tuple[Task, ...]) -> "dict[str, object]":
+    def header(header: "dict[str, object]", tasks: tuple[ScriptTask, ...]) -> "dict[str, object]":
         """Return what a cluster's header says of an array: a step's walltime is its own."""
         if not tasks[0].label:
             return header

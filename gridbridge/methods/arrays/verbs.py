@@ -15,22 +15,22 @@ from typing import NoReturn
 
 from gridbridge.errors import LedgerLost, NotAsBrought
 from gridbridge.methods import owner
-from gridbridge.methods.arrays.job import Site
+from gridbridge.methods.arrays.job import ClusterSite
 from gridbridge.methods.arrays.order import (
     DELETE,
     DELETE_WAITING,
     SEND,
     SEND_COPIES,
-    Order,
+    ArrayOrder,
     is_number,
     read_config,
 )
-from gridbridge.methods.arrays.worker import Worker
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.arrays.worker import OwnerWorker
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.campaigns.names import file_of
 from gridbridge.model.campaigns.numbers import read_attempts, read_places
 from gridbridge.model.places import CAMPAIGNS
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def perform(arguments: list[str]) -> NoReturn:
         _end(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "take-up":
         _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
-    order = Order(arguments)
-    with Ledger(order.campaign) as ledger:
+    order = ArrayOrder(arguments)
+    with RootLedger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.methods.arrays import sending  # the others do without it
 
@@ -67,29 +67,29 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
     verb, file, *rest = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_number(number) or file == number:
-        raise Refused(f"usage: gridbridge-as-user {verb} {usage}")
+        raise OwnerRefusal(f"usage: gridbridge-as-user {verb} {usage}")
     return int(number), rest[0]
 
 
 def _list(campaign: int, _: str) -> NoReturn:
     """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
-    with Ledger(campaign) as ledger:
+    with RootLedger(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
 
 
 def _end(campaign: int, _: str) -> NoReturn:
-    with Ledger(campaign) as ledger:
+    with RootLedger(campaign) as ledger:
         note_end(campaign, ledger)
     _leave("")
 
 
-def note_end(campaign: int, ledger: Ledger, folder: str = CAMPAIGNS) -> None:
+def note_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
     """Note that a campaign has ended, if something of it was submitted, or could be."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 
 
-def _claims_file(campaign: int, ledger: Ledger, folder: str) -> bool:
+def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
     """Note the file of a campaign of which nothing was submitted.
 
     False where root would submit nothing of it anyway: nobody brought it, or under another number.
@@ -110,7 +110,7 @@ def _claims_file(campaign: int, ledger: Ledger, folder: str) -> bool:
         brought = VerifiedCampaign(campaign, folder)
         owner.require_person(read_config(), brought.file, brought.uid)
         brought.claim(ledger)
-    except (Refused, NotAsBrought):
+    except (OwnerRefusal, NotAsBrought):
         return False
     return True
 
@@ -119,12 +119,12 @@ def _take_up(campaign: int, request: str) -> NoReturn:
     """Note that an owner took a campaign up again; the request is that person's own file."""
     from gridbridge.methods.arrays.request import require_asked  # the others do without it
 
-    with Ledger(campaign) as ledger:
+    with RootLedger(campaign) as ledger:
         ledger.take_up(require_asked(request, campaign, ledger.uid))
     _leave("")
 
 
-def _acted(order: Order, ledger: Ledger) -> str:
+def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
     """Release or delete an array, and return its id; empty for one that the ledger lacks.
 
     Of one that was submitted several times nothing else is left. After the id come the places of
@@ -140,23 +140,23 @@ def _acted(order: Order, ledger: Ledger) -> str:
         _require_there(order, ledger, array.array)
     job = ledger.job(array.array)
     is_repeated = ledger.was_repeated(array.array) or not job
-    worker = Worker(ledger.uid, lambda person: _answers(order, person))
+    worker = OwnerWorker(ledger.uid, lambda person: _answers(order, person))
     if not job and (job := worker.ask("find", str(array))):
         ledger.submitted(array.array, job)
     begun = worker.ask("act", str(array), str(int(is_repeated)), job)
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: Order, ledger: Ledger, array: int) -> None:
+def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
     """Refuse places that an array does not have: what is held there would stay so."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(read_attempts(tasks)) if tasks else 0
     if any(some[-1] > size for some in read_places(order.places)):
-        raise Refused(f"{order.file}: array {array} has {size} places")
+        raise OwnerRefusal(f"{order.file}: array {array} has {size} places")
 
 
-def _answers(order: Order, person: str) -> "Answers":
-    site = Site(order, person)
+def _answers(order: ArrayOrder, person: str) -> "Answers":
+    site = ClusterSite(order, person)
 
     def answer(words: list[str]) -> str:
         verb, name, *rest = words

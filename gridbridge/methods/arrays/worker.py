@@ -12,8 +12,15 @@ from typing import NoReturn
 
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods import owner
-from gridbridge.methods.owner import FAILED, NoAccount, NoOwner, NotNow, Refused, RefusedThere
-from gridbridge.methods.scope import Scope
+from gridbridge.methods.owner import (
+    FAILED,
+    NoAccount,
+    NoOwner,
+    OwnerNotReady,
+    OwnerRefusal,
+    RefusedThere,
+)
+from gridbridge.methods.scope import ProcessScope
 from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
 from gridbridge.shell.runner import ANSWER_BYTES, left_ms
 
@@ -24,16 +31,16 @@ if TYPE_CHECKING:
     Answers = Callable[[list[str]], str]  # to the words of a request
     Begin = Callable[[str], Answers]  # as a person
 
-ANSWERED = {owner.REFUSED: Refused, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
-ANSWERED |= {NOT_NOW: NotNow, NO_OWNER: NoOwner}
+ANSWERED = {owner.REFUSED: OwnerRefusal, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
+ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: NoOwner}
 CHUNK_BYTES = 65536
 
 
-class Gone(GridbridgeError):
+class WorkerGone(GridbridgeError):
     """The process does no more: of its last request nothing is known."""
 
 
-class Worker:
+class OwnerWorker:
     """Such a process; it ends when its requests do."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
@@ -42,7 +49,7 @@ class Worker:
         self._told, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
         self._limit_s = limit_s
-        self.scope = Scope(limit_s)
+        self.scope = ProcessScope(limit_s)
         if not self.scope.pid:
             os.close(self._ask)
             os.close(self._told)
@@ -70,13 +77,13 @@ class Worker:
                 ready = []
             if not ready:
                 self.scope.end()
-                raise Gone(f"not done within {self._limit_s:g} s")
+                raise WorkerGone(f"not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._told, CHUNK_BYTES)):
-                raise Gone("its process ended")
+                raise WorkerGone("its process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
                 self.scope.end()
-                raise Gone(f"it told more than {ANSWER_BYTES >> 20} MiB")
+                raise WorkerGone(f"it told more than {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from gridbridge.errors import CommandFailed
 from gridbridge.methods import owner
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
 from gridbridge.shell import files
@@ -28,7 +28,9 @@ NOTHING = "-"  # for no cluster
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything, then run the program in a process of its own."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
-        raise Refused("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
+        raise OwnerRefusal(
+            "usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS..."
+        )
     name, *words = arguments
     lines = "".join(f"{_line(word)}\n" for word in words)
     config = owner.read_config(CONFIG)
@@ -43,15 +45,15 @@ def read_wish(name: str) -> tuple[str, int]:
     """Return the program that somebody wishes to be told by, and who that is."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise Refused(f"{name!r} is no name of such a request")
+        raise OwnerRefusal(f"{name!r} is no name of such a request")
     try:
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         said = json.loads(data)
         verb, way, path = said["verb"], said["way"], said["identity"]
     except owner.UNREADABLE as error:
-        raise Refused(f"{name}: {error!r}") from error
+        raise OwnerRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
-        raise Refused(f"{name}: nobody asks to be told by a program there")
+        raise OwnerRefusal(f"{name}: nobody asks to be told by a program there")
     return path, facts.st_uid
 
 
@@ -73,7 +75,7 @@ def _line(word: str) -> str:
     """Return a word as the program reads it; Refused for anything but numbers and known words."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
-        raise Refused(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
+        raise OwnerRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
     return " ".join(part or NOTHING for part in parts)
 
 

@@ -13,7 +13,7 @@ import sys
 from typing import NoReturn
 
 from gridbridge.methods import owner
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import OwnerRefusal
 from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET
 from gridbridge.shell import files
 
@@ -33,15 +33,15 @@ def perform(arguments: list[str]) -> NoReturn:
     shown = " ".join(["STORAGE"] * least + ["[STORAGE]"] * (most - least))
     files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
-        raise Refused(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
+        raise OwnerRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
     config = owner.read_config(CONFIG)
     known = config.get("storage", {})
     for name in names:
         if name not in known:
-            raise Refused(f"{CONFIG}: no storage area {name[:80]!r}")
+            raise OwnerRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
     let = [read(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
-        raise Refused("the files are of several people")
+        raise OwnerRefusal("the files are of several people")
     uid = let[0][1]
     owner.require_person(config, files_[0], uid)
     owner.go_on_apart(owner.LIMIT_S if verb == "look" else LONG_S)
@@ -57,22 +57,22 @@ def read(name: str) -> tuple[str, int]:
     words = (unique, token or "0")
     is_ours = letter == "u" and unique != file and number.isdigit() and number.isascii()
     if not (is_ours and all(word.isascii() and word.isalnum() for word in words)):
-        raise Refused(f"{name[:80]!r} is no name of such a file")
+        raise OwnerRefusal(f"{name[:80]!r} is no name of such a file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
     except owner.UNREADABLE as error:
-        raise Refused(f"{name}: {error!r}") from error
+        raise OwnerRefusal(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
-        raise Refused(f"{name}: no name of a dataset")
+        raise OwnerRefusal(f"{name}: no name of a dataset")
     return dataset, facts.st_uid
 
 
 def _require_own(folder: str, uid: int) -> None:
     """Refuse what lies in a folder that is not that person's: another could have moved it there."""
     if os.lstat(folder).st_uid != uid:
-        raise Refused(f"{folder}: not uid {uid}'s")
+        raise OwnerRefusal(f"{folder}: not uid {uid}'s")
 
 
 def _is_dataset(name: object) -> bool:

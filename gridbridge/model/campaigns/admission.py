@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CampaignCandidate:
     """A campaign that somebody brings."""
 
     user: str
@@ -20,17 +20,19 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class AdmissionRefusal:
     """A rule's answer: the campaign is not taken."""
 
     reason: str
 
 
-Judge = Callable[[Candidate], object]  # right is another Jdl, a Refusal, or None: nothing to say
+Judge = Callable[
+    [CampaignCandidate], object
+]  # right is another Jdl, a Refusal, or None: nothing to say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AdmissionRule:
     """A rule with its name: FILE:FUNCTION."""
 
     name: str
@@ -38,7 +40,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fired:
+class FiredRule:
     """A rule that changed a campaign, and how."""
 
     rule: str
@@ -46,9 +48,9 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmissionResult:
     """What the rules make of a campaign; a refused one has a reason."""
 
     jdl: Jdl
-    fired: tuple[Fired, ...] = ()
+    fired: tuple[FiredRule, ...] = ()
     refusal: str = ""

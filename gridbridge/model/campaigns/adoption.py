@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Waiting
-from gridbridge.model.campaigns.plan import Tried
+from gridbridge.model.campaigns.campaign import Array, Attempt, WaitingTasks
+from gridbridge.model.campaigns.plan import AttemptOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredCampaign:
     """What waits, the arrays, the attempts whose ends are not known, and those before them."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingTasks, ...]
     arrays: tuple[Array, ...]
     attempts: tuple[Attempt, ...]  # by array and place
-    earlier: tuple[Tried, ...] = ()
+    earlier: tuple[AttemptOutcome, ...] = ()
     clusters: frozenset[str] = frozenset()  # of the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
+class RecoveryStep:
     """A portion of what the state file keeps from then on."""
 
     campaign: int
@@ -26,6 +26,6 @@ class Adoption:
     arrays: tuple[Array, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     superseded: tuple[Attempt, ...] = ()  # attempts that later ones followed
-    no_longer: tuple[Waiting, ...] = ()  # waited
-    waiting: tuple[Waiting, ...] = ()  # waits in the place of that
-    again: tuple[Waiting, ...] = ()  # waits besides: tasks of an array that never ran
+    no_longer: tuple[WaitingTasks, ...] = ()  # waited
+    waiting: tuple[WaitingTasks, ...] = ()  # waits in the place of that
+    again: tuple[WaitingTasks, ...] = ()  # waits besides: tasks of an array that never ran

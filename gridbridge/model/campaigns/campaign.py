@@ -27,7 +27,7 @@ class CampaignState(StrEnum):
         return self in (CampaignState.IN_TREATMENT, CampaignState.PAUSED)
 
 
-class Outcome(StrEnum):
+class TaskOutcome(StrEnum):
     """What one attempt to run a task came to; a closed set for both batch systems."""
 
     PENDING = "pending"  # it waits or runs, as far as is known
@@ -47,13 +47,13 @@ class Outcome(StrEnum):
     COPY = "copy"  # it decided nothing: another attempt of its task went on, or had succeeded
 
 
-def is_cancelled(outcome: Outcome, state: "CampaignState | None") -> bool:
+def is_cancelled(outcome: TaskOutcome, state: "CampaignState | None") -> bool:
     """Say whether a task was cancelled by its owner, alone or with its campaign.
 
     A cancelled task of a campaign that is not cancelled was deleted at its cluster: it failed.
     """
-    is_with_campaign = state is CampaignState.CANCELLED and outcome is Outcome.CANCELLED
-    return is_with_campaign or outcome is Outcome.UNWANTED
+    is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskOutcome.CANCELLED
+    return is_with_campaign or outcome is TaskOutcome.UNWANTED
 
 
 class ArrayState(StrEnum):
@@ -89,7 +89,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TaskBatch:
     """Tasks that an owner added to a campaign, by a file of their own."""
 
     campaign: int
@@ -119,7 +119,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class LedgerArray:
     """One array as root's ledger has it."""
 
     number: int
@@ -130,7 +130,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentTask:
     """How far an array came that was to be submitted and released."""
 
     job_id: int = 0  # 0: not known
@@ -151,7 +151,7 @@ class Attempt:
     attempt: int  # from 1
     array: int
     place: int  # in its array, from 1
-    outcome: Outcome = Outcome.PENDING
+    outcome: TaskOutcome = TaskOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
     host: str = ""  # where it ended, in the cycle that learns it; not kept
@@ -161,7 +161,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingTasks:
     """Tasks that wait to be sent: those of these numbers, which have the same attempt next."""
 
     first: int

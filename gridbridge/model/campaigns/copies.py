@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.campaign import Array, Outcome
+from gridbridge.model.campaigns.campaign import Array, TaskOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class CompetingAttempt:
     """One attempt of a task that had a copy; all of them run for the same task."""
 
     campaign: int
@@ -16,12 +16,12 @@ class Rival:
     array: int
     place: int  # in its array
     cluster: str
-    outcome: Outcome
+    outcome: TaskOutcome
     is_copy: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class LiveAttempt:
     """One attempt that has not ended as far as is known."""
 
     task: int
@@ -31,18 +31,18 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
+class StragglerTail:
     """The tasks of a campaign near its end of which every live attempt has run for a while."""
 
     campaign: int
     sent_s: float  # since the last of its tasks was sent
     durations_s: tuple[float, ...]  # of tasks that ended
-    live: tuple[Live, ...]
+    live: tuple[LiveAttempt, ...]
     failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters, by task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
+class SpeculativeAttempts:
     """Tasks of a campaign that get a copy at a cluster."""
 
     campaign: int
@@ -52,7 +52,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Losers:
+class SupersededAttempts:
     """Attempts of an array whose tasks have succeeded otherwise: they are ended."""
 
     array: Array
@@ -66,10 +66,10 @@ class ShownCopy:
 
     attempt: int
     cluster: str
-    outcome: Outcome
+    outcome: TaskOutcome
     beyond_s: int | None  # why it was made; None: it is no copy
 
     @property
     def is_live(self) -> bool:
         """Whether it has not ended as far as is known."""
-        return self.outcome is Outcome.PENDING
+        return self.outcome is TaskOutcome.PENDING

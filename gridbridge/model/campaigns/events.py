@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event is about; CiGri's classes."""
 
     CLUSTER = "cluster"
@@ -17,7 +17,7 @@ class Kind(StrEnum):
     TASK = "job"
 
 
-class Code(StrEnum):
+class EventCode(StrEnum):
     """What happened; a closed set."""
 
     GET_JOBS = "GET_JOBS"  # a cluster does not tell how it is
@@ -44,20 +44,20 @@ class Code(StrEnum):
     RESUBMIT = "RESUBMIT"  # tasks asked too often to run again
 
 
-ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
-PAUSING = (Code.SUBMIT_JOB, Code.NO_FILE, *ROOTS)
-OF_SUBMISSION = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
-HEALING = (*OF_SUBMISSION, Code.SETUP_ERROR)
-BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)  # they close a cluster to a campaign
+ROOTS = (EventCode.OWNER_UNKNOWN, EventCode.NO_LEDGER)  # root acts as nobody; of deletions, too
+PAUSING = (EventCode.SUBMIT_JOB, EventCode.NO_FILE, *ROOTS)
+OF_SUBMISSION = (*PAUSING, EventCode.RUNNER_SUBMIT_ERROR)  # over once an array was taken
+HEALING = (*OF_SUBMISSION, EventCode.SETUP_ERROR)
+BARRING = (*HEALING, EventCode.BLACKLIST, EventCode.SINK)  # they close a cluster to a campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class CampaignEvent:
     """One event; it is closed when it is healed, or somebody closes it."""
 
     number: int = 0  # 0: not yet kept
-    kind: Kind
-    code: Code
+    kind: EventKind
+    code: EventCode
     campaign: int = 0  # 0: of a cluster, whoever uses it
     cluster: str = ""
     exit_status: int | None = None  # with which the tasks ended
@@ -72,13 +72,13 @@ class Event:
     why: str = ""  # in the words of who refused; empty: nobody said
 
     @property
-    def what(self) -> tuple[Code, int, str, int | None]:
+    def what(self) -> tuple[EventCode, int, str, int | None]:
         """What makes it equal to another one."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ClusterSuccessRecord:
     """How the tasks of a campaign fared at one cluster."""
 
     campaign: int
@@ -92,11 +92,11 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class EventChanges:
     """What becomes of the events in one cycle."""
 
-    events: tuple[Event, ...] = ()  # new ones, and known ones that changed
-    records: tuple[Record, ...] = ()
+    events: tuple[CampaignEvent, ...] = ()  # new ones, and known ones that changed
+    records: tuple[ClusterSuccessRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,4 +104,4 @@ class ShownEvents:
     """What everybody may see: the open ones, and those that were closed of late."""
 
     at: datetime
-    events: tuple[Event, ...] = ()
+    events: tuple[CampaignEvent, ...] = ()

@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ClusterThroughput:
     """What a cluster does for a campaign."""
 
     cluster: str
@@ -16,16 +16,16 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class CampaignProgress:
     """A campaign at a moment."""
 
     left: int  # tasks that don't run yet
-    services: tuple[Service, ...]
+    services: tuple[ClusterThroughput, ...]
     pause_s: float = 0.0  # between two cycles: so long a free slot may wait for a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class CampaignForecast:
     """The end of a campaign; None is unknown."""
 
     throughput: float | None = None  # tasks a second
@@ -34,7 +34,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredForecast:
     """A forecast that was made halfway, and what came of it."""
 
     campaign: int

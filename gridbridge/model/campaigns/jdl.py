@@ -9,7 +9,7 @@ from gridbridge.model.amounts import HOUR_S
 OUTLINED = ":"  # in the place of what runs, where something does
 
 
-class Type(StrEnum):
+class CampaignType(StrEnum):
     """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
 
     DEFAULT = "default"
@@ -50,7 +50,7 @@ class Jdl:
     """A campaign as it was asked for, without its tasks' parameters."""
 
     name: str
-    type: Type = Type.DEFAULT
+    type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
     outputs: tuple[str, ...] = ()  # files that a task leaves in a folder of its own
@@ -75,7 +75,7 @@ class Jdl:
     @property
     def may_be_copied(self) -> bool:
         """Whether a task that runs long may get a copy."""
-        return (self.is_idempotent or bool(self.outputs)) and self.type is Type.DEFAULT
+        return (self.is_idempotent or bool(self.outputs)) and self.type is CampaignType.DEFAULT
 
     def slots_at(self, cluster: str) -> int:
         """Return how many slots a task takes at a cluster; 1 where it may not run."""

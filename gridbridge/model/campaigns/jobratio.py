@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Law(StrEnum):
+class JobRatioRule(StrEnum):
     """How a job ratio changes with what became of the tasks that were sent."""
 
     MEASURED = "measured"
@@ -14,7 +14,7 @@ class Law(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
+class JobRatio:
     """What is kept of a campaign at a cluster from one cycle to the next."""
 
     campaign: int
@@ -25,7 +25,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RatioTerms:
     """What a law looks at: one campaign at one cluster."""
 
     old: float  # the ratio
@@ -43,12 +43,12 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class JobRatioPrediction:
     """A new ratio, and the numbers that led to it."""
 
     campaign: int
     cluster: str
-    law: Law
-    terms: Terms
+    law: JobRatioRule
+    terms: RatioTerms
     ratio: float
     submitted: int  # of which nothing is learnt yet

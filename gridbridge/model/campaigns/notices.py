@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.settings import Form
+from gridbridge.model.settings import TextFormat
 
 
 class Severity(StrEnum):
@@ -21,7 +21,7 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Way(StrEnum):
+class NotificationChannel(StrEnum):
     """How somebody is told."""
 
     MAIL = "mail"
@@ -30,24 +30,24 @@ class Way(StrEnum):
 
 
 IDENTITIES = {
-    Way.MAIL: Form(
+    NotificationChannel.MAIL: TextFormat(
         holds=re.compile(
             "[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}(@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?"
         ).fullmatch,
         right="an address, NAME@HOST or NAME",
     ),
-    Way.JABBER: Form(
+    NotificationChannel.JABBER: TextFormat(
         holds=re.compile("[A-Za-z0-9][A-Za-z0-9@._/+-]{0,199}").fullmatch,
         right="letters, digits and @ . _ / + -, a letter or digit first",
     ),
-    Way.PROGRAM: Form(
+    NotificationChannel.PROGRAM: TextFormat(
         holds=re.compile("/[!-~]{1,1000}").fullmatch,
         right="an absolute path in printable ASCII without blanks",
     ),
 }
 
 
-class Occasion(StrEnum):
+class NotificationOccasion(StrEnum):
     """What somebody may be told of besides events; CiGri's words."""
 
     NEW_CAMPAIGN = "NEW_CAMPAIGN"
@@ -61,7 +61,7 @@ class Subscription:
     number: int = 0  # 0: not yet kept
     uid: int
     owner: str
-    way: Way
+    way: NotificationChannel
     identity: str  # an address, a name, or a path
     severity: Severity
     token: str  # of the file that asked for it, which is its owner's
@@ -71,7 +71,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class NotifiableEvent:
     """One thing that somebody may be told."""
 
     at: datetime
@@ -90,7 +90,7 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Notification:
     """What one subscription is told at once."""
 
     subscription: Subscription

@@ -5,14 +5,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
-from gridbridge.model.campaigns.copies import Copies, Losers, Rival, Tail
-from gridbridge.model.campaigns.events import Changes, Event, Record
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, TaskOutcome
+from gridbridge.model.campaigns.copies import (
+    CompetingAttempt,
+    SpeculativeAttempts,
+    StragglerTail,
+    SupersededAttempts,
+)
+from gridbridge.model.campaigns.events import CampaignEvent, ClusterSuccessRecord, EventChanges
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioPrediction, JobRatioRule
 from gridbridge.model.campaigns.sections import Failures, Finalize
-from gridbridge.model.campaigns.sharing import Sharing
-from gridbridge.model.campaigns.wiping import Missed
+from gridbridge.model.campaigns.sharing import UsageSharing
+from gridbridge.model.campaigns.wiping import MissingSince
 from gridbridge.model.job import ArrayLimits
 
 NO_LIMITS = ArrayLimits()
@@ -20,13 +25,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class ClusterRoom:
     """What a cluster has for campaigns."""
 
     free_slots: int  # for ordinary tasks, for which best-effort ones make way
     besteffort_slots: int | None = None  # for best-effort tasks; None: they are ordinary jobs there
     max_slots: int = 0  # where work can start at all
-    law: Law = Law.MEASURED  # of the job ratio
+    law: JobRatioRule = JobRatioRule.MEASURED  # of the job ratio
     flood_rate: float = 0.0  # tasks that may wait, for each of those slots
     is_stressed: bool = False  # nothing is sent there now
     stress: float | None = None  # as its script says; None: there is none, or it does not tell
@@ -58,7 +63,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class ClusterView:
     """How many tasks of a campaign a cluster lists."""
 
     campaign: int
@@ -86,14 +91,14 @@ class There:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class AttemptOutcome:
     """What an attempt came to, and where."""
 
     campaign: int
     task: int
     attempt: int
     cluster: str
-    outcome: Outcome
+    outcome: TaskOutcome
     is_overrun: bool = False  # it came to a copy, by overrunning its walltime
 
     @classmethod
@@ -110,13 +115,13 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Retry:
     """A task that waits once more after this attempt."""
 
     campaign: int
     task: int
     attempt: int  # that has ended
-    outcome: Outcome
+    outcome: TaskOutcome
     avoid: tuple[str, ...] = ()  # as long as one that did not fail it is open
     never: tuple[str, ...] = ()  # it does not go there at all
 
@@ -131,7 +136,7 @@ class KeptOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped:
+class ProloguePhaseResult:
     """The last attempt of a campaign's prologue or epilogue at a cluster."""
 
     campaign: int
@@ -139,12 +144,12 @@ class Stepped:
     step: str
     attempt: int
     array: int
-    outcome: Outcome
+    outcome: TaskOutcome
     exit_status: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PrologueStep:
     """A prologue or epilogue that is begun now."""
 
     campaign: int
@@ -154,24 +159,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class CycleSituation:
     """All that a decision may look at."""
 
     campaigns: tuple[Campaign, ...]  # that have not ended, by number
     waiting: Mapping[int, int]  # tasks that were not sent, by campaign
     arrays: tuple[Array, ...]  # of which a task may live
-    room: Mapping[str, Room]  # of the clusters that answered
+    room: Mapping[str, ClusterRoom]  # of the clusters that answered
     max_tasks: int  # of one array
     kept_off: Mapping[int, tuple[KeptOff, ...]] = field(default_factory=dict)  # of those that wait
-    there: tuple[There, ...] = ()
+    there: tuple[ClusterView, ...] = ()
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters, of test campaigns
     ended: tuple[Attempt, ...] = ()  # with their outcomes
     over: tuple[Array, ...] = ()  # whose tasks all have ended
-    ratios: tuple[Ratio, ...] = ()  # that are kept
+    ratios: tuple[JobRatio, ...] = ()  # that are kept
     wiped: frozenset[tuple[int, str]] = frozenset()  # campaigns where nikita deletes what waited
-    disputed: tuple[Tried, ...] = ()  # of whose ends the records tell several
-    missed: tuple[Missed, ...] = ()  # which tasks are missing: what has changed of that
-    sharing: Sharing = field(default_factory=Sharing)
+    disputed: tuple[AttemptOutcome, ...] = ()  # of whose ends the records tell several
+    missed: tuple[MissingSince, ...] = ()  # which tasks are missing: what has changed of that
+    sharing: UsageSharing = field(default_factory=UsageSharing)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered
     silent: Mapping[str, str] = field(
@@ -181,15 +186,19 @@ class Seen:
         default_factory=dict
     )  # clusters that were away, till then
     dropped: frozenset[str] = frozenset()  # that are used and left gridbridge.toml
-    earlier: tuple[Tried, ...] = ()  # attempts of the tasks that have ended now
-    events: tuple[Event, ...] = ()  # that are open
-    records: tuple[Record, ...] = ()  # of unfinished campaigns
+    earlier: tuple[AttemptOutcome, ...] = ()  # attempts of the tasks that have ended now
+    events: tuple[CampaignEvent, ...] = ()  # that are open
+    records: tuple[ClusterSuccessRecord, ...] = ()  # of unfinished campaigns
     failures: Failures = field(default_factory=Failures)
-    rivals: tuple[Rival, ...] = ()  # attempts of tasks that had copies, while one of a task lives
-    tails: tuple[Tail, ...] = ()  # of campaigns near their ends, whose tasks may be copied
+    rivals: tuple[
+        CompetingAttempt, ...
+    ] = ()  # attempts of tasks that had copies, while one of a task lives
+    tails: tuple[StragglerTail, ...] = ()  # of campaigns near their ends, whose tasks may be copied
     finalize: Finalize = field(default_factory=Finalize)
     arrays_at_once: int = 1  # of a campaign, to a cluster, in one cycle
-    steps: tuple[Stepped, ...] = ()  # of unfinished campaigns, as they were before this look
+    steps: tuple[
+        ProloguePhaseResult, ...
+    ] = ()  # of unfinished campaigns, as they were before this look
     stepped: tuple[Attempt, ...] = ()  # of those: what has ended
     idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns, arrays: those that wait
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # with steps
@@ -198,11 +207,11 @@ class Seen:
     @property
     def tests(self) -> frozenset[int]:
         """The numbers of test campaigns: nobody deletes their tasks, however long they wait."""
-        return frozenset(one.number for one in self.campaigns if one.jdl.type is Type.TEST)
+        return frozenset(one.number for one in self.campaigns if one.jdl.type is CampaignType.TEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class TaskSend:
     """So many tasks of a campaign go to a cluster."""
 
     campaign: int
@@ -213,12 +222,12 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CyclePlan:
     """What one cycle does, in this order."""
 
     ended: tuple[Attempt, ...] = ()
     arrays: tuple[Array, ...] = ()  # those of which they are
-    again: tuple[Again, ...] = ()  # of those: their tasks are tried once more
+    again: tuple[Retry, ...] = ()  # of those: their tasks are tried once more
     over: tuple[Array, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns
     wound_up: tuple[int, ...] = ()  # cancelled ones, whose epilogues are over
@@ -226,18 +235,18 @@ class Plan:
     unneeded: tuple[Array, ...] = ()  # prologues that wait, and for which no task is left
     unsent: tuple[Array, ...] = ()  # others that no cluster has taken, as far as is known
     gone: int = 0  # of `deleted`: nothing of them is listed any more, and their ends are waited for
-    losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
+    losers: tuple[SupersededAttempts, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
-    sends: tuple[Send, ...] = ()
+    sends: tuple[TaskSend, ...] = ()
     stepped: tuple[Attempt, ...] = ()  # prologues and epilogues that ended
-    steps: tuple[Step, ...] = ()  # that are begun
-    copies: tuple[Copies, ...] = ()
-    missed: tuple[Missed, ...] = ()
-    predicted: tuple[Prediction, ...] = ()  # ratios that are kept
-    changes: Changes = field(default_factory=Changes)  # of events
+    steps: tuple[PrologueStep, ...] = ()  # that are begun
+    copies: tuple[SpeculativeAttempts, ...] = ()
+    missed: tuple[MissingSince, ...] = ()
+    predicted: tuple[JobRatioPrediction, ...] = ()  # ratios that are kept
+    changes: EventChanges = field(default_factory=EventChanges)  # of events
     behind: tuple[int, ...] = ()  # campaigns of which the ledger's arrays are taken over first
 
     @property
     def is_urgent(self) -> bool:
         """Whether the next cycle shall come at once: tasks have left for slots that are free."""
-        return any(one.outcome is Outcome.MOVED for one in self.ended)
+        return any(one.outcome is TaskOutcome.MOVED for one in self.ended)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.events import EventCode
 
 
-class Cause(StrEnum):
+class SendCause(StrEnum):
     """Why; a closed set."""
 
     SENT = "sent"
@@ -30,7 +30,7 @@ class Cause(StrEnum):
     OTHERS_FIRST = "others_first"  # what is free goes to other campaigns
 
 
-class Order(StrEnum):
+class CampaignOrder(StrEnum):
     """Why other campaigns are served before one."""
 
     TEST = "test"
@@ -42,12 +42,12 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class SendReason:
     """Of one campaign and one cluster."""
 
     campaign: int
     cluster: str
-    cause: Cause
+    cause: SendCause
     sent: int = 0  # tasks, in that cycle
     free_slots: int = 0
     slots: int = 1  # of one task
@@ -58,12 +58,12 @@ class Reason:
     job_ratio: float | None = None  # tasks for each free slot; tests have none
     waiting_there: int = 0  # tasks of all campaigns
     may_wait: int = 0  # more of them, by the flood rate
-    code: Code | None = None  # of the event that closes it
+    code: EventCode | None = None  # of the event that closes it
     until: datetime | None = None  # then one task is tried; None: its owner has to close it
     stress: float | None = None  # None: the script did not tell
     stress_limit: float = 0.0
     before: tuple[int, ...] = ()  # campaigns to which what was free went
-    order: Order | None = None  # why that
+    order: CampaignOrder | None = None  # why that
     own: float = 0.0  # priority, or slot-seconds used, by `order`
     theirs: float = 0.0
 
@@ -75,5 +75,5 @@ class ShownCycle:
     at: datetime
     free_slots: Mapping[str, int] = field(default_factory=dict)  # of the clusters that answered
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[SendReason, ...] = ()
     stressed: tuple[str, ...] = ()  # clusters to which nothing is sent while they are

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verb(StrEnum):
+class OwnerVerb(StrEnum):
     """What an owner may ask."""
 
     CANCEL = "cancel"  # of campaigns, as those that follow
@@ -20,7 +20,7 @@ class Verb(StrEnum):
     SUBSCRIPTIONS = "subscriptions"  # one's own are listed
 
 
-class Answer(StrEnum):
+class OwnerReply(StrEnum):
     """What became of a request about one campaign, or one event."""
 
     DONE = "done"
@@ -46,12 +46,12 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class OwnerRequest:
     """What somebody asks."""
 
     token: str
     uid: int
-    verb: Verb
+    verb: OwnerVerb
     numbers: tuple[int, ...]  # of campaigns or events
     task: int = 0  # of CANCEL_TASK
     way: str = ""  # of a subscription, as somebody wrote it

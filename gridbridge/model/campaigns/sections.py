@@ -3,27 +3,27 @@
 import re
 from dataclasses import dataclass
 
-from gridbridge.model.campaigns.jobratio import Law
+from gridbridge.model.campaigns.jobratio import JobRatioRule
 from gridbridge.model.campaigns.sharing import ShareBy
-from gridbridge.model.settings import Form, setting
+from gridbridge.model.settings import TextFormat, setting
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
-SCRIPT = Form(
+SCRIPT = TextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII, or empty",
 )
-PEOPLE = Form(
+PEOPLE = TextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch,
     right="users, and groups as @GROUP, with blanks between",
 )
-PRIORITIES = Form(
+PRIORITIES = TextFormat(
     holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
     right="USER=NUMBER and @GROUP=NUMBER, with blanks between; 0 is everybody else's",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runner:
+class RunnerSection:
     """The one process that sends campaigns' tasks."""
 
     interval_s: float = setting(15.0, "the pause between two cycles of --loop", "s", 5, 3600)
@@ -50,7 +50,9 @@ class Runner:
 class CampaignsAt:
     """How campaigns use a cluster."""
 
-    predictor: Law = setting(Law.MEASURED, "the law by which the job ratio changes")
+    predictor: JobRatioRule = setting(
+        JobRatioRule.MEASURED, "the law by which the job ratio changes"
+    )
     flood_rate: float = setting(
         0.1, "how many tasks of campaigns may wait, for each of its slots", "", 0, 10
     )
@@ -89,7 +91,7 @@ class Metascheduler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nikita:
+class NikitaSection:
     """What deletes tasks that wait or run where they should not."""
 
     interval_s: float = setting(60.0, "the pause between two cycles of --loop", "s", 5, 3600)

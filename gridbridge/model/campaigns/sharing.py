@@ -16,7 +16,7 @@ class ShareBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class DecayedUsage:
     """What a campaign's tasks used at a cluster; all of its numbers decay alike."""
 
     campaign: int
@@ -28,7 +28,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+class UsageSharing:
     """What decides about the order of campaigns besides their age."""
 
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import CampaignType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ShownCampaign:
     name: str
     owner: str
     submitted_at: datetime
-    type: Type
+    type: CampaignType
     state: CampaignState
     clusters: tuple[str, ...]
     tasks: int

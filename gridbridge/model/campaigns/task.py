@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome, is_cancelled
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome, is_cancelled
 from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
-WORDS = {each: each.value for each in Outcome}  # of what has ended: pages show 100,000 at once
-WORDS |= {Outcome.PENDING: SENT, Outcome.UNWANTED: Outcome.CANCELLED.value}
+WORDS = {each: each.value for each in TaskOutcome}  # of what has ended: pages show 100,000 at once
+WORDS |= {TaskOutcome.PENDING: SENT, TaskOutcome.UNWANTED: TaskOutcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeWay:
+class TaskPreemption:
     """An attempt ended because a local job lacked what it held."""
 
     attempt: int
@@ -23,7 +23,7 @@ class MadeWay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class TaskMove:
     """An attempt waited where others could not start it, and was deleted to start elsewhere."""
 
     attempt: int
@@ -32,12 +32,12 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTask:
+class PublishedTask:
     """One task, by its last attempt."""
 
     number: int
     attempt: int = 0  # 0: it was never sent
-    outcome: Outcome = Outcome.PENDING
+    outcome: TaskOutcome = TaskOutcome.PENDING
     is_waiting: bool = True  # to be sent, or sent again
     cluster: str = ""
     job_id: int = 0  # of its array there; 0: not known
@@ -46,8 +46,8 @@ class ShownTask:
     wallclock_s: int | None = None
     beyond_s: int | None = None  # this is a copy, made when the task had run for longer
     copies: tuple[ShownCopy, ...] = ()  # its other attempts that ran, or run, beside this one
-    made_way: tuple[MadeWay, ...] = ()  # its attempts that ended for local jobs
-    moved: tuple[Moved, ...] = ()  # its attempts that rebalancing ended before they began
+    made_way: tuple[TaskPreemption, ...] = ()  # its attempts that ended for local jobs
+    moved: tuple[TaskMove, ...] = ()  # its attempts that rebalancing ended before they began
     is_suspect: bool = False  # it succeeded at a sink (decisions/campaigns/failures/sink.py)
 
     @property
@@ -62,16 +62,16 @@ class ShownTask:
     @property
     def has_ended(self) -> bool:
         """Whether it ended for good."""
-        return not self.is_waiting and self.outcome is not Outcome.PENDING
+        return not self.is_waiting and self.outcome is not TaskOutcome.PENDING
 
     @property
     def has_failed(self) -> bool:
         """Whether it ended for good, without success."""
-        return self.has_ended and self.outcome is not Outcome.SUCCESS
+        return self.has_ended and self.outcome is not TaskOutcome.SUCCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class TaskEndTimes:
     """How many tasks of a campaign a cycle found ended for good at one cluster."""
 
     at: datetime
@@ -82,9 +82,9 @@ class Ended:
     wallclock_s: int = 0  # the sum of these run times
     cancelled: int = 0  # of `tasks`, by their owner: none of them failed or has a run time
 
-    def taken_back(self) -> "Ended":
+    def taken_back(self) -> "TaskEndTimes":
         """Return the negative count, for tasks that are to run again."""
-        return Ended(
+        return TaskEndTimes(
             at=self.at,
             cluster=self.cluster,
             **{name: -getattr(self, name) for name in COUNTS},
@@ -96,14 +96,14 @@ class Ended:
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
-COUNTS = tuple(each.name for each in fields(Ended) if each.name not in ("at", "cluster"))
+COUNTS = tuple(each.name for each in fields(TaskEndTimes) if each.name not in ("at", "cluster"))
 
 
-def end_of(task: ShownTask, at: datetime, state: CampaignState | None = None) -> Ended:
+def end_of(task: PublishedTask, at: datetime, state: CampaignState | None = None) -> TaskEndTimes:
     """Count one task that ended for good, of a campaign in this state."""
     if task.has_ended and is_cancelled(task.outcome, state):
-        return Ended(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
-    return Ended(
+        return TaskEndTimes(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
+    return TaskEndTimes(
         at=at,
         cluster=task.cluster,
         tasks=1,
@@ -113,7 +113,7 @@ def end_of(task: ShownTask, at: datetime, state: CampaignState | None = None) ->
     )
 
 
-def added_up(ends: Iterable[Ended], at: datetime) -> tuple[Ended, ...]:
+def added_up(ends: Iterable[TaskEndTimes], at: datetime) -> tuple[TaskEndTimes, ...]:
     """Add counts up by cluster, in the order of names; clusters with a sum of 0 are left out.
 
     `at` is the moment of the sums.
@@ -124,7 +124,7 @@ def added_up(ends: Iterable[Ended], at: datetime) -> tuple[Ended, ...]:
         for name in COUNTS:
             of_cluster[name] += getattr(end, name)
     return tuple(
-        Ended(at=at, cluster=cluster, **counts)
+        TaskEndTimes(at=at, cluster=cluster, **counts)
         for cluster, counts in sorted(sums.items())
         if any(counts.values())
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.making_way.contest import Contest, Way
+from gridbridge.model.campaigns.making_way.contest import BlockedRequest, Preemption
 
 
 class WipedFor(StrEnum):
@@ -33,14 +33,14 @@ IF_WAITING = tuple(  # a task that runs by then runs on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class CancellationMark:
     """A task is to be wiped."""
 
     wiped_for: WipedFor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leap:
+class ClockJump:
     """The clock of this host was set forward."""
 
     at: datetime  # by the new time
@@ -48,17 +48,17 @@ class Leap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
+class CancellationClocks:
     """What this host's clocks said at one moment, and how the settable one was set before that."""
 
     boot: str  # which start of the machine
     wall: datetime
     steady_s: float  # since that start
-    leaps: tuple[Leap, ...] = ()
+    leaps: tuple[ClockJump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class MissingSince:
     """Since when a cluster has not listed a task whose end is not known; None: it lists it."""
 
     campaign: int
@@ -68,7 +68,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ListedArray:
     """Tasks of an array of which a cluster says the same."""
 
     campaign: int
@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class CancellationPatience:
     """How long nikita leaves tasks alone."""
 
     grace_s: float  # of waiting tasks above the flood rate
@@ -94,19 +94,19 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedAttempt:
     """All tasks of campaigns at the clusters that answered, and work there."""
 
     now: datetime
-    parts: tuple[Part, ...]
+    parts: tuple[ListedArray, ...]
     allowed: Mapping[str, int]  # to wait, by cluster
-    patience: Patience
+    patience: CancellationPatience
     to_wide: frozenset[str] = frozenset()  # clusters where one task of several slots may wait, too
-    contests: tuple[Contest, ...] = ()  # local requests that wait for what tasks hold
+    contests: tuple[BlockedRequest, ...] = ()  # local requests that wait for what tasks hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wipe:
+class ArrayCancellation:
     """Some tasks of an array are deleted."""
 
     campaign: int
@@ -122,12 +122,14 @@ class Wipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wiping:
+class CancellationPlan:
     """What nikita does in one cycle."""
 
-    wipes: tuple[Wipe, ...] = ()
-    repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
-    moved: tuple[Wipe, ...] = ()  # those of them that wait still, and start elsewhere
-    cancelled: tuple[Wipe, ...] = ()  # campaigns and tasks, by their owners
-    spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run
-    ways: tuple[Way, ...] = ()  # for local requests, one a cluster
+    wipes: tuple[ArrayCancellation, ...] = ()
+    repeated: tuple[
+        ArrayCancellation, ...
+    ] = ()  # of those that were to be wiped, and are still there
+    moved: tuple[ArrayCancellation, ...] = ()  # those of them that wait still, and start elsewhere
+    cancelled: tuple[ArrayCancellation, ...] = ()  # campaigns and tasks, by their owners
+    spared: tuple[ArrayCancellation, ...] = ()  # of those, too: they were to wait no more, and run
+    ways: tuple[Preemption, ...] = ()  # for local requests, one a cluster

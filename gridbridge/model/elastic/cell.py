@@ -6,7 +6,7 @@ Waiting jobs that ask for the same are one row, so that 100,000 of them are a fe
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.access import ANYBODY, Identity
+from gridbridge.model.elastic.access import ANYBODY, JobIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueFact, QueueState
 
@@ -24,7 +24,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class StartedTasks:
     """Tasks of one owner and job name that began at one time in a queue on one host."""
 
     owner: str
@@ -34,7 +34,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class QueueInstance:
     """A queue on one host."""
 
     queue: str
@@ -45,7 +45,7 @@ class Instance:
     state: QueueState
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
     is_taken: bool = False  # one of them has the host alone
-    begun: tuple[Begun, ...] = ()  # whose they are
+    begun: tuple[StartedTasks, ...] = ()  # whose they are
     promised: int = 0  # slots of advance reservations, also of those that begin later
 
     @property
@@ -65,7 +65,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class TaskShape:
     """What a task asks for."""
 
     slots: int = 1  # of a range the least
@@ -75,9 +75,9 @@ class Shape:
     array: int = 0  # whose tasks alone it is, if a number of them may run
     is_range: bool = False  # it may have more slots than these
     is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
-    groups: tuple["Shape", ...] = ()  # how the slots lie, if there are several ways at once
-    others: tuple["Shape", ...] = ()  # what it may have instead, each of them larger
-    identity: Identity = ANYBODY  # as far as lists of queues or environments judge by it
+    groups: tuple["TaskShape", ...] = ()  # how the slots lie, if there are several ways at once
+    others: tuple["TaskShape", ...] = ()  # what it may have instead, each of them larger
+    identity: JobIdentity = ANYBODY  # as far as lists of queues or environments judge by it
 
     @property
     def makes_way(self) -> bool:
@@ -86,13 +86,13 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingJobs:
     """The jobs of one owner, shape and state that wait.
 
     Owners are apart, so that nobody's jobs decide for how long another's have waited.
     """
 
-    shape: Shape
+    shape: TaskShape
     state: JobState
     jobs: tuple[int, ...]  # in the order of the scheduler's list
     tasks: int  # of all of them together
@@ -131,7 +131,7 @@ class CellSeen:
     """A cell at one moment."""
 
     hosts: tuple[Host, ...]
-    instances: tuple[Instance, ...]
-    waiting: tuple[Waiting, ...]  # in the order of the scheduler's list
+    instances: tuple[QueueInstance, ...]
+    waiting: tuple[WaitingJobs, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
     left: tuple[tuple[str, str], ...] = ()  # consumables of the whole cell, such as licences

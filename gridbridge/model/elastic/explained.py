@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.owned import Owned, PoolRecord
+from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class BalancerOverview:
     """The balancer's nodes and pools, as it keeps them."""
 
-    nodes: tuple[Owned, ...] = ()
+    nodes: tuple[OwnedNode, ...] = ()
     pools: tuple[tuple[str, PoolRecord], ...] = ()
     last_round: datetime | None = None
     spent: float = 0.0  # this month
@@ -18,12 +18,12 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class NodeExplanation:
     """A job or a host, and what the balancer makes of it."""
 
     what: str
     is_known: bool  # the job waits, or the host is the cell's or the balancer's
-    node: Owned | None = None
+    node: OwnedNode | None = None
     reason: str
     sentence: str  # of the whole plan
     unseen: tuple[str, ...] = ()  # what a round sees and this account does not

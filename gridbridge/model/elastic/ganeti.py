@@ -9,7 +9,7 @@ from gridbridge.model.elastic.standby import STANDBY
 NO_NODE = -1  # the place of a copy that an instance does not have
 
 
-class Mirror(Enum):
+class DiskMirroring(Enum):
     """How an instance's disks can be had elsewhere."""
 
     NONE = "none"
@@ -17,7 +17,7 @@ class Mirror(Enum):
     EXTERNAL = "external"  # every node sees them
 
 
-class Template(StrEnum):
+class DiskTemplate(StrEnum):
     """Where an instance keeps its disks."""
 
     DISKLESS = "diskless"
@@ -31,25 +31,25 @@ class Template(StrEnum):
     GLUSTER = "gluster"
 
     @property
-    def mirror(self) -> Mirror:
+    def mirror(self) -> DiskMirroring:
         """How its disks can be had elsewhere."""
-        if self is Template.DRBD:
-            return Mirror.INTERNAL
-        return Mirror.EXTERNAL if self in SEEN_EVERYWHERE else Mirror.NONE
+        if self is DiskTemplate.DRBD:
+            return DiskMirroring.INTERNAL
+        return DiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else DiskMirroring.NONE
 
     @property
     def is_local(self) -> bool:
         """Whether the node's own disk space is used."""
-        return self in (Template.DRBD, Template.PLAIN)
+        return self in (DiskTemplate.DRBD, DiskTemplate.PLAIN)
 
 
 SEEN_EVERYWHERE = (
-    *(Template.BLOCK, Template.SHARED_FILE, Template.GLUSTER),
-    *(Template.RBD, Template.EXT),
+    *(DiskTemplate.BLOCK, DiskTemplate.SHARED_FILE, DiskTemplate.GLUSTER),
+    *(DiskTemplate.RBD, DiskTemplate.EXT),
 )
 
 
-class Status(StrEnum):
+class InstanceStatus(StrEnum):
     """What an instance does, in Ganeti's words."""
 
     RUNNING = "running"
@@ -65,16 +65,21 @@ class Status(StrEnum):
     @property
     def takes_memory(self) -> bool:
         """Whether it is in the memory of its node."""
-        return self not in (Status.ERROR_DOWN, Status.DOWN, Status.USER_DOWN, Status.OFFLINE)
+        return self not in (
+            InstanceStatus.ERROR_DOWN,
+            InstanceStatus.DOWN,
+            InstanceStatus.USER_DOWN,
+            InstanceStatus.OFFLINE,
+        )
 
     @property
     def is_up(self) -> bool:
         """Whether it runs, so that it can move without an end."""
-        return self in (Status.RUNNING, Status.ERROR_UP)
+        return self in (InstanceStatus.RUNNING, InstanceStatus.ERROR_UP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class InstanceSpec:
     """An instance's size."""
 
     mem: int  # MiB
@@ -86,29 +91,29 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class GanetiPolicy:
     """What the cluster or one group allows."""
 
-    standard: Spec
-    limits: tuple[tuple[Spec, Spec], ...]
-    templates: tuple[Template, ...]
+    standard: InstanceSpec
+    limits: tuple[tuple[InstanceSpec, InstanceSpec], ...]
+    templates: tuple[DiskTemplate, ...]
     vcpu_ratio: float  # virtual processors for each real one
     spindle_ratio: float
 
 
-SMALLEST = Spec(mem=128, vcpus=1, disk=1024, disks=1, nics=1, spindles=1)
-LARGEST = Spec(mem=32768, vcpus=8, disk=1048576, disks=16, nics=8, spindles=12)
-DEFAULT_POLICY = Policy(
+SMALLEST = InstanceSpec(mem=128, vcpus=1, disk=1024, disks=1, nics=1, spindles=1)
+LARGEST = InstanceSpec(mem=32768, vcpus=8, disk=1048576, disks=16, nics=8, spindles=12)
+DEFAULT_POLICY = GanetiPolicy(
     standard=SMALLEST,
     limits=((SMALLEST, LARGEST),),
-    templates=tuple(Template),
+    templates=tuple(DiskTemplate),
     vcpu_ratio=4.0,
     spindle_ratio=32.0,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class NodeGroup:
     """Nodes among which instances are placed by one policy."""
 
     name: str
@@ -116,11 +121,11 @@ class Group:
     allocation: str
     tags: tuple[str, ...]
     networks: tuple[str, ...]
-    policy: Policy = DEFAULT_POLICY
+    policy: GanetiPolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GanetiNode:
     """A node as it was found."""
 
     name: str
@@ -147,18 +152,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class GanetiInstance:
     """A virtual machine, and the places of the nodes where it is."""
 
     name: str
     mem: int  # MiB
     disk: int  # MiB
     vcpus: int
-    status: Status
+    status: InstanceStatus
     is_balanced: bool  # it may be moved for balance
     primary: int
     secondary: int  # NO_NODE: it has none
-    template: Template
+    template: DiskTemplate
     tags: tuple[str, ...]
     spindle_use: int
     spindles: int | None  # None: it is not told
@@ -166,18 +171,18 @@ class Instance:
     @property
     def is_movable(self) -> bool:
         """Whether its disks let it move."""
-        return self.template.mirror is not Mirror.NONE
+        return self.template.mirror is not DiskMirroring.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class GanetiCluster:
     """Everything that the file tells."""
 
-    groups: tuple[Group, ...]
-    nodes: tuple[Node, ...]
-    instances: tuple[Instance, ...]
+    groups: tuple[NodeGroup, ...]
+    nodes: tuple[GanetiNode, ...]
+    instances: tuple[GanetiInstance, ...]
     tags: tuple[str, ...]
-    policy: Policy
+    policy: GanetiPolicy
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -194,7 +199,7 @@ def _shared_domain(names: list[str]) -> str:
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")
 
 
-class Kind(Enum):
+class MoveKindOfGaneti(Enum):
     """How an instance comes to where it is to be."""
 
     FAILOVER = "to its second copy"
@@ -206,18 +211,18 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class InstanceMove:
     """One step of balancing: an instance, what is done, and all nodes concerned."""
 
     instance: int
-    kind: Kind
+    kind: MoveKindOfGaneti
     target: int  # NO_NODE for a failover
     primary: int  # afterwards, and so the next one
     secondary: int
     nodes: frozenset[int]  # before and afterwards
 
 
-class Way(Enum):
+class MoveWay(Enum):
     """What a squeeze does."""
 
     OFFLINE = "Nodes to offline"
@@ -226,13 +231,13 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squeezed:
+class SqueezePlan:
     """What is to be done, and the cluster afterwards."""
 
-    way: Way
+    way: MoveWay
     nodes: tuple[int, ...] = ()
     is_enough: bool = True  # False: even all standby nodes don't give the reserve
     offline_candidates: tuple[int, ...]
     online_candidates: tuple[int, ...]
-    moves: tuple[Move, ...] = ()
-    after: Cluster
+    moves: tuple[InstanceMove, ...] = ()
+    after: GanetiCluster

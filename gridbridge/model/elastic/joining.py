@@ -22,25 +22,25 @@ class LeaveStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class HostDeparture:
     """How far a host has left its cell."""
 
     step: LeaveStep
     refused_by: str = ""  # what keeps it there, with the command that shows it
 
     @classmethod
-    def left(cls) -> "Leaving":
+    def left(cls) -> "HostDeparture":
         """Return it of a host that the cell knows no more."""
         return cls(step=LeaveStep.LEFT)
 
     @classmethod
-    def kept(cls, refused_by: str) -> "Leaving":
+    def kept(cls, refused_by: str) -> "HostDeparture":
         """Return it of one that the next round tries again."""
         return cls(step=LeaveStep.REFERENCED, refused_by=refused_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class JoiningMachine:
     """A machine and what it is to be in the cell."""
 
     name: str

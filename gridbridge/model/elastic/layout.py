@@ -15,12 +15,12 @@ from gridbridge.model.attributes import (
     varying,
     words,
 )
-from gridbridge.model.elastic.access import ACCESS, TO_ALL, Access, UserList, access_of
+from gridbridge.model.elastic.access import ACCESS, TO_ALL, AccessLists, UserList, access_of
 from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.request import long_name
 
 
-class Relation(StrEnum):
+class ResourceRelation(StrEnum):
     """How what is asked for is compared with what is there."""
 
     EQUAL = "=="
@@ -32,7 +32,7 @@ class Relation(StrEnum):
     EXCLUSIVE = "EXCL"  # who asks for it has the host alone
 
 
-class Counted(Enum):
+class ConsumableKind(Enum):
     """Whether tasks use a resource up."""
 
     NO = "no"
@@ -41,18 +41,18 @@ class Counted(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class CellResource:
     """A row of the table of complexes."""
 
     name: str
     shortcut: str = ""
-    relation: Relation = Relation.AT_MOST
-    counted: Counted = Counted.NO
+    relation: ResourceRelation = ResourceRelation.AT_MOST
+    counted: ConsumableKind = ConsumableKind.NO
     is_forced: bool = False  # who does not ask for it does not get where it is
     default: str = "0"  # what a task uses that does not ask
 
 
-class Spread(Enum):
+class SlotSpread(Enum):
     """How the slots of a parallel task lie on hosts."""
 
     ONE_HOST = "one host"
@@ -62,18 +62,18 @@ class Spread(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class ParallelEnvironment:
     """A parallel environment."""
 
     name: str
-    spread: Spread = Spread.UNKNOWN
+    spread: SlotSpread = SlotSpread.UNKNOWN
     per_host: int = 0  # slots, of a fixed one
     slots: int = 0  # the most that all its tasks have together
-    access: Access = TO_ALL
+    access: AccessLists = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class CellQueue:
     """A cluster queue with its usual values; some hosts may have other values."""
 
     name: str
@@ -83,7 +83,7 @@ class Queue:
     is_batch: bool = True
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
-    access: Access = TO_ALL
+    access: AccessLists = TO_ALL
     varying: tuple[tuple[str, ValuesByHost], ...] = ()  # all attributes, if a host differs in any
 
     @property
@@ -99,13 +99,13 @@ class Queue:
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
-    def accesses(self) -> tuple[Access, ...]:
+    def accesses(self) -> tuple[AccessLists, ...]:
         """Its lists as they usually are, and each that a host or host group has instead."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
         own = (access_of({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
-    def on(self, host: str, groups: Container[str]) -> "Queue":
+    def on(self, host: str, groups: Container[str]) -> "CellQueue":
         """Return the queue as it is on a host."""
         if not self.varying:
             return self
@@ -118,12 +118,12 @@ LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_d
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 
 
-def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
+def queue_of(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Return a queue from its attributes as qconf(1) prints them."""
     every = {key: varying(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in every.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
-    return Queue(
+    return CellQueue(
         name=name,
         hosts=words(settings.get(HOSTS, "")),
         environments=words(usual.get("pe_list", "")),
@@ -140,14 +140,14 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class CellLayout:
     """What a cell's configuration tells; nothing at all where nobody asked for it."""
 
-    resources: Mapping[str, Resource] = field(default_factory=dict)  # by name and by shortcut
-    environments: Mapping[str, Environment] = field(default_factory=dict)
+    resources: Mapping[str, CellResource] = field(default_factory=dict)  # by name and by shortcut
+    environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # with those of their groups
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # groups in each, and so on
-    queues: Mapping[str, Queue] = field(default_factory=dict)
+    queues: Mapping[str, CellQueue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
     promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
@@ -173,16 +173,20 @@ class Layout:
         """Give the values of consumables, by the names of resources."""
         for name, text in values:
             found = self.resources.get(name)
-            if found and found.counted != Counted.NO and found.relation != Relation.EXCLUSIVE:
+            if (
+                found
+                and found.counted != ConsumableKind.NO
+                and found.relation != ResourceRelation.EXCLUSIVE
+            ):
                 yield found.name, text
 
     @property
-    def accesses(self) -> tuple[Access, ...]:
+    def accesses(self) -> tuple[AccessLists, ...]:
         """The lists of all queues, on any host, and of all parallel environments."""
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
         return (*of_queues, *(one.access for one in self.environments.values()))
 
-    def queue_on(self, queue: str, host: str) -> Queue | None:
+    def queue_on(self, queue: str, host: str) -> CellQueue | None:
         """Return a queue as it is on a host; None for an unknown queue."""
         found = self.queues.get(queue)
         return found.on(host, self.groups_of(host)) if found and found.varying else found

@@ -10,7 +10,7 @@ from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import Node, NodeState, short_name
 
 
-class Cause(StrEnum):
+class NodeCause(StrEnum):
     """Why a node is given back, or is no node any more."""
 
     NONE = ""
@@ -37,15 +37,15 @@ class Cause(StrEnum):
     def is_boot_failure(self) -> bool:
         """Whether the pool failed: after several in a row it is left out."""
         return self in (
-            Cause.NOT_THERE,
-            Cause.NEVER_BOOTED,
-            Cause.NEVER_JOINED,
-            Cause.WRONG_HOST_KEY,
+            NodeCause.NOT_THERE,
+            NodeCause.NEVER_BOOTED,
+            NodeCause.NEVER_JOINED,
+            NodeCause.WRONG_HOST_KEY,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class OwnedNode:
     """A node of the balancer's, as its state file has it."""
 
     name: str
@@ -58,7 +58,7 @@ class Owned:
     up_since: datetime | None = None
     idle_since: datetime | None = None
     step: JoinStep = JoinStep.NONE
-    cause: Cause = Cause.NONE
+    cause: NodeCause = NodeCause.NONE
     is_kept: bool = False  # an administrator wants it to stay
 
     @property
@@ -74,10 +74,12 @@ class Owned:
             is_kept=self.is_kept,
             failed_at=self.since if self.cause.is_boot_failure else None,
             has_machine=bool(self.machine),
-            is_drained=self.cause is Cause.DRAINED,
+            is_drained=self.cause is NodeCause.DRAINED,
         )
 
-    def entering(self, state: NodeState, at: datetime, cause: Cause = Cause.NONE) -> "Owned":
+    def entering(
+        self, state: NodeState, at: datetime, cause: NodeCause = NodeCause.NONE
+    ) -> "OwnedNode":
         """Return it in a state since a time, for a cause or for none."""
         return replace(self, state=state, since=at, cause=cause)
 
@@ -90,7 +92,7 @@ class WishFor(StrEnum):
     FREE = "free"  # it may be removed again
 
 
-class Act(Enum):
+class NodeAct(Enum):
     """What a round does with a node."""
 
     CREATE = "create"  # have its machine made
@@ -105,12 +107,12 @@ class Act(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueAct:
     """A node as it is to be kept before anything is done with it, and what is done then."""
 
-    node: Owned
-    before: Owned | None = None  # the node as it was kept; None: it is a new one
-    act: Act | None = None  # None: it is only kept so
+    node: OwnedNode
+    before: OwnedNode | None = None  # the node as it was kept; None: it is a new one
+    act: NodeAct | None = None  # None: it is only kept so
     is_over: bool = False  # it is no node any more, and forgotten
     tag: str = ""  # that a host is given before it rests; empty: none
 
@@ -145,7 +147,7 @@ class World:
 
     now: datetime
     cluster: str
-    kept: tuple[Owned, ...]
+    kept: tuple[OwnedNode, ...]
     machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
     hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
     pools: frozenset[str] = frozenset()  # those that are configured

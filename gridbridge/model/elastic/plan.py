@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.layout import Layout
+from gridbridge.model.elastic.layout import CellLayout
 from gridbridge.model.elastic.nodes import Node
 
-NOTHING_TOLD = Layout()
+NOTHING_TOLD = CellLayout()
 
 
 class Rules(StrEnum):
@@ -30,7 +30,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class BalanceSituation:
     """A cell, the nodes that the balancer owns, and the moment."""
 
     now: datetime
@@ -38,7 +38,7 @@ class Situation:
     master: str = ""  # the qmaster's host, which is never removed
     last_change: datetime | None = None  # when a node came or went; None: none has
     nodes: tuple[Node, ...] = ()
-    layout: Layout = NOTHING_TOLD
+    layout: CellLayout = NOTHING_TOLD
     best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
     watched: Mapping[int, Watched] = field(default_factory=dict)  # by the lowest job number
@@ -58,7 +58,7 @@ class Situation:
         return self.local or self.now
 
 
-class Verdict(Enum):
+class DemandVerdict(Enum):
     """Why a round adds or removes nodes, or does nothing."""
 
     NO_MAXIMUM = "no maximum"
@@ -98,7 +98,7 @@ class Verdict(Enum):
     ABOVE_MAXIMUM = "above the maximum"
 
 
-class Refusal(Enum):
+class RefusalKind(Enum):
     """Why a job does not make the cluster grow, or a host is not removed."""
 
     HELD = "it is held"
@@ -143,12 +143,12 @@ class Refusal(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class UnservedDemand:
     """A job or a host, and why nothing is done about it."""
 
     job: int = 0
     host: str = ""
-    cause: Refusal
+    cause: RefusalKind
     minute: int = 0
     name: str = ""  # of what it asks for
     wanted: str = ""
@@ -195,16 +195,16 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BalancePlan:
     """What one round does; an empty one does nothing."""
 
-    verdict: Verdict
-    hindrance: Verdict | None = None  # why none is added though the least is not there
+    verdict: DemandVerdict
+    hindrance: DemandVerdict | None = None  # why none is added though the least is not there
     figures: Figures
     add: int = 0
     pool: str = ""  # where the new nodes come from
     groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
     wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
     remove: tuple[str, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[UnservedDemand, ...] = ()
     watched: Mapping[int, Watched] = field(default_factory=dict)  # for the next round

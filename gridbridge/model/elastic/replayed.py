@@ -41,7 +41,7 @@ class BadLine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class RecordedTask:
     """A task that was run."""
 
     submitted_s: float  # since 1970
@@ -57,13 +57,13 @@ class Ran:
 class Workload:
     """The tasks to replay, in the order of their submission."""
 
-    tasks: tuple[Ran, ...]
+    tasks: tuple[RecordedTask, ...]
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
     bad_lines: Mapping[int, BadLine] = field(default_factory=dict)  # by their numbers, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class NodeTerms:
     """What nodes are like in a replay, and what they cost."""
 
     max_nodes: int = 20
@@ -76,7 +76,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class ReplayPolicy:
     """One way to decide, with all its settings."""
 
     rules: ReplayRules
@@ -87,7 +87,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ReplayMoment:
     """A cluster after something changed."""
 
     at_s: float
@@ -96,10 +96,10 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReplayOutcome:
     """What became of the tasks and the nodes by one way to decide."""
 
-    way: Way
+    way: ReplayPolicy
     tasks: int
     counted: int  # tasks with a wait that is one for slots
     wait_mean_s: float
@@ -116,5 +116,5 @@ class Outcome:
     removed: int
     rounds: int
     used: float  # share of the slots of those node-hours in which a task ran
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[ReplayMoment, ...] = ()
     starts: tuple[float, ...] = ()  # of each task, in the order of the workload

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.plan import Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
+class PrintedOutputs:
     """What a cell's programs printed, in the zone of the moment that is kept with it."""
 
     qstat: bytes = b""  # qstat -u '*' -xml -f -r
@@ -19,7 +19,7 @@ class Documents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class SavedRound:
     """The rest; a situation says what each of them is."""
 
     now: datetime

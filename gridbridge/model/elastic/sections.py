@@ -5,72 +5,74 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.plan import Rules
-from gridbridge.model.settings import ASKED, OBJECT_NAME, Form, setting
-from gridbridge.model.users import Asks
+from gridbridge.model.settings import ASKED, OBJECT_NAME, TextFormat, setting
+from gridbridge.model.users import QueueDefaults
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"
 PRICE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
 ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
-SCHEDULE = Form(
+SCHEDULE = TextFormat(
     holds=re.compile(f"({ENTRY}(, (?!$)|$))*").fullmatch,
     right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, and the least and most nodes then',
 )
-PRICES = Form(
+PRICES = TextFormat(
     holds=re.compile(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*").fullmatch,
     right='hours and the price then, with blanks between: "22-6=0.12"',
 )
-QUEUES = Form(
+QUEUES = TextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, with blanks between"
 )
-HOST_GROUPS = Form(
+HOST_GROUPS = TextFormat(
     holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, with blanks between"
 )
-PROVIDER = Form(
+PROVIDER = TextFormat(
     holds=re.compile(f"({NAME})?").fullmatch, right="the NAME of a [provider.NAME], or empty"
 )
-FILE = Form(
+FILE = TextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
 )
-HOST_PREFIX = Form(
+HOST_PREFIX = TextFormat(
     holds=re.compile("([a-z][a-z0-9-]{0,40})?").fullmatch,
     right="small letters, digits and -, a letter first, or empty",
 )
-WORD = Form(holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty")
-WORDS = Form(
+WORD = TextFormat(
+    holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty"
+)
+WORDS = TextFormat(
     holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
 )
-URL = Form(  # everybody may read the file, so no password is in it
+URL = TextFormat(  # everybody may read the file, so no password is in it
     holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
     right="https://HOST/ without a name and password, or empty",
 )
-HOST_KEY = Form(
+HOST_KEY = TextFormat(
     holds=re.compile("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?").fullmatch,
     right='"ssh-ed25519 AAAA...", or empty',
 )
-PLACE = Form(
+PLACE = TextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, or empty",
 )
-HOST_NAME = Form(
+HOST_NAME = TextFormat(
     holds=re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch,
     right="the name of a host: small letters, digits, - and .",
 )
-MAC = Form(
+MAC = TextFormat(
     holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch,
     right='"52:54:00:12:34:56", or empty',
 )
-ARGUMENTS = Form(
+ARGUMENTS = TextFormat(
     holds=re.compile("[ -~]+").fullmatch, right='texts by their names: { ex_tenant_name = "hpc" }'
 )
 
 
-PEOPLE = Form(
+PEOPLE = TextFormat(
     holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch,
     right="names of accounts, with blanks between",
 )
-STEPS = Form(
+STEPS = TextFormat(
     holds=re.compile("((names|people|mounts|execd)( (?!$)|$))*").fullmatch,
     right='some of "names people mounts execd", with blanks between',
 )
@@ -85,7 +87,7 @@ class ProviderKind(StrEnum):
     POWER = "power"
 
 
-class Way(StrEnum):
+class DecisionPolicy(StrEnum):
     """How a host of the site's own is switched on and off."""
 
     IPMI = "ipmi"
@@ -256,8 +258,8 @@ class Squeeze:
         False, "whether each host has the reserve itself, not all hosts together"
     )
     standard_slots: int = setting(1, "the slots of a standard request", "slots", 1, 100000)
-    standard_request: Asks = setting(
-        Asks(),
+    standard_request: QueueDefaults = setting(
+        QueueDefaults(),
         "what else a standard request asks for on one host: amounts of consumables",
         form=ASKED,
     )
@@ -280,8 +282,8 @@ class Pool:
     slots: int = setting(
         1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000
     )
-    resources: Asks = setting(
-        Asks(), "what else a node has: consumables, and values such as arch", form=ASKED
+    resources: QueueDefaults = setting(
+        QueueDefaults(), "what else a node has: consumables, and values such as arch", form=ASKED
     )
     hostgroups: str = setting("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
     queues: str = setting(
@@ -355,10 +357,12 @@ class ProviderSection:
     subnet: str = setting("", "of ec2: the network of its machines", form=WORD)
     security_groups: str = setting("", "of ec2: the ids of their security groups", form=WORDS)
     driver: str = setting("", "of libcloud: the name of its driver", form=WORD)
-    arguments: Asks = setting(
-        Asks(), "of libcloud: further arguments of its driver", form=ARGUMENTS
+    arguments: QueueDefaults = setting(
+        QueueDefaults(), "of libcloud: further arguments of its driver", form=ARGUMENTS
     )
-    way: Way = setting(Way.IPMI, "of power: how hosts are switched on and off")
+    way: DecisionPolicy = setting(
+        DecisionPolicy.IPMI, "of power: how hosts are switched on and off"
+    )
     broadcast: str = setting(
         "", "of power by wake: the address to which the packet is sent", form=PLACE
     )

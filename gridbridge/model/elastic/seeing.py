@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.accounting import Place
+from gridbridge.model.accounting import AccountingFilePosition
 
-BEGINNING = Place()
+BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half
 MOST_NAMES = 2000  # of jobs, with their owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class BalanceStatistics:
     """The numbers of one round, in the order of StarCluster's columns."""
 
     at: datetime
@@ -27,7 +27,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedTask:
     """The tasks that ended in one minute."""
 
     minute: int  # since 1970
@@ -37,7 +37,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class RecentRunTimes:
     """How long the tasks of jobs of one owner and name took, as far as that counts still."""
 
     owner: str
@@ -47,12 +47,12 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class RecentEnds:
     """The tasks that ended of late, and how far the accounting file was read for them."""
 
-    place: Place = BEGINNING
-    minutes: tuple[Ended, ...] = ()  # in their order
-    runs: tuple[Runs, ...] = ()  # those that ended last come last
+    place: AccountingFilePosition = BEGINNING
+    minutes: tuple[EndedTask, ...] = ()  # in their order
+    runs: tuple[RecentRunTimes, ...] = ()  # those that ended last come last
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
@@ -88,7 +88,7 @@ class ShownRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownBalance:
+class PublishedBalance:
     """What everybody may see of a cluster that grows and shrinks, after its last round."""
 
     cluster: str
@@ -100,7 +100,7 @@ class ShownBalance:
     is_acting: bool = False  # not only saying what it would do
     rounds: int = 0  # since these numbers began, and so the next one
     blind_rounds: int = 0  # of those: they saw nothing
-    statistics: Statistics | None = None
+    statistics: BalanceStatistics | None = None
     wanted_slots: int = 0  # by tasks that wait and could start
     free_slots: int = 0
     longest_wait_s: float = 0.0
@@ -118,7 +118,9 @@ def minute_of(at: datetime) -> int:
     return int(at.timestamp() // 60)
 
 
-def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tuple[Runs, ...]:
+def learnt(
+    known: Iterable[RecentRunTimes], ended: Iterable[tuple[str, str, float]]
+) -> tuple[RecentRunTimes, ...]:
     """Return runs with further ones, told by owner, name and seconds.
 
     The last hundred count more than all before. Of too many names those that ended longest ago are
@@ -126,9 +128,9 @@ def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tu
     """
     found = {(one.owner, one.name): one for one in known}
     for owner, name, run_s in ended:
-        one = found.pop((owner, name), Runs(owner=owner, name=name))
+        one = found.pop((owner, name), RecentRunTimes(owner=owner, name=name))
         share = OLD_SHARE if one.tasks >= COUNTED else 1.0
-        found[owner, name] = Runs(
+        found[owner, name] = RecentRunTimes(
             owner=owner,
             name=name,
             tasks=one.tasks * share + 1.0,
@@ -137,10 +139,10 @@ def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tu
     return _newest(tuple(found.values()))
 
 
-def _newest(runs: tuple[Runs, ...]) -> tuple[Runs, ...]:
+def _newest(runs: tuple[RecentRunTimes, ...]) -> tuple[RecentRunTimes, ...]:
     """Return as many as are kept."""
     share = _share(sorted(Counter(one.owner for one in runs).values()))
-    kept, of_owner = list[Runs](), Counter[str]()
+    kept, of_owner = list[RecentRunTimes](), Counter[str]()
     for one in reversed(runs):
         if of_owner[one.owner] < share:
             of_owner[one.owner] += 1
@@ -159,12 +161,12 @@ def _share(names: Sequence[int]) -> int:
     return MOST_NAMES
 
 
-def together(minutes: Iterable[Ended]) -> tuple[Ended, ...]:
+def together(minutes: Iterable[EndedTask]) -> tuple[EndedTask, ...]:
     """Return one row for each minute, in their order."""
-    found = dict[int, Ended]()
+    found = dict[int, EndedTask]()
     for one in minutes:
-        so_far = found.get(one.minute, Ended(minute=one.minute))
-        found[one.minute] = Ended(
+        so_far = found.get(one.minute, EndedTask(minute=one.minute))
+        found[one.minute] = EndedTask(
             minute=one.minute,
             tasks=so_far.tasks + one.tasks,
             run_s=so_far.run_s + one.run_s,

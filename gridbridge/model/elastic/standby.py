@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.nodes import short_name
 
 STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
@@ -16,7 +16,7 @@ class RestFacts:
     """What the cell keeps of each host, and which tasks could run elsewhere again."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
-    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # what they ask for
+    movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # what they ask for
 
 
 def tags_by_host(told: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
@@ -43,7 +43,7 @@ class RestCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class RescheduledTasks:
     """A task that is to run elsewhere."""
 
     source: str
@@ -52,13 +52,13 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class StandbyPlan:
     """Which hosts are to rest, or to work again; never both."""
 
     cause: RestCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[RescheduledTasks, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
     last: str = ""  # a node that the policy would give back, and the last working host
     untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
@@ -68,7 +68,7 @@ class Rest:
     target: float = 0.0
 
 
-class Doing(Enum):
+class StandbyStep(Enum):
     """One thing that is done to a host when it is to rest, or to work again."""
 
     DRAIN = "drain"  # close its queues, and look again
@@ -80,9 +80,9 @@ class Doing(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class HostStandbyStep:
     """A thing to do, and to which host; those of one host are done in their order."""
 
     host: str
-    doing: Doing
+    doing: StandbyStep
     tag: str = ""

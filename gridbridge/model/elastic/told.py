@@ -13,7 +13,7 @@ class ToldRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PlanReport:
     """What a round does, or would do."""
 
     add: int

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Wish(StrEnum):
+class PowerWish(StrEnum):
     """What is wanted of a node; a file's name begins with it."""
 
     WAKE = "wake"
@@ -12,10 +12,10 @@ class Wish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class PowerRequest:
     """One call of a hook."""
 
     file: str  # its name
     at_s: float  # when it was written, since 1970
-    wish: Wish
+    wish: PowerWish
     hosts: tuple[str, ...]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.settings import Form
+from gridbridge.model.settings import TextFormat
 
-DATASET_NAME = Form(
+DATASET_NAME = TextFormat(
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}").fullmatch,
     right="letters, digits, _ . + and -, a letter or digit first, at most 100",
 )
@@ -87,7 +87,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ReplicaOutcome:
     """What the service had done about a dataset, as its owner's own files tell it."""
 
     at: datetime
@@ -97,7 +97,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedArea:
     """An area that gets no copy, or a dataset that stays, and why."""
 
     what: str

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.rebalance.snapshot import Recent, Stays
+from gridbridge.model.rebalance.snapshot import RecentMoves, StayReason
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedTask:
     """A task of a campaign that a cluster lists, or that was moved and is listed nowhere yet."""
 
     campaign: int
@@ -23,11 +23,11 @@ class Listed:
     is_waiting: bool  # and long enough; neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: Stays = Stays.HELD  # why, if it does not wait
+    stays: StayReason = StayReason.HELD  # why, if it does not wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
+class TransferredTask:
     """A task of a local job that a transfer queue has sent away, or that is on its way home."""
 
     transfer: str  # its name
@@ -37,7 +37,7 @@ class Away:
     is_waiting: bool  # and long enough, and it could come home
     is_running: bool = False
     is_moving: bool = False
-    stays: Stays = Stays.HELD  # why, if it does not wait
+    stays: StayReason = StayReason.HELD  # why, if it does not wait
     target: str = ""  # the cluster to which it is moved
 
     @property
@@ -48,18 +48,18 @@ class Away:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class ObservedTasks:
     """Everything at one moment."""
 
     now: datetime
     answers: Mapping[str, ClusterSnapshot | None]  # of the clusters; None: it gave none
     campaigns: tuple[Campaign, ...] = ()  # that go on
-    tasks: tuple[Listed, ...] = ()
-    away: tuple[Away, ...] = ()
+    tasks: tuple[ListedTask, ...] = ()
+    away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # jobs that were sent and that no round is to move
     reached: frozenset[str] = frozenset()  # clusters where a task that was sent away may start
     unsent: Mapping[int, int] = field(default_factory=dict)  # tasks of campaigns at no cluster
     closed: frozenset[tuple[int, str]] = frozenset()  # clusters that are closed to campaigns
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters that are silent for long
-    recent: Recent = field(default_factory=Recent)
+    recent: RecentMoves = field(default_factory=RecentMoves)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class DelegatedDataset:
     """A dataset as its owner's record has it, and the file by which the owner lets the service."""
 
     uid: int
@@ -24,7 +24,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class CarriedReplica:
     """A replica that the service had made or removed, or tried to."""
 
     token: str = ""  # in the state file
@@ -38,12 +38,12 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StorageState:
     """Everything at one moment."""
 
     now: datetime
-    kept: tuple[Kept, ...] = ()
-    areas: tuple[Measured, ...] = ()
+    kept: tuple[DelegatedDataset, ...] = ()
+    areas: tuple[MeasuredArea, ...] = ()
     drained: frozenset[str] = frozenset()  # clusters and areas
-    carried: tuple[Carried, ...] = ()  # of late, and what goes on
+    carried: tuple[CarriedReplica, ...] = ()  # of late, and what goes on
     leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME and an area: another came for it

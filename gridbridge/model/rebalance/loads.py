@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class HostLoad:
     """One host: its disk, a part of what it may hold, 0 to 1, and its load, 0 to 100 by default."""
 
     host: str

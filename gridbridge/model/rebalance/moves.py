@@ -13,7 +13,7 @@ class MoveKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class PlacementMove:
     """One copy of a task from a host to another."""
 
     kind: MoveKind
@@ -24,7 +24,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class RejectedMove:
     """A move that was considered, and why it is not advised."""
 
     job: str
@@ -34,17 +34,17 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class RecheckedMoves:
     """What is left of a plan when it is to be done."""
 
-    moves: tuple[Move, ...] = ()
-    dropped: tuple[Rejected, ...] = ()  # they don't hold any more
+    moves: tuple[PlacementMove, ...] = ()
+    dropped: tuple[RejectedMove, ...] = ()  # they don't hold any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class MovePlan:
     """A plan: nothing in it is done yet, and each move is checked again before it is."""
 
-    moves: tuple[Move, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
+    moves: tuple[PlacementMove, ...] = ()
+    rejected: tuple[RejectedMove, ...] = ()
     sentence: str

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 
-class Round(StrEnum):
+class RebalanceRound(StrEnum):
     """What a round is about: one of each kind runs at a time."""
 
     TASKS = "tasks"
@@ -14,14 +14,16 @@ class Round(StrEnum):
 
 
 LONGEST = {
-    Round.TASKS: timedelta(minutes=30),
-    Round.DATASETS: timedelta(hours=3),  # an hour of beginning, then the next one may begin
-    Round.READING: timedelta(hours=26),  # an hour of beginning, and a day of the last act
+    RebalanceRound.TASKS: timedelta(minutes=30),
+    RebalanceRound.DATASETS: timedelta(
+        hours=3
+    ),  # an hour of beginning, then the next one may begin
+    RebalanceRound.READING: timedelta(hours=26),  # an hour of beginning, and a day of the last act
 }
 WORDS = {
-    Round.TASKS: "round about tasks",
-    Round.DATASETS: "round about datasets",
-    Round.READING: "reading of replicas",
+    RebalanceRound.TASKS: "round about tasks",
+    RebalanceRound.DATASETS: "round about datasets",
+    RebalanceRound.READING: "reading of replicas",
 }
 
 

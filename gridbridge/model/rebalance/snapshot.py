@@ -32,7 +32,7 @@ class TaskState(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Stays(StrEnum):
+class StayReason(StrEnum):
     """Why a task that is STAYING does."""
 
     HELD = "held"  # or it has not waited for long
@@ -43,7 +43,7 @@ class Stays(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class PlacementHost:
     """A place of copies; hosts are compared with those of their own kind alone."""
 
     name: str
@@ -72,7 +72,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class PlacementJob:
     """A campaign, an array, or a dataset."""
 
     name: str
@@ -89,7 +89,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class PlacementTask:
     """A task of a job and where its copies are."""
 
     job: str
@@ -104,7 +104,7 @@ class Task:
     lost: tuple[str, ...] = ()  # hosts that are lost, with a whole copy that counts no more
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs
-    stays: Stays = Stays.HELD  # why, if it is STAYING
+    stays: StayReason = StayReason.HELD  # why, if it is STAYING
 
     def __post_init__(self) -> None:
         """Have the replicas in one order, whoever named them: plans go by the first or the last."""
@@ -123,7 +123,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
+class RecentMoves:
     """What was done of late, by name."""
 
     hosts: Mapping[str, datetime] = field(default_factory=dict)  # got a task
@@ -132,11 +132,11 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class PlacementSnapshot:
     """Everything at one moment."""
 
     now: datetime
-    hosts: tuple[Host, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    tasks: tuple[Task, ...] = ()
-    recent: Recent = Recent()
+    hosts: tuple[PlacementHost, ...] = ()
+    jobs: tuple[PlacementJob, ...] = ()
+    tasks: tuple[PlacementTask, ...] = ()
+    recent: RecentMoves = RecentMoves()

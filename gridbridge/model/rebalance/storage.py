@@ -26,7 +26,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredArea:
     """What was found of an area just now."""
 
     storage: str

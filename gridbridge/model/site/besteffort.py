@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.model.attributes import Settings
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.site.setup import ComplexRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCell:
     """A cell as its qconf and qstat show it."""
 
-    complexes: Mapping[str, Complex]
+    complexes: Mapping[str, ComplexRow]
     queues: Mapping[str, Settings]
     environments: Mapping[str, Settings]  # parallel ones, sge_pe(5)
     quotas: Mapping[str, str] = field(default_factory=dict)  # each sge_resource_quota(5)'s text

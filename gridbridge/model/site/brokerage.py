@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class QueueOffer:
     """A transfer queue, with what its cluster last said of itself."""
 
     queue: str
@@ -18,7 +18,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renumbered:
+class RenumberedQueue:
     """A queue that gets another number, and why."""
 
     queue: str

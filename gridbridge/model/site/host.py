@@ -17,7 +17,7 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class FolderRoom:
     """How much room the filesystem of a folder has for everybody but root."""
 
     free_bytes: int | None = None  # None where it can't be looked at
@@ -102,7 +102,7 @@ class HostFacts:
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, Room] = field(default_factory=dict)  # by folder
+    room: Mapping[str, FolderRoom] = field(default_factory=dict)  # by folder
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
     keys: tuple[KeyFacts, ...] = ()

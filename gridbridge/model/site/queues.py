@@ -1,8 +1,8 @@
 """Whether a site can have transfer queues: that depends on its own cluster."""
 
-from gridbridge.model.cluster import Kind
+from gridbridge.model.cluster import ClusterKind
 
-HOMES = (Kind.GRIDENGINE, Kind.EMBEDDED)
+HOMES = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_none(cluster: str, kind: str | None) -> str:

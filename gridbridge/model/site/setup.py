@@ -12,7 +12,7 @@ from gridbridge.model.attributes import Settings
 from gridbridge.model.places import METHODS
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """The result of an item of the check."""
 
     OK = "ok"
@@ -21,7 +21,7 @@ class State(StrEnum):
     BROKEN = "broken"
 
 
-class Verb(StrEnum):
+class EditVerb(StrEnum):
     """The kinds of change; all but SHELL are qconf(1)'s."""
 
     EXEMPT = "exempt from quota"
@@ -49,10 +49,10 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class SetupEdit:
     """One change, in a cell or (cell empty) on this host."""
 
-    verb: Verb
+    verb: EditVerb
     cell: str = ""  # the cluster's name in gridbridge.toml
     kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
     name: str = ""  # for SHELL what it takes away, if that is no section of gridbridge.toml
@@ -61,29 +61,31 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class SharedSettingUndo:
     """How to give a shared setting its former value, once nothing needs ours any more."""
 
-    done: Edit
-    undo: Edit
+    done: SetupEdit
+    undo: SetupEdit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckFinding:
     """One item: what was found, what would be right, and what corrects it."""
 
     item: str
-    state: State
+    state: FindingState
     found: str
     right: str = ""
-    mend: tuple[Edit, ...] = ()
-    undo: tuple[Undo, ...] = ()  # of shared settings only; our own things are known by name
+    mend: tuple[SetupEdit, ...] = ()
+    undo: tuple[
+        SharedSettingUndo, ...
+    ] = ()  # of shared settings only; our own things are known by name
     where: str = ""  # the host to run it on, when this one may not
     hint: str = ""  # what to do when no command of this host can mend it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Complex:
+class ComplexRow:
     """A row of `qconf -sc` (complex(5))."""
 
     name: str
@@ -107,7 +109,7 @@ class CellSetup:
     """What a cell's qconf shows of everything that a set-up touches."""
 
     master: str = ""
-    complexes: Mapping[str, Complex]
+    complexes: Mapping[str, ComplexRow]
     queues: Mapping[str, Settings]
     environments: Mapping[str, Settings]  # parallel ones, sge_pe(5)
     scheduler: Settings
@@ -140,7 +142,7 @@ class CellSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class QueueRequest:
     """The transfer queue that should be."""
 
     home: str
@@ -172,7 +174,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Daemon:
+class DaemonEdit:
     """A running sge_execd, and how it is started again."""
 
     pid: int
@@ -185,11 +187,11 @@ class Daemon:
 class SetupSituation:
     """Everything a set-up decision is made from."""
 
-    wanted: Wanted
+    wanted: QueueRequest
     home: CellSetup
     away: CellSetup
     gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
-    execd: Daemon | None = None
+    execd: DaemonEdit | None = None
     other_slots: int = 0  # of all other queues on the transfer host
 
 

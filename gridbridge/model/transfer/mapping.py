@@ -10,7 +10,7 @@ from gridbridge.model import amounts, lines
 ANY = "*"  # the name of the rule for all that have no rule of their own
 
 
-class Rule:
+class MappingRule:
     """What becomes of one resource, parallel environment, project or queue."""
 
     to: str  # its name there; empty: the same
@@ -28,7 +28,7 @@ class Rule:
             setattr(self, key, values.get(key, ""))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rule) and vars(self) == vars(other)
+        return isinstance(other, MappingRule) and vars(self) == vars(other)
 
     def __repr__(self) -> str:
         set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
@@ -37,21 +37,21 @@ class Rule:
 
 PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up")
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
-KEYS = tuple(Rule.__annotations__)
+KEYS = tuple(MappingRule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
 EVERY_JOB = ""  # the name of the rule that tells the queue of jobs that ask for none
 
 
-class Mapping:
+class RequestMapping:
     """The rules of one remote cluster, by kind and by the name at home."""
 
-    def __init__(self, rules: dict[tuple[str, str], Rule]) -> None:
+    def __init__(self, rules: dict[tuple[str, str], MappingRule]) -> None:
         self.rules = rules
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and self.rules == other.rules
+        return isinstance(other, RequestMapping) and self.rules == other.rules
 
-    def rule(self, kind: str, name: str) -> Rule | None:
+    def rule(self, kind: str, name: str) -> MappingRule | None:
         """Return the rule for a name, or the one for all names."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
@@ -60,7 +60,7 @@ class Mapping:
         """Whether only resources with a rule can be asked for, by hard requests: as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
-    def of(self, kind: str) -> tuple[tuple[str, Rule], ...]:
+    def of(self, kind: str) -> tuple[tuple[str, MappingRule], ...]:
         """Return the rules of a kind in the order of the file."""
         return tuple((name, rule) for (each, name), rule in self.rules.items() if each == kind)
 
@@ -70,7 +70,7 @@ def is_fixed(spread: str) -> bool:
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
-def encode(mapping: Mapping) -> bytes:
+def encode(mapping: RequestMapping) -> bytes:
     """Write a mapping as it is published."""
     return lines.encode(
         {
@@ -90,7 +90,7 @@ def _is_right(key: str, value: str) -> bool:
     return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
 
 
-def decode(data: bytes) -> Mapping:
+def decode(data: bytes) -> RequestMapping:
     """Read a published mapping; ParseError for anything that encode would not have written."""
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in lines.decode(data, None).items():
@@ -99,4 +99,4 @@ def decode(data: bytes) -> Mapping:
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
             raise ParseError(f"{path[:40]!r} is no rule of a mapping")
         read.setdefault((kind, name), {})[key] = value
-    return Mapping({which: Rule(**values) for which, values in read.items()})
+    return RequestMapping({which: MappingRule(**values) for which, values in read.items()})

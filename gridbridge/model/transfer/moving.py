@@ -7,7 +7,7 @@ from enum import StrEnum
 from gridbridge.model.transfer.transfer import Key
 
 
-class Stage(StrEnum):
+class MoveStage(StrEnum):
     """How far a move has come."""
 
     ASKED = "asked"  # its task waits away, as far as is known
@@ -16,11 +16,11 @@ class Stage(StrEnum):
     DROPPED = "dropped"  # it did not hold any more
 
 
-IN_FLIGHT = (Stage.ASKED, Stage.HOME)
+IN_FLIGHT = (MoveStage.ASKED, MoveStage.HOME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moving:
+class TaskMoveState:
     """One of them."""
 
     name: str  # of the transfer that is given up
@@ -28,7 +28,7 @@ class Moving:
     source: str  # cluster
     target: str  # the cluster that had room when this was decided; Grid Engine chooses
     asked_at: datetime
-    stage: Stage = Stage.ASKED
+    stage: MoveStage = MoveStage.ASKED
     reason: str = ""  # why it was dropped, or how it ended
     slots: int = 1  # that its task takes where it runs
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.transfer.transfer import Transfer
 
 
-class Act(Enum):
+class TransferAct(Enum):
     """The closed set of acts; apply/transfer/acts.py re-checks and does each."""
 
     PUBLISH = "publish"  # the verdict, and wake the starter
@@ -22,26 +22,26 @@ class Act(Enum):
 
 
 WORDS = {  # for people; the values above are in the log and in kept decisions
-    Act.PUBLISH: "telling its starter",
-    Act.CLOSE: "closing it",
-    Act.DELETE_REMOTE: "deleting its job there",
-    Act.RELEASE_LOCAL: "taking its guard here away, to close it",
-    Act.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
-    Act.GUARD_LOCAL: "guarding it here again",
-    Act.UNPIN: "giving it its own list of queues again",
-    Act.LOOK_UP_END: "looking up its end in the accounting there",
-    Act.GIVE_UP: "giving its job there up",
+    TransferAct.PUBLISH: "telling its starter",
+    TransferAct.CLOSE: "closing it",
+    TransferAct.DELETE_REMOTE: "deleting its job there",
+    TransferAct.RELEASE_LOCAL: "taking its guard here away, to close it",
+    TransferAct.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
+    TransferAct.GUARD_LOCAL: "guarding it here again",
+    TransferAct.UNPIN: "giving it its own list of queues again",
+    TransferAct.LOOK_UP_END: "looking up its end in the accounting there",
+    TransferAct.GIVE_UP: "giving its job there up",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class TransferAction:
     """One act on one transfer."""
 
-    act: Act
+    act: TransferAct
     transfer: Transfer
     why: str
-    verdict: Message | None = None
+    verdict: StarterMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class RejectedAction:
     """A message that the service refuses, and why."""
 
     what: str
@@ -64,8 +64,8 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TransferPlan:
     """What one round found and is going to do: the transfers as now known, and the actions."""
 
     transfers: tuple[Transfer, ...] = ()
-    actions: tuple[Action, ...] = ()
+    actions: tuple[TransferAction, ...] = ()

@@ -12,30 +12,32 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gridbridge.model import amounts
-from gridbridge.model.settings import ANY_TEXT, OBJECT_NAME, Form, setting
+from gridbridge.model.settings import ANY_TEXT, OBJECT_NAME, TextFormat, setting
 from gridbridge.model.transfer import mapping
 
-THERE = Form(
+THERE = TextFormat(
     holds=lambda name: not name or OBJECT_NAME.holds(name),
     right=f"{OBJECT_NAME.right}; empty for the same name",
 )
-RESOURCE_THERE = Form(
+RESOURCE_THERE = TextFormat(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
     right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
 )
-SPREAD = Form(
+SPREAD = TextFormat(
     holds=lambda text: text in ("", *mapping.SPREADS) or mapping.is_fixed(text),
     right=f"{', '.join(mapping.SPREADS)}, or so many a node; empty for {mapping.PE_SLOTS}",
 )
-ASKED_FOR = Form(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
-RULE_NAME = Form(  # of a project and a queue, which may have a rule for all
+ASKED_FOR = TextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
+RULE_NAME = TextFormat(  # of a project and a queue, which may have a rule for all
     holds=lambda name: name == mapping.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
-AMOUNT = Form(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
+AMOUNT = TextFormat(
+    holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it"
+)
 
 
-class Unit(StrEnum):
+class AmountUnit(StrEnum):
     """The unit in which an amount is written there."""
 
     AS_IT_IS = ""
@@ -70,7 +72,7 @@ class ResourceRule:
 
     to: str = setting("", "its name there", form=RESOURCE_THERE)
     scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
-    unit: Unit = setting(Unit.AS_IT_IS, "the unit in which the amount is written there")
+    unit: AmountUnit = setting(AmountUnit.AS_IT_IS, "the unit in which the amount is written there")
     relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
     default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
     drop: bool = setting(False, "whether it is left out there")
@@ -108,7 +110,7 @@ class QueueRule:
 AnyRule: TypeAlias = ResourceRule | PeRule | ProjectRule | QueueRule
 Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # by kind and name at home
 
-KINDS: Mapping[str, tuple[type[AnyRule], Form]] = MappingProxyType(
+KINDS: Mapping[str, tuple[type[AnyRule], TextFormat]] = MappingProxyType(
     {
         mapping.RESOURCE: (ResourceRule, OBJECT_NAME),
         mapping.PE: (PeRule, OBJECT_NAME),

@@ -9,18 +9,18 @@ from gridbridge.model.settings import (
     CLUSTER_NAME,
     OAR_QUEUE,
     OAR_TYPES,
-    Form,
+    TextFormat,
     known,
     setting,
 )
 from gridbridge.model.transfer import staging
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 
-STAGED_IN = Form(
+STAGED_IN = TextFormat(
     holds=lambda text: not staging.fault(staging.IN, text) and ANY_TEXT.holds(text),
     right="paths with : between them, as -ac stage_in takes them",
 )
-STAGED_OUT = Form(
+STAGED_OUT = TextFormat(
     holds=lambda text: not staging.fault(staging.OUT, text) and ANY_TEXT.holds(text),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
@@ -42,7 +42,7 @@ class TransferQueue:
     cluster: str = field(metadata=known("the remote cluster that runs its jobs", form=CLUSTER_NAME))
     pending_limit: int = field(metadata=known("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
     slots: int = field(metadata=known("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
-    asks: Asks = setting(Asks(), "what its jobs ask for by default", form=ASKED)
+    asks: QueueDefaults = setting(QueueDefaults(), "what its jobs ask for by default", form=ASKED)
     oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES)
     remote_usage: bool = setting(True, "whether an epilog adds remote usage to local accounting")
@@ -56,7 +56,7 @@ class TransferQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poller:
+class PollerSection:
     """The one process that asks remote clusters."""
 
     interval_s: float = setting(5.0, "the least time between queries of a cluster", "s", 5, 3600)

@@ -5,7 +5,7 @@ colon stands between paths. `%` and two hexadecimal digits stand for one byte: q
 at a comma, takes quotes for its own, and a name may hold a colon. Loaded only for such jobs.
 """
 
-from gridbridge.errors import Unstageable
+from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
 BETWEEN = ":"
@@ -40,7 +40,7 @@ def fault(key: str, text: str) -> str:
     """Say what is wrong with a list, nothing when it is right."""
     try:
         names = [name_of(path) for path in paths(key, text)]
-    except Unstageable as error:
+    except UnstageablePaths as error:
         return str(error)
     twice = sorted({name for name in names if names.count(name) > 1})
     return f"{key}: two of the paths would be {twice[0]!r} there" if twice else ""
@@ -52,7 +52,7 @@ def _decoded(key: str, word: str) -> str:
         raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in map(_hex, coded))
     except ValueError:
         wrong = f"{key}={word}: % has to be followed by two hexadecimal digits; {CODED}"
-        raise Unstageable(wrong) from None
+        raise UnstageablePaths(wrong) from None
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -66,8 +66,10 @@ def _hex(part: bytes) -> bytes:
 def _refuse(key: str, path: str) -> None:
     parts = path.split("/")
     if "\0" in path or not path or not any(parts):
-        raise Unstageable(f"{key}: {path!r} is no path of a file or folder")
+        raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
     if ".." in parts:
-        raise Unstageable(f"{key}: {path!r} leads out with ..; a path below the working directory")
+        raise UnstageablePaths(
+            f"{key}: {path!r} leads out with ..; a path below the working directory"
+        )
     if key == OUT and path.startswith("/"):
-        raise Unstageable(f"{key}: {path!r} is absolute; a path below the working directory")
+        raise UnstageablePaths(f"{key}: {path!r} is absolute; a path below the working directory")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import Guard
 
@@ -12,7 +12,7 @@ Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # with which answers are compared
 
 
-class Listed:
+class OwnershipProof:
     """Whether home's own list has a transfer's task as its owner's; empty: not asked yet."""
 
     YES = "yes"  # it had, once: the proof that the transfer is what its name says
@@ -47,7 +47,7 @@ class Transfer:
     missed_polls: int = 0  # good answers in a row that did not have the remote job
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # of the last answer that was counted
-    verdict: Message | None = None
+    verdict: StarterMessage | None = None
     closed_at: datetime | None = None  # when it had no job any more
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # decides whether its remote job may run (model.claim)
@@ -95,7 +95,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class TransferEvent:
     """One line of a transfer's history."""
 
     name: str

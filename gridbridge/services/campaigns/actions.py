@@ -8,28 +8,28 @@ from typing import Protocol, TypeVar
 from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.copies import is_dropped
 from gridbridge.errors import GridbridgeError, OwnerUnknown
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
-from gridbridge.model.campaigns.copies import Losers
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.copies import SupersededAttempts
 from gridbridge.model.campaigns.events import ROOTS
 from gridbridge.model.campaigns.numbers import MOST
-from gridbridge.model.campaigns.plan import Plan
+from gridbridge.model.campaigns.plan import CyclePlan
 from gridbridge.model.campaigns.sections import Failures
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.campaigns.sending.answers import Answers, tell
-from gridbridge.services.campaigns.sending.ends import Ends
-from gridbridge.services.campaigns.sending.noting import Noting
-from gridbridge.services.campaigns.sending.submissions import Submissions
-from gridbridge.services.campaigns.sending.troubles import Troubles
-from gridbridge.services.campaigns.sending.turns import NotAsked, Turns
+from gridbridge.services.campaigns.sending.answers import SubmissionResults, tell
+from gridbridge.services.campaigns.sending.ends import LedgerCloser
+from gridbridge.services.campaigns.sending.noting import EndRecorder
+from gridbridge.services.campaigns.sending.submissions import IntendedSubmissions
+from gridbridge.services.campaigns.sending.troubles import SubmitFailures
+from gridbridge.services.campaigns.sending.turns import NotAsked, OwnerTimeBudget
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 
 
 class _OfCampaign(Protocol):
@@ -40,12 +40,12 @@ class _OfCampaign(Protocol):
 Row = TypeVar("Row", bound=_OfCampaign)
 
 
-class Actions:
+class CycleActions:
     """What changes the state file and the clusters."""
 
     def __init__(
         self,
-        database: Database,
+        database: StateFile,
         observations: Observations,
         clock: Clock,
         failures: Failures,
@@ -53,19 +53,21 @@ class Actions:
         most: int = MOST,
         ownerless: Callable[[Array], int] | None = None,
     ) -> None:
-        self._campaigns = campaigns = Campaigns(database)
+        self._campaigns = campaigns = CampaignRows(database)
         self._tries = CampaignTries(database, campaigns)
         self._copies = CampaignCopies(database, campaigns)
         self._clock = clock
-        self._troubles = troubles = Troubles(CampaignEvents(database), clock, failures)
+        self._troubles = troubles = SubmitFailures(CampaignEvents(database), clock, failures)
         self._acts = acts
         self._ownerless = ownerless  # deletes for an owner whose account is gone
-        self._turns = turns = Turns(campaigns, clock, failures)
-        self._noting = noting = Noting(database, observations, clock)
-        self._answers = answers = Answers(database, acts, clock, failures, noting, troubles)
-        self._submissions = Submissions(campaigns, acts, clock, answers.settle, most, turns)
-        self._ends = Ends(campaigns, acts)
-        self._marks = Marks(database)
+        self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
+        self._noting = noting = EndRecorder(database, observations, clock)
+        self._answers = answers = SubmissionResults(
+            database, acts, clock, failures, noting, troubles
+        )
+        self._submissions = IntendedSubmissions(campaigns, acts, clock, answers.settle, most, turns)
+        self._ends = LedgerCloser(campaigns, acts)
+        self._marks = CancellationMarks(database)
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts that were sent or noted since the last call."""
@@ -74,7 +76,7 @@ class Actions:
         self._submissions.begun.clear()
         return found
 
-    def do(self, plan: Plan) -> None:
+    def do(self, plan: CyclePlan) -> None:
         """Note what ended, then send what was begun, then what is new."""
         self._turns.begin()
         plan = self._caught_up(plan)
@@ -88,14 +90,14 @@ class Actions:
             self._mark_unneeded(array)
         for array in plan.unsent:
             self._mark_unneeded(array)  # by which its end is told, if its cluster had taken it
-            self._delete(array, Outcome.MOVED)
+            self._delete(array, TaskOutcome.MOVED)
         for lost in plan.losers:
             self._end(lost)
         self._submissions.resume(plan.resumed)
         self._send(plan)
         self._ends.tell()
 
-    def _caught_up(self, plan: Plan) -> Plan:
+    def _caught_up(self, plan: CyclePlan) -> CyclePlan:
         """Take over what root's ledger knows of campaigns; leave out what was to be sent of them.
 
         It was decided by what the state file knew before.
@@ -111,7 +113,7 @@ class Actions:
             copies=others(plan.copies),
         )
 
-    def _send(self, plan: Plan) -> None:
+    def _send(self, plan: CyclePlan) -> None:
         for step in plan.steps:
             self._submissions.begin([self._tries.intend_step(step, self._clock.now())])
         for send in plan.sends:
@@ -122,7 +124,7 @@ class Actions:
     def _mark_unneeded(self, array: Array) -> None:
         """Mark the one task of an array: nikita deletes it where it is listed and waits."""
         self._marks.put(
-            Wipe(
+            ArrayCancellation(
                 campaign=array.campaign,
                 array=array.number,
                 cluster=array.cluster,
@@ -131,7 +133,7 @@ class Actions:
             )
         )
 
-    def _end(self, lost: Losers) -> None:
+    def _end(self, lost: SupersededAttempts) -> None:
         """End attempts whose tasks have succeeded; those that fail to end are named again."""
         if is_dropped(lost):
             self._delete(lost.array)
@@ -143,7 +145,7 @@ class Actions:
         except GridbridgeError as error:
             tell("event=not_ended", lost.array, error)
 
-    def _delete(self, array: Array, unsent: Outcome = Outcome.CANCELLED) -> None:
+    def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
         """End an array; one that was never submitted comes to `unsent`, for no cluster tells ends.
 
         Root may have submitted and released one of which we know no more than that we meant to:

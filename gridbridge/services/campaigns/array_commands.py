@@ -2,13 +2,15 @@
 
 from typing import Protocol
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
+from gridbridge.model.campaigns.campaign import Array, Attempt, LedgerArray, SentTask
 
 
 class ArrayCommands(Protocol):
     """What is done at the clusters (apply/campaigns/arrays); each may be repeated."""
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /) -> tuple[Sent, ...]:
+    def send(
+        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /
+    ) -> tuple[SentTask, ...]:
         """Submit arrays of a campaign to a cluster, and let their tasks start.
 
         The errors: ArrayRefused where their cluster, and CampaignRefused where root will never take
@@ -32,6 +34,6 @@ class ArrayCommands(Protocol):
         """Have root send nothing more of a campaign."""
         ...
 
-    def noted(self, campaign: int, /) -> tuple[Noted, ...]:
+    def noted(self, campaign: int, /) -> tuple[LedgerArray, ...]:
         """Return what root's ledger has of a campaign."""
         ...

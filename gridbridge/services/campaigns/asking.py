@@ -16,11 +16,11 @@ from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.job import AskedArray
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot, Sent
-from gridbridge.services.watch.sharing import Found, Sharing, answer_of, place_of
+from gridbridge.model.snapshot import ClusterSnapshot, SentJob
+from gridbridge.services.watch.sharing import AnswerSharing, SharedAnswer, answer_of, place_of
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import sent_to
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.sent_jobs import sent_to
 from gridbridge.state.database.snapshots import LastAnswer
 
 Told = TypeVar("Told")
@@ -28,15 +28,15 @@ Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
 
 
-class Asking:
+class ClusterQueries:
     """Asks clusters how they are, unless some program of the service did a moment ago."""
 
     def __init__(
-        self, policy: Policy, database: Database, clock: Clock, *, is_dry: bool = False
+        self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False
     ) -> None:
         self._policy = policy
         self._database = database
-        self._sharing = Sharing(database, clock, is_dry=is_dry)
+        self._sharing = AnswerSharing(database, clock, is_dry=is_dry)
         self._clock = clock
         self.has_read = False  # an answer of somebody else's, last time
         self.troubles: dict[str, str] = {}  # why clusters gave no answer, last time
@@ -69,7 +69,7 @@ class Asking:
         }
         return {name: one.snapshot for name, one in found.items() if one and one.snapshot}
 
-    def _known(self, name: str, sent: Sent, limit_s: float) -> Found | None:
+    def _known(self, name: str, sent: SentJob, limit_s: float) -> SharedAnswer | None:
         if not limit_s:
             return None
         return self._sharing.find(name, self._place(name), sent.released, limit_s)
@@ -77,7 +77,7 @@ class Asking:
     def _place(self, name: str) -> str:
         return place_of(away(self._policy, name), self._policy.queues_at(name))
 
-    def _ask(self, sent: Mapping[str, Sent]) -> dict[str, Found]:
+    def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedAnswer]:
         """Ask clusters all at once, and share what they say."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(zip(sent, threads.map(self._one, sent, sent.values()), strict=True))
@@ -86,19 +86,19 @@ class Asking:
                 self._sharing.put(name, shared)
         return {name: found for name, (found, _) in answers.items()}
 
-    def _one(self, name: str, sent: Sent) -> tuple[Found, LastAnswer]:
+    def _one(self, name: str, sent: SentJob) -> tuple[SharedAnswer, LastAnswer]:
         where, queues = away(self._policy, name), self._policy.queues_at(name)
         found = _found(where, name, sent, queues)
         place, now = place_of(where, queues), self._clock.now()
         return found, answer_of(found.snapshot, sent, place, now, trouble=found.trouble)
 
 
-def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found:
+def _found(where: Away, name: str, sent: SentJob, queues: tuple[str, ...]) -> SharedAnswer:
     try:
         seen, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
-        return Found(snapshot=seen)
+        return SharedAnswer(snapshot=seen)
     except (GridbridgeError, OSError) as error:
-        return Found(trouble=plain_words(error))
+        return SharedAnswer(trouble=plain_words(error))
 
 
 def ends_of(

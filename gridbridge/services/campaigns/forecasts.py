@@ -7,12 +7,17 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.campaigns.forecast import error_of, errors, forecast
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.forecast import Forecast, Kept, Progress, Service
-from gridbridge.model.campaigns.plan import Plan, Seen, There
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgress,
+    ClusterThroughput,
+    StoredForecast,
+)
+from gridbridge.model.campaigns.plan import ClusterView, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign, ShownErrors
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.predictions import PredictionRows
 
 WINDOW = timedelta(hours=1)  # in which tasks that end are counted, as in CiGri
 ANEW_S = 45.0  # one costs some milliseconds, and campaigns are many
@@ -25,26 +30,26 @@ class _Made:
     """What was last told of a campaign."""
 
     at: datetime
-    forecast: Forecast
-    services: tuple[Service, ...]
+    forecast: CampaignForecast
+    services: tuple[ClusterThroughput, ...]
 
 
-class Forecasts:
+class ForecastUpdates:
     """What is known of the ends of campaigns."""
 
     def __init__(
-        self, campaigns: Campaigns, predictions: Predictions, clock: Clock, pause_s: float
+        self, campaigns: CampaignRows, predictions: PredictionRows, clock: Clock, pause_s: float
     ) -> None:
         self._campaigns = campaigns
         self._predictions = predictions
         self._clock = clock
         self._pause_s = pause_s
         self._made: dict[int, _Made] = {}
-        self._there: dict[int, list[There]] = {}
+        self._there: dict[int, list[ClusterView]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
         self._kept = {one.campaign: one for one in predictions.forecasts()}
 
-    def look(self, seen: Seen, plan: Plan, elapsed: Elapsed) -> None:
+    def look(self, seen: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
         """Make the forecasts that are old, and keep the first one that was made halfway."""
         self._there = {}
         for there in seen.there:
@@ -85,7 +90,7 @@ class Forecasts:
         )
 
     def _at_each(
-        self, shown: ShownCampaign, services: tuple[Service, ...]
+        self, shown: ShownCampaign, services: tuple[ClusterThroughput, ...]
     ) -> tuple[ShownAtCluster, ...]:
         """Return a campaign at its clusters; nothing for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
@@ -103,19 +108,23 @@ class Forecasts:
             return True
         return not timedelta() <= now - made.at < timedelta(seconds=ANEW_S)
 
-    def _make(self, campaign: Campaign, seen: Seen, elapsed: Elapsed, now: datetime) -> _Made:
+    def _make(
+        self, campaign: Campaign, seen: CycleSituation, elapsed: Elapsed, now: datetime
+    ) -> _Made:
         services = self._services(campaign, elapsed, now)
         there = self._there.get(campaign.number, ())
         left = seen.waiting.get(campaign.number, 0) + sum(one.waiting for one in there)
-        progress = Progress(left=left, services=services, pause_s=self._pause_s)
+        progress = CampaignProgress(left=left, services=services, pause_s=self._pause_s)
         return _Made(at=now, forecast=forecast(progress), services=services)
 
-    def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[Service, ...]:
+    def _services(
+        self, campaign: Campaign, elapsed: Elapsed, now: datetime
+    ) -> tuple[ClusterThroughput, ...]:
         durations = self._campaigns.durations(campaign.number)
         ended = self._predictions.ended_since(campaign.number, now - WINDOW)
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(
-            Service(
+            ClusterThroughput(
                 cluster=name,
                 durations_s=durations.get(name, ()),
                 elapsed_s=elapsed.get((campaign.number, name), ()),
@@ -131,11 +140,11 @@ class Forecasts:
         is_halfway = 2 * campaign.ended >= campaign.tasks
         if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
             return
-        kept = Kept(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        kept = StoredForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
         self._predictions.keep_forecast(kept)
         self._kept[campaign.number] = kept
 
-    def _at(self, number: int, cluster: str, service: Service | None) -> ShownAtCluster:
+    def _at(self, number: int, cluster: str, service: ClusterThroughput | None) -> ShownAtCluster:
         found = [one for one in self._there.get(number, ()) if one.cluster == cluster]
         waiting = sum(one.waiting for one in found)
         took = service.durations_s if service else ()

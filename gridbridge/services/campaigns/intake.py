@@ -17,30 +17,30 @@ from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.leaps import ahead
 from gridbridge.errors import ConfigError, GridbridgeError, plain_words
-from gridbridge.model.campaigns.admission import Candidate, Rule
+from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
-from gridbridge.model.campaigns.events import ROOTS, Code, Kind
-from gridbridge.model.campaigns.jdl import Jdl, Type
-from gridbridge.model.campaigns.request import Verb
-from gridbridge.model.campaigns.sections import Notifications, Runner
+from gridbridge.model.campaigns.events import ROOTS, EventCode, EventKind
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.request import OwnerVerb
+from gridbridge.model.campaigns.sections import Notifications, RunnerSection
 from gridbridge.model.message import short
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.report import count
-from gridbridge.services.campaigns.nikita.watch import Watch
+from gridbridge.services.campaigns.nikita.watch import ClockWatch
 from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
-from gridbridge.services.campaigns.requests import Begin, Do, Requests, answer, untold
-from gridbridge.services.campaigns.subscribing import Subscribing
+from gridbridge.services.campaigns.requests import Begin, Do, OwnerRequests, answer, untold
+from gridbridge.services.campaigns.subscribing import SubscriptionRequests
 from gridbridge.services.encoding import decode
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import Quota
+from gridbridge.shell.quota import LogQuota
 from gridbridge.state import campaign_files, publishing, tasks_shown
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_register import CampaignRegister
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_parts import CampaignParts
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 TRIED = "its failed tasks were tried again since"
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
@@ -49,39 +49,39 @@ ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within
 MOST_REFUSAL = 4000  # characters of what is wrong with a file: much of it may be the file's own
 NOBODY = -1  # whose a file is that can't be read
 NO_WISHES = Notifications()
-USUAL = Runner()
+USUAL = RunnerSection()
 MB = 1_000_000
 
 _log = logging.getLogger(__name__)
 
 
-class Intake:
+class CampaignIntake:
     """What takes files in."""
 
     def __init__(
         self,
-        database: Database,
+        database: StateFile,
         clusters: frozenset[str],
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[Rule, ...]] = admission.load,
+        rules: Callable[[], tuple[AdmissionRule, ...]] = admission.load,
         notifications: Notifications = NO_WISHES,
-        limits: Runner = USUAL,
+        limits: RunnerSection = USUAL,
         begin: Begin = untold,
         watched: str = RUNNER_CLOCKS,
     ) -> None:
         self._database = database
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._kept_parts = CampaignParts(database, self._campaigns)
         self._events = CampaignEvents(database)
         self._given = CampaignRegister(folder)
-        self._requests = Requests(
+        self._requests = OwnerRequests(
             database, clock, folder, published, begin=begin, register=self._given
         )
-        subscribing = Subscribing(database, clock, notifications, folder)
-        self._does: dict[Verb, Do] = dict.fromkeys(Requests.VERBS, self._requests.do)
-        self._does |= dict.fromkeys(Subscribing.VERBS, subscribing.do)
+        subscribing = SubscriptionRequests(database, clock, notifications, folder)
+        self._does: dict[OwnerVerb, Do] = dict.fromkeys(OwnerRequests.VERBS, self._requests.do)
+        self._does |= dict.fromkeys(SubscriptionRequests.VERBS, subscribing.do)
         self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
         self._clock = clock
@@ -89,9 +89,9 @@ class Intake:
         self._folder = folder
         self._published = published
         self._rules = rules
-        self._watch = Watch(clock, watched)
+        self._watch = ClockWatch(clock, watched)
         self._waiting: set[str] = set()  # tokens of what was told once
-        self._quota = Quota(clock.steady_s)  # of lines about each uid
+        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
 
     def take(self) -> int:
         """Take in new campaigns, and do what owners ask; return how many of both."""
@@ -187,7 +187,7 @@ class Intake:
 
     def _tell_restored(self, campaign: int, why: str = "") -> None:
         """Tell of it, and have all of its tasks shown anew: what is shown is of later."""
-        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", self._clock.now())
+        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", self._clock.now())
         self._events.open_once(replace(event, why=why))
         tasks_shown.touch({*tasks_shown.touching(self._published), campaign}, self._published)
 
@@ -301,7 +301,7 @@ class Intake:
             return problem
         if problem := self._unsettled(found, jdl):
             return problem
-        is_test = jdl.type is Type.TEST
+        is_test = jdl.type is CampaignType.TEST
         return Campaign(
             number=0,
             uid=found.uid,
@@ -321,7 +321,7 @@ class Intake:
     def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
         """Say what the site's rules have against a campaign: gridsub applied them before."""
         groups = frozenset(host.groups_of(found.owner))
-        candidate = Candidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
+        candidate = CampaignCandidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
         try:
             return rules.unsettled(self._rules(), candidate)
         except ConfigError as error:

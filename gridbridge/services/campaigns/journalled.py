@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import cycle as rules
-from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import Entry, telling
+from gridbridge.services.journal import JournalEntry, telling
 
 PROGRAM = "runner"
 
 
-def entry(seen: Seen, plan: Plan, now: datetime) -> Entry | None:
+def entry(seen: CycleSituation, plan: CyclePlan, now: datetime) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to do nothing.
 
     What campaigns run is left out: it decides nothing, and a script a cycle would fill the journal.
@@ -26,7 +26,7 @@ def entry(seen: Seen, plan: Plan, now: datetime) -> Entry | None:
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.sentences(rules.plan(decode(kept["seen"], Seen)))
+    return rules.sentences(rules.plan(decode(kept["seen"], CycleSituation)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

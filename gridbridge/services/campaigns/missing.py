@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import Array, Attempt
 from gridbridge.model.campaigns.numbers import ranges_of, read_places, write_places
-from gridbridge.model.campaigns.wiping import Missed
+from gridbridge.model.campaigns.wiping import MissingSince
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -23,7 +23,7 @@ Key = tuple[int, int]  # of an array: its campaign and number
 _log = logging.getLogger(__name__)
 
 
-class Missing:
+class MissingAttempts:
     """The tasks that their clusters don't list, and whose ends are not known."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Missing:
         self._since_s: dict[Key, dict[Place, float]] = {}  # by the steady clock, which nobody sets
         self._ran: dict[Key, Set[int]] = _read(path)  # places of each array, when last listed
         self._told_ran = b""  # as it was kept last
-        self.changed: list[Missed] = []  # in this cycle
+        self.changed: list[MissingSince] = []  # in this cycle
 
     def begin(self) -> None:
         """Begin a cycle."""
@@ -119,7 +119,7 @@ class Missing:
     def _change(self, one: Place, *, is_missing: bool) -> None:
         campaign, array, place = one
         since = self._clock.now() if is_missing else None
-        self.changed.append(Missed(campaign=campaign, array=array, place=place, since=since))
+        self.changed.append(MissingSince(campaign=campaign, array=array, place=place, since=since))
 
 
 def _place(one: Attempt) -> Place:

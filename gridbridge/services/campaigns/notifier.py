@@ -15,19 +15,19 @@ from functools import partial
 from gridbridge.apply.campaigns import telling
 from gridbridge.decisions.campaigns import notices as rules
 from gridbridge.errors import GridbridgeError, plain_words
-from gridbridge.model.campaigns.notices import Happened, Message, Subscription
+from gridbridge.model.campaigns.notices import NotifiableEvent, Notification, Subscription
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.subscriptions import Subscriptions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.subscriptions import SubscriptionRows
 
 AT_ONCE = 16
 PATIENCE_S = 2.0  # of a cycle, for all that it sends: most mails take less
 STALE = timedelta(hours=1)
 
-Tell = Callable[[Message, Notifications], None]
+Tell = Callable[[Notification, Notifications], None]
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 class _Sending:
     """One message on its way, in a thread of its own."""
 
-    def __init__(self, message: Message, policy: Notifications, tell: Tell) -> None:
+    def __init__(self, message: Notification, policy: Notifications, tell: Tell) -> None:
         self.message = message
         self.error = ""
         self._work = partial(tell, message, policy)
@@ -63,14 +63,14 @@ class Notifier:
 
     def __init__(
         self,
-        database: Database,
+        database: StateFile,
         policy: Notifications,
         clock: Clock,
         tell: Tell = telling.tell,
     ) -> None:
-        self._subscriptions = Subscriptions(database)
+        self._subscriptions = SubscriptionRows(database)
         self._events = CampaignEvents(database)
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._policy = policy
         self._clock = clock
         self._tell = tell
@@ -104,7 +104,7 @@ class Notifier:
             self._subscriptions.note(found)
         return found
 
-    def _happened(self, since: datetime) -> list[Happened]:
+    def _happened(self, since: datetime) -> list[NotifiableEvent]:
         found = []
         for event in self._events.opened_since(since):
             found.append(rules.of_event(event, self._campaigns.find(event.campaign)))
@@ -112,7 +112,7 @@ class Notifier:
         found += [rules.of_campaign(one, at, is_over=is_over) for one, at, is_over in known]
         return [one for one in found if one]
 
-    def _send(self, message: Message, now: datetime) -> None:
+    def _send(self, message: Notification, now: datetime) -> None:
         one = message.subscription
         if one.tries >= self._policy.tries:
             _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(one), message.subject)
@@ -136,7 +136,7 @@ class Notifier:
                 self._subscriptions.note(_told(sending.message, self._policy))
 
 
-def _told(message: Message, policy: Notifications) -> Subscription:
+def _told(message: Notification, policy: Notifications) -> Subscription:
     """Return a subscription as it is when a message is done with."""
     later = message.until + rules.pause(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)

@@ -5,22 +5,22 @@ from datetime import datetime
 
 from gridbridge.decisions.campaigns.copies import last_ends
 from gridbridge.model.campaigns.campaign import clusters_of
-from gridbridge.model.campaigns.plan import Plan
-from gridbridge.state.database import Database
-from gridbridge.state.database.marks import Marks
+from gridbridge.model.campaigns.plan import CyclePlan
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.marks import CancellationMarks
 from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.predictions import PredictionRows
 
 
 class Observations:
     """What changes those tables of the state file."""
 
-    def __init__(self, database: Database) -> None:
-        self._predictions = Predictions(database)
-        self._marks = Marks(database)
+    def __init__(self, database: StateFile) -> None:
+        self._predictions = PredictionRows(database)
+        self._marks = CancellationMarks(database)
         self._missing = MissingTasks(database)
 
-    def keep(self, plan: Plan, now: datetime) -> None:
+    def keep(self, plan: CyclePlan, now: datetime) -> None:
         """Keep how many ended where, in the transaction in which the ends are noted."""
         clusters = clusters_of(plan.arrays)
         counted = Counter(
@@ -33,7 +33,7 @@ class Observations:
         for number in plan.finished:
             self._predictions.has_ended(number, now)
 
-    def keep_in_portions(self, plan: Plan) -> None:
+    def keep_in_portions(self, plan: CyclePlan) -> None:
         """Keep, after that, what may be many rows; others write the state file in between.
 
         What is not kept when we are killed is found anew by the next cycle, and a job ratio

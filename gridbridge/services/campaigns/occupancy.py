@@ -7,7 +7,7 @@ from math import inf, isfinite
 
 from gridbridge.decisions.campaigns.matching import KEPT_S
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.plan import NO_LIMITS, Room, There
+from gridbridge.model.campaigns.plan import NO_LIMITS, ClusterRoom, ClusterView
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
@@ -37,11 +37,11 @@ def room(
     stress: Mapping[str, float],
     limits: Mapping[str, ArrayLimits],
     drained: Set[str] = frozenset(),
-) -> dict[str, Room]:
+) -> dict[str, ClusterRoom]:
     """Return what each cluster that answered has, and how campaigns use it."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
-        name: Room(
+        name: ClusterRoom(
             free_slots=seen.free_slots,
             besteffort_slots=seen.besteffort_slots,
             max_slots=max_slots(seen),
@@ -103,7 +103,7 @@ def there(
     answers: Answers,
     now: datetime,
     used: Mapping[str, CampaignsAt] = NOT_SAID,
-) -> tuple[There, ...]:
+) -> tuple[ClusterView, ...]:
     """Count our listed tasks by campaign and cluster; `used` says how campaigns use those."""
     by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))
     counted = (
@@ -136,7 +136,7 @@ def elapsed(
 
 def _count(
     arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime, start_s: float
-) -> There:
+) -> ClusterView:
     """Count the tasks of a campaign's arrays at one cluster."""
     rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
@@ -146,7 +146,7 @@ def _count(
         if row.state.can_start
     ]
     running = [row for _, row in rows if row.state.has_begun]
-    return There(
+    return ClusterView(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
         waiting=_tasks(row for _, row in waiting),

@@ -1,7 +1,7 @@
 """gridbridge-runner: runs campaign cycles, once from cron or for ever."""
 
 from gridbridge.model.places import RUNNER_LOCK
-from gridbridge.services.campaigns.starting import Make, start
+from gridbridge.services.campaigns.starting import MakeProgram, start
 
 DOES = "Take campaigns in, look what became of their tasks, and send more of them."
 
@@ -11,7 +11,7 @@ def main() -> None:
     start("gridbridge-runner", DOES, 15, RUNNER_LOCK, _load)
 
 
-def _load() -> Make:
-    from gridbridge.services.campaigns.runner import Daemon
+def _load() -> MakeProgram:
+    from gridbridge.services.campaigns.runner import RunnerDaemon
 
-    return Daemon
+    return RunnerDaemon

@@ -6,33 +6,33 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns import why
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.task import Ended, ShownTask, added_up, end_of
+from gridbridge.model.campaigns.task import PublishedTask, TaskEndTimes, added_up, end_of
 from gridbridge.model.places import PUBLISHED
-from gridbridge.services.campaigns.forecasts import Forecasts
+from gridbridge.services.campaigns.forecasts import ForecastUpdates
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.tasks_shown import A_FILE
 
 
-class Publication:
+class CampaignPublication:
     """What publishes them."""
 
     def __init__(
         self,
-        database: Database,
-        campaigns: Campaigns,
-        forecasts: Forecasts,
+        database: StateFile,
+        campaigns: CampaignRows,
+        forecasts: ForecastUpdates,
         clock: Clock,
         folder: str = PUBLISHED,
     ) -> None:
@@ -47,7 +47,7 @@ class Publication:
         self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
         self._there: frozenset[int] | None = None  # campaigns whose tasks were shown
 
-    def show(self, opened: Iterable[Event]) -> None:
+    def show(self, opened: Iterable[CampaignEvent]) -> None:
         """Show all campaigns, with how many of these events they have."""
         waiting, left = self._campaigns.waiting(), self._left()
         events, sinks = _counted(opened, left), self._sinks()
@@ -81,7 +81,7 @@ class Publication:
             found.setdefault(one.campaign, set()).add(one.cluster)
         return found
 
-    def show_cycle(self, seen: Seen, plan: Plan) -> None:
+    def show_cycle(self, seen: CycleSituation, plan: CyclePlan) -> None:
         """Show what a cycle looked at, and why it did what it did."""
         free = {name: room.free_slots for name, room in seen.room.items()}
         told = why.reasons(seen, plan)
@@ -134,8 +134,8 @@ class Publication:
             if is_step(one.task):
                 continue
             of_part = touched[one.campaign, one.task // A_FILE]
-            of_part.update(() if one.outcome is Outcome.COPY else (one.task,))
-        ends: dict[int, list[Ended]] = defaultdict(list)
+            of_part.update(() if one.outcome is TaskOutcome.COPY else (one.task,))
+        ends: dict[int, list[TaskEndTimes]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
             state = self._state(campaign)
@@ -160,25 +160,25 @@ class Publication:
         found = self._campaigns.find(campaign)
         return found.state if found else None
 
-    def _show_part(self, campaign: int, part: int) -> tuple[ShownTask, ...]:
+    def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
         tasks_shown.put(campaign, part, shown, self._folder)
         return shown
 
 
-def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[int]:
+def _counted(opened: Iterable[CampaignEvent], left: Mapping[int, Set[str]]) -> Counter[int]:
     """Count events by campaign; one of a cluster that was dropped is everybody's who is there."""
     found = Counter[int]()
     for event in opened:
-        if event.code is Code.DROPPED:
+        if event.code is EventCode.DROPPED:
             found.update(number for number, clusters in left.items() if event.cluster in clusters)
         else:
             found[event.campaign] += 1
     return found
 
 
-def _failed(task: ShownTask, at: datetime) -> Ended:
+def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
     """Count a failed task that is to run again."""
     return replace(end_of(task, at), failed=1)
 

@@ -14,28 +14,28 @@ from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns import journalled
-from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.forecasts import Forecasts
-from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.actions import CycleActions
+from gridbridge.services.campaigns.forecasts import ForecastUpdates
+from gridbridge.services.campaigns.intake import CampaignIntake
 from gridbridge.services.campaigns.notifier import Notifier
 from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.campaigns.publication import Publication
+from gridbridge.services.campaigns.publication import CampaignPublication
 from gridbridge.services.campaigns.sending import site_name
-from gridbridge.services.campaigns.shares import Shares
-from gridbridge.services.campaigns.showing import Showing
+from gridbridge.services.campaigns.shares import CampaignShares
+from gridbridge.services.campaigns.showing import EventPublication
 from gridbridge.services.campaigns.updator import Updator
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.watch import stays
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.predictions import PredictionRows
 
 SWEEP_S = 3600.0
 ENDS_KEPT = timedelta(days=1)  # by the minute; forecasts look at an hour of them
@@ -44,7 +44,7 @@ LEAST_PAUSE_S = 5.0  # after a cycle, whatever people bring: each asks clusters
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
-class Runner:
+class CampaignRunner:
     """The verbs of a cycle."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
@@ -58,19 +58,19 @@ class Runner:
             drains.make_folder()
         self._policy = policy
         self._clock = clock
-        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
-        self.journal = Journal(self.database)
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
         self._notifier = Notifier(self.database, policy.notifications, clock)
-        campaigns = Campaigns(self.database)
+        campaigns = CampaignRows(self.database)
         site_name.require(policy.site.cluster, campaigns, is_dry=is_dry)
-        self._predictions = predictions = Predictions(self.database)
-        self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
-        self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
-        marks = Marks(self.database)
+        self._predictions = predictions = PredictionRows(self.database)
+        self._forecasts = ForecastUpdates(campaigns, predictions, clock, policy.runner.interval_s)
+        self._shares = CampaignShares(policy, campaigns, CampaignUsage(self.database), clock)
+        marks = CancellationMarks(self.database)
         self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
         observations, most = Observations(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
-        self._actions = Actions(
+        self._actions = CycleActions(
             self.database,
             observations,
             clock,
@@ -78,8 +78,8 @@ class Runner:
             most=most,
             ownerless=self._delete_for_nobody,
         )
-        self._publication = Publication(self.database, campaigns, self._forecasts, clock)
-        self._intake = Intake(
+        self._publication = CampaignPublication(self.database, campaigns, self._forecasts, clock)
+        self._intake = CampaignIntake(
             self.database,
             frozenset(policy.clusters),
             clock,
@@ -87,7 +87,7 @@ class Runner:
             limits=policy.runner,
             begin=self._publication.begin,
         )
-        self._showing = Showing(policy, self.database, clock)
+        self._showing = EventPublication(policy, self.database, clock)
         if not is_dry:
             self._intake.recover()
         self._sweeps_at_s = 0.0
@@ -108,21 +108,21 @@ class Runner:
         """Return the names of the campaigns and requests that `take_in` would find."""
         return self._intake.untaken()
 
-    def gather(self) -> Seen:
+    def gather(self) -> CycleSituation:
         """Ask the clusters."""
         self.is_urgent = False
         seen = self._updator.look()
         return replace(seen, sharing=self._shares.gather(seen.campaigns))
 
-    def decide(self, seen: Seen) -> Plan:
+    def decide(self, seen: CycleSituation) -> CyclePlan:
         """Decide about all campaigns."""
         return rules.plan(seen)
 
-    def entry(self, seen: Seen, plan: Plan) -> Entry | None:
+    def entry(self, seen: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
         return journalled.entry(seen, plan, self._clock.now())
 
-    def apply(self, seen: Seen, plan: Plan) -> None:
+    def apply(self, seen: CycleSituation, plan: CyclePlan) -> None:
         """Do it, and show it."""
         for answer in self._updator.news():
             stays.show(answer, self._policy.queues_at(answer.cluster))  # submissions obey it
@@ -171,7 +171,7 @@ def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: 
         take()
 
 
-class Daemon:
+class RunnerDaemon:
     """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
 
     _has_taken = False  # something in, since the last cycle
@@ -181,7 +181,7 @@ class Daemon:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
-        self.runner = Runner(policy, clock, is_dry=is_dry)
+        self.runner = CampaignRunner(policy, clock, is_dry=is_dry)
 
     @property
     def pause_s(self) -> float:
@@ -189,7 +189,7 @@ class Daemon:
         return self._policy.runner.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[Runner]:
+    def open_cycle(self) -> Iterator[CampaignRunner]:
         """Begin a cycle."""
         if not self._is_dry:
             take_all(self.runner.take_in, self.runner.untaken, self._clock)
@@ -212,7 +212,7 @@ class Daemon:
 
     def recover(self) -> None:
         """Take up what is kept."""
-        self.runner = Runner(self._policy, self._clock)
+        self.runner = CampaignRunner(self._policy, self._clock)
 
     def release(self) -> None:
         """Let go of the state file, when what became of messages to people is noted there."""

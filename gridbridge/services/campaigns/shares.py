@@ -8,23 +8,23 @@ from gridbridge.decisions.campaigns.fairshare import decayed, used
 from gridbridge.decisions.campaigns.metascheduler import used_by
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, clusters_of
-from gridbridge.model.campaigns.plan import Plan, Seen
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing, Usage
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.sharing import DecayedUsage, ShareBy, UsageSharing
 from gridbridge.model.policy import Policy
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 FORGOTTEN_S = 1.0  # of slot-seconds; less than that decides nothing
 NEVER_S = 1e9  # of a success, at a cluster that has used slots and had none
 
 
-class Shares:
+class CampaignShares:
     """What decides about the order of campaigns besides their age."""
 
     def __init__(
-        self, policy: Policy, campaigns: Campaigns, usage: CampaignUsage, clock: Clock
+        self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsage, clock: Clock
     ) -> None:
         self._section = policy.metascheduler
         lists = (self._section.priorities, *(one.affinity for one in policy.campaigns.values()))
@@ -32,14 +32,14 @@ class Shares:
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
-        self._read: tuple[Usage, ...] | None = None  # in this cycle
+        self._read: tuple[DecayedUsage, ...] | None = None  # in this cycle
 
-    def gather(self, unfinished: tuple[Campaign, ...]) -> Sharing:
+    def gather(self, unfinished: tuple[Campaign, ...]) -> UsageSharing:
         """Return what is known of campaigns that go on, of owners, and of what all have used."""
         self._read = self._usage.all()
         kept = tuple(map(self._now, self._read))
         campaigns = self._with_used(unfinished, kept)
-        known = Sharing(
+        known = UsageSharing(
             priorities=self._section.priorities,
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
@@ -50,7 +50,7 @@ class Shares:
             return known
         return replace(known, used_s=used_by(campaigns, known, _by_campaign(kept)))
 
-    def count(self, seen: Seen, plan: Plan) -> None:
+    def count(self, seen: CycleSituation, plan: CyclePlan) -> None:
         """Add what the tasks used that have ended, and forget what counts no more."""
         kept, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(one.campaign, one.cluster): one for one in map(self._now, kept)}
@@ -70,7 +70,7 @@ class Shares:
         return {owner: host.groups_of(owner) for owner in owners}
 
     def _with_used(
-        self, unfinished: tuple[Campaign, ...], kept: tuple[Usage, ...]
+        self, unfinished: tuple[Campaign, ...], kept: tuple[DecayedUsage, ...]
     ) -> tuple[Campaign, ...]:
         """Return those that go on, and where it matters those that ended and have used slots."""
         if self._section.share_by is ShareBy.NONE:
@@ -78,21 +78,21 @@ class Shares:
         ended = {one.campaign for one in kept} - {one.number for one in unfinished}
         return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
 
-    def _now(self, usage: Usage) -> Usage:
+    def _now(self, usage: DecayedUsage) -> DecayedUsage:
         return decayed(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
-    def _nothing(self, campaign: int, cluster: str) -> Usage:
-        return Usage(campaign=campaign, cluster=cluster, at=self._clock.now())
+    def _nothing(self, campaign: int, cluster: str) -> DecayedUsage:
+        return DecayedUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
 
 
-def _by_campaign(kept: Iterable[Usage]) -> dict[int, float]:
+def _by_campaign(kept: Iterable[DecayedUsage]) -> dict[int, float]:
     found: dict[int, float] = {}
     for one in kept:
         found[one.campaign] = found.get(one.campaign, 0.0) + one.used_s
     return found
 
 
-def _means(kept: Iterable[Usage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+def _means(kept: Iterable[DecayedUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
     """Return how long a successful task of each campaign takes at each cluster.
 
     That is very long where tasks have run and none succeeded: such a cluster comes last.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from gridbridge.model.campaigns.events import Event, ShownEvents
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.events import CampaignEvent, ShownEvents
+from gridbridge.model.campaigns.plan import CycleSituation
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
@@ -12,38 +12,40 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.occupancy import room as room_of
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 
 NOBODY: Mapping[str, ClusterSnapshot] = {}
 CLOSED_SHOWN = timedelta(days=7)
 
 
-class Showing:
+class EventPublication:
     """What publishes it."""
 
     def __init__(
-        self, policy: Policy, database: Database, clock: Clock, folder: str = PUBLISHED
+        self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED
     ) -> None:
         self._policy = policy
         self._folder = folder
         self._events = CampaignEvents(database)
         self._clock = clock
 
-    def show(self) -> tuple[Event, ...]:
+    def show(self) -> tuple[CampaignEvent, ...]:
         """Show events as they are kept, and return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
         campaigns_shown.put(ShownEvents(at=now, events=events), self._folder)
         return tuple(one for one in events if not one.closed_at)
 
-    def show_clusters(self, seen: Seen, others: Mapping[str, ClusterSnapshot] = NOBODY) -> None:
+    def show_clusters(
+        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot] = NOBODY
+    ) -> None:
         """Show clusters as a cycle saw them, and those that it did not ask as others saw them."""
         grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen, others)))
         campaigns_shown.put(grid, self._folder)
 
     def _clusters(
-        self, seen: Seen, others: Mapping[str, ClusterSnapshot]
+        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot]
     ) -> Iterator[ShownGridCluster]:
         rooms = {**room_of(self._policy, others, {}, {}), **seen.room}
         moments = {name: one.taken_at for name, one in others.items()}

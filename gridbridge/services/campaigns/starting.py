@@ -14,30 +14,30 @@ from gridbridge.errors import plain_words
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
-from gridbridge.services.cycle import Daemon
-from gridbridge.services.reloading import Reloading
+from gridbridge.services.cycle import CycleDaemon
+from gridbridge.services.reloading import ReloadingProgram
 from gridbridge.services.version import version
 from gridbridge.services.work.threads import has_no_room
 from gridbridge.shell import runner
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import LifeSign
-from gridbridge.shell.signals import Signals
+from gridbridge.shell.life_sign import Watchdog
+from gridbridge.shell.signals import ProcessSignals
 
 ANOTHER_RUNS, WRONG = 1, 2
 
 _log = logging.getLogger(__name__)
 
 
-class Make(Protocol):
+class MakeProgram(Protocol):
     """What makes a program; for a dry run, one that can change nothing."""
 
-    def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> Daemon[Any, Any]:
+    def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
         """Open the state file; GridbridgeError when that can't be done."""
         ...
 
 
-class Arguments(argparse.ArgumentParser):
+class ProgramArguments(argparse.ArgumentParser):
     """Arguments of which a wrong one is told in a line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
@@ -45,7 +45,7 @@ class Arguments(argparse.ArgumentParser):
         self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
 
 
-def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make]) -> None:
+def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], MakeProgram]) -> None:
     """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
     options = _options(name, does, every_s).parse_args()
     if options.version:
@@ -61,7 +61,7 @@ def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make
 
 
 def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
-    options = Arguments(prog=name, description=does, epilog=f"Example: {name} --dry-run")
+    options = ProgramArguments(prog=name, description=does, epilog=f"Example: {name} --dry-run")
     until = f"go on until SIGTERM, every {every_s} s"
     options.add_argument("--loop", action="store_true", help=until)
     options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
@@ -69,9 +69,11 @@ def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
     return options
 
 
-def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dry: bool) -> None:
+def _run(
+    name: str, lock: str, load: Callable[[], MakeProgram], *, is_loop: bool, is_dry: bool
+) -> None:
     make = load()
-    signals, clock = Signals(), Clock()
+    signals, clock = ProcessSignals(), Clock()
     configuration = Configuration(clock)
     policy = configuration.policy
     if not policy.is_personal:
@@ -82,20 +84,24 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
         cycle.hold(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
-        lasting = Reloading(daemon, configuration, lambda new: make(new, clock, is_dry=False))
-        go_on(lasting, signals, LifeSign(lock), clock)
+        lasting = ReloadingProgram(
+            daemon, configuration, lambda new: make(new, clock, is_dry=False)
+        )
+        go_on(lasting, signals, Watchdog(lock), clock)
         return
     do_once(daemon, is_dry=is_dry)
 
 
-def do_once(daemon: Daemon[Any, Any], *, is_dry: bool) -> None:
+def do_once(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
     """Do one cycle, as from cron, and note what comes of all that it has begun."""
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
     daemon.release()
 
 
-def go_on(daemon: Daemon[Any, Any], signals: Signals, life_sign: LifeSign, clock: Clock) -> None:
+def go_on(
+    daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: Watchdog, clock: Clock
+) -> None:
     """Do cycles until told to stop; each call to a cluster that is over shows that we live.
 
     A cycle has as many calls as there is to do, one after another, and each has a limit: what is

@@ -13,14 +13,14 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.copies import Live, Rival, Tail
+from gridbridge.model.campaigns.copies import CompetingAttempt, LiveAttempt, StragglerTail
 from gridbridge.model.campaigns.sections import Finalize
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 MOST = 1000  # attempts of a campaign that are looked at, those that have run longest
 
@@ -30,7 +30,7 @@ Answers = Mapping[str, ClusterSnapshot]
 class Stragglers:
     """What is gathered about campaigns whose tasks may be copied."""
 
-    def __init__(self, campaigns: Campaigns, limits: Finalize) -> None:
+    def __init__(self, campaigns: CampaignRows, limits: Finalize) -> None:
         self._campaigns = campaigns
         self._tries = CampaignTries(campaigns.database, campaigns)
         self._limits = limits
@@ -42,7 +42,7 @@ class Stragglers:
         answers: Answers,
         rivals: ByTask,
         now: datetime,
-    ) -> tuple[Tail, ...]:
+    ) -> tuple[StragglerTail, ...]:
         """Return what is known of each campaign near its end."""
         able = [one for one in campaigns if self._may_copy(one)]
         waiting = self._campaigns.waiting() if able else {}
@@ -81,10 +81,10 @@ class Stragglers:
         answers: Answers,
         rivals: ByTask,
         now: datetime,
-    ) -> Tail:
+    ) -> StragglerTail:
         durations = self._campaigns.durations(one.number).values()
         known = {each.number: each for each in arrays}
-        late: dict[int, tuple[Live, ...]] = {}
+        late: dict[int, tuple[LiveAttempt, ...]] = {}
         attempts: list[Attempt] = []
         for array, places in self._late_places(known.values(), answers, now):
             for attempt in self._tries.pending_at(array, places):
@@ -99,7 +99,7 @@ class Stragglers:
                     )
         all_late = [some for some in late.values() if _least_s(some) >= self._limits.least_s]
         all_late.sort(key=lambda some: -_least_s(some))
-        return Tail(
+        return StragglerTail(
             campaign=one.number,
             sent_s=_sent_s(arrays, now),
             durations_s=tuple(each for some in durations for each in some),
@@ -169,33 +169,33 @@ def _elapsed_s(array: Array, place: int, answers: Answers, now: datetime) -> flo
 
 def _live(
     task: int, attempt: int, array: Array, place: int, answers: Answers, now: datetime
-) -> Live:
+) -> LiveAttempt:
     elapsed_s = max(0.0, _elapsed_s(array, place, answers, now))
-    return Live(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
+    return LiveAttempt(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
-def _least_s(attempts: Iterable[Live]) -> float:
+def _least_s(attempts: Iterable[LiveAttempt]) -> float:
     return min((each.elapsed_s for each in attempts), default=0.0)
 
 
-def _attempts(rivals: Iterable[Rival]) -> tuple[tuple[int, int, int], ...]:
+def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
     """Return the live attempts of a task that had copies, with their arrays and places."""
-    live = (one for one in rivals if one.outcome is Outcome.PENDING)
+    live = (one for one in rivals if one.outcome is TaskOutcome.PENDING)
     return tuple((one.attempt, one.array, one.place) for one in live)
 
 
-def _has_won(rivals: Iterable[Rival]) -> bool:
-    return any(one.outcome is Outcome.SUCCESS for one in rivals)
+def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
+    return any(one.outcome is TaskOutcome.SUCCESS for one in rivals)
 
 
-def besides(rivals: Iterable[Rival]) -> frozenset[tuple[int, int, int]]:
+def besides(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
     """Return the campaigns, arrays and places of attempts that are not a task's last live one.
 
     A task that runs several times ends once: as likely as its last copy does.
     """
     found: set[tuple[int, int, int]] = set()
     for some in by_task(rivals).values():
-        live = [one for one in some if one.outcome is Outcome.PENDING]
+        live = [one for one in some if one.outcome is TaskOutcome.PENDING]
         last = 0 if _has_won(some) else max((one.attempt for one in live), default=0)
         found |= {(one.campaign, one.array, one.place) for one in live if one.attempt != last}
     return frozenset(found)

@@ -3,73 +3,78 @@
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.notices import may_be_told
-from gridbridge.model.campaigns.notices import IDENTITIES, Severity, Subscription, Way
-from gridbridge.model.campaigns.request import Answer, Asked, Verb
+from gridbridge.model.campaigns.notices import (
+    IDENTITIES,
+    NotificationChannel,
+    Severity,
+    Subscription,
+)
+from gridbridge.model.campaigns.request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.database import Database
-from gridbridge.state.database.subscriptions import Subscriptions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.subscriptions import SubscriptionRows
 
 MOST = 20  # of one person
 ROOT = 0
 ONE = 0  # the number under which a request about one subscription is answered
 
 
-class Subscribing:
+class SubscriptionRequests:
     """What does it."""
 
-    VERBS = (Verb.SUBSCRIBE, Verb.UNSUBSCRIBE, Verb.SUBSCRIPTIONS)
+    VERBS = (OwnerVerb.SUBSCRIBE, OwnerVerb.UNSUBSCRIBE, OwnerVerb.SUBSCRIPTIONS)
 
     def __init__(
-        self, database: Database, clock: Clock, policy: Notifications, folder: str
+        self, database: StateFile, clock: Clock, policy: Notifications, folder: str
     ) -> None:
-        self._subscriptions = Subscriptions(database)
+        self._subscriptions = SubscriptionRows(database)
         self._clock = clock
         self._policy = policy
         self._folder = folder
 
-    def do(self, asked: Asked) -> Mapping[str, object]:
+    def do(self, asked: OwnerRequest) -> Mapping[str, object]:
         """Do what is asked; return the answer. May be repeated."""
-        if asked.verb is Verb.SUBSCRIPTIONS:
+        if asked.verb is OwnerVerb.SUBSCRIPTIONS:
             known = self._subscriptions.of(asked.uid)
             return {"subscriptions": [_plain(one) for one in known]}
         wish = self._wish(asked)
-        if isinstance(wish, Answer):
+        if isinstance(wish, OwnerReply):
             return {str(ONE): wish}
-        act = self._subscribe if asked.verb is Verb.SUBSCRIBE else self._unsubscribe
+        act = self._subscribe if asked.verb is OwnerVerb.SUBSCRIBE else self._unsubscribe
         return {str(ONE): act(wish)}
 
-    def _subscribe(self, wish: Subscription) -> Answer:
+    def _subscribe(self, wish: Subscription) -> OwnerReply:
         if not may_be_told(wish.way, self._policy):
-            return Answer.NO_WAY
+            return OwnerReply.NO_WAY
         known = self._subscriptions.of(wish.uid)
         is_new = all((one.way, one.identity) != (wish.way, wish.identity) for one in known)
         if is_new and len(known) >= MOST:
-            return Answer.TOO_MANY
+            return OwnerReply.TOO_MANY
         before = self._subscriptions.put(wish)
-        if wish.way is Way.PROGRAM:
+        if wish.way is NotificationChannel.PROGRAM:
             campaign_files.keep_wish(wish.token, self._folder)
         if before and before.token != wish.token:
             campaign_files.forget_wish(before.token, self._folder)
-        return Answer.DONE
+        return OwnerReply.DONE
 
-    def _unsubscribe(self, wish: Subscription) -> Answer:
+    def _unsubscribe(self, wish: Subscription) -> OwnerReply:
         before = self._subscriptions.remove(wish)
         if before:
             campaign_files.forget_wish(before.token, self._folder)
-        return Answer.DONE if before else Answer.UNKNOWN
+        return OwnerReply.DONE if before else OwnerReply.UNKNOWN
 
-    def _wish(self, asked: Asked) -> Subscription | Answer:
+    def _wish(self, asked: OwnerRequest) -> Subscription | OwnerReply:
         """Return what is asked for, checked: any program may have written it."""
         try:
-            way, severity = Way(asked.way), Severity(asked.severity)
+            way, severity = NotificationChannel(asked.way), Severity(asked.severity)
         except ValueError:
-            return Answer.WRONG
-        is_roots = asked.uid == ROOT and way is Way.PROGRAM  # which nothing runs as
+            return OwnerReply.WRONG
+        is_roots = asked.uid == ROOT and way is NotificationChannel.PROGRAM  # which nothing runs as
         if is_roots or not IDENTITIES[way].holds(asked.identity):
-            return Answer.WRONG
+            return OwnerReply.WRONG
         now = self._clock.now()
         return Subscription(
             uid=asked.uid,

@@ -14,8 +14,8 @@ from gridbridge.decisions.campaigns.copies import by_task
 from gridbridge.decisions.campaigns.ending.judge import (
     NO_MARKS,
     Ends,
-    Judge,
-    Known,
+    MissingArray,
+    MissingAttemptJudge,
     disputed_of,
     future_of,
     without_end,
@@ -26,19 +26,24 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     Campaign,
-    Noted,
-    Outcome,
+    LedgerArray,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Room, Seen, Stepped, Tried
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.plan import (
+    AttemptOutcome,
+    ClusterRoom,
+    CycleSituation,
+    ProloguePhaseResult,
+)
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import OF_WAITING
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
-from gridbridge.services.campaigns.missing import Missing
+from gridbridge.services.campaigns.asking import ClusterQueries, ends_of, living_of
+from gridbridge.services.campaigns.missing import MissingAttempts
 from gridbridge.services.campaigns.occupancy import (
     elapsed,
     idle,
@@ -48,20 +53,20 @@ from gridbridge.services.campaigns.occupancy import (
     there,
     wanted_clusters,
 )
-from gridbridge.services.campaigns.sending.limits import Limits
-from gridbridge.services.campaigns.sending.restored import Restored
+from gridbridge.services.campaigns.sending.limits import ArrayLimitQueries
+from gridbridge.services.campaigns.sending.restored import LedgerRecovery
 from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marked, Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks, Marked
 from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.predictions import PredictionRows
 
 USUAL_S = 15.0  # until Grid Engine writes a record, unless it is told otherwise
 ARRAYS_AT_ONCE = 20  # one call sends them
@@ -70,7 +75,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ArrayLook:
     """What a cluster's list leaves out of an array."""
 
     array: Array
@@ -100,30 +105,30 @@ class Updator:
     def __init__(
         self,
         policy: Policy,
-        database: Database,
-        predictions: Predictions,
-        marks: Marks,
+        database: StateFile,
+        predictions: PredictionRows,
+        marks: CancellationMarks,
         clock: Clock,
         *,
         is_dry: bool = False,
-        noted: Callable[[int], tuple[Noted, ...]] = at_clusters.noted,
+        noted: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.noted,
         ran: str = RUNNER_RAN,
     ) -> None:
         """Ask nobody yet; `noted` tells what root's ledger has of a campaign."""
         self._policy = policy
-        self._asking = Asking(policy, database, clock, is_dry=is_dry)
-        self._campaigns = Campaigns(database)
+        self._asking = ClusterQueries(policy, database, clock, is_dry=is_dry)
+        self._campaigns = CampaignRows(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
         self._tails = Stragglers(self._campaigns, policy.finalize)
         self._events = CampaignEvents(database)
-        self._limits = Limits(policy, clock)
+        self._limits = ArrayLimitQueries(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing = Missing(MissingTasks(database), clock, ran, is_dry=is_dry)
-        self._restored = Restored(self._campaigns, noted)
-        self._disputed: list[Tried] = []  # of the last look
+        self._missing = MissingAttempts(MissingTasks(database), clock, ran, is_dry=is_dry)
+        self._restored = LedgerRecovery(self._campaigns, noted)
+        self._disputed: list[AttemptOutcome] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
         self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
         self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
@@ -135,7 +140,7 @@ class Updator:
         """Return the answers of the last look that the poller has not shown to submissions."""
         return [seen for name, seen in self.answers.items() if name not in self._asking.polled]
 
-    def look(self) -> Seen:
+    def look(self) -> CycleSituation:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
@@ -147,12 +152,12 @@ class Updator:
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
         marks = self._marks.all()
-        judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
         every, over = self._ended(released, answers, judge)
         self._missing.keep(arrays)
         every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
-        return Seen(
+        return CycleSituation(
             campaigns=campaigns,
             waiting=waiting,
             kept_off=self._campaigns.kept_off(),
@@ -189,7 +194,7 @@ class Updator:
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> Mapping[str, Room]:
+    ) -> Mapping[str, ClusterRoom]:
         """Return the room at the clusters that answered."""
         scripts, wanted = self._scripts(campaigns, waiting), wanted_clusters(campaigns, waiting)
         limits = self._limits.of(wanted & self.answers.keys())
@@ -204,7 +209,7 @@ class Updator:
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
         """Return the clusters to which tests have sent tasks."""
-        tests = (one.number for one in campaigns if one.jdl.type is Type.TEST)
+        tests = (one.number for one in campaigns if one.jdl.type is CampaignType.TEST)
         return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
@@ -223,7 +228,10 @@ class Updator:
         return {name: one for name, one in self._policy.campaigns.items() if name in wanted}
 
     def _ended(
-        self, arrays: Iterable[Array], answers: dict[str, ClusterSnapshot], judge: Judge
+        self,
+        arrays: Iterable[Array],
+        answers: dict[str, ClusterSnapshot],
+        judge: MissingAttemptJudge,
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return the attempts that have ended, and the arrays that are over by that.
 
@@ -251,7 +259,7 @@ class Updator:
         return self._settled(looks, found)
 
     def _settled(
-        self, looks: Iterable[Look], found: Mapping[Array, tuple[Attempt, ...]]
+        self, looks: Iterable[ArrayLook], found: Mapping[Array, tuple[Attempt, ...]]
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return all attempts that have ended, and the arrays that are over by that.
 
@@ -269,13 +277,15 @@ class Updator:
         return tuple(ended), tuple(over)
 
     def _counted(
-        self, array: Array, found: tuple[Attempt, ...], judge: Judge
+        self, array: Array, found: tuple[Attempt, ...], judge: MissingAttemptJudge
     ) -> tuple[Attempt, ...]:
         """Return the ends that count: none that may be our own doing, which nobody here knows."""
         is_doubted = judge.doubts(array, found)
         return () if is_doubted and not self._restored.may_count(array.campaign) else found
 
-    def _asked(self, looks: Iterable[Look], judge: Judge) -> dict[Array, tuple[int, ...]]:
+    def _asked(
+        self, looks: Iterable[ArrayLook], judge: MissingAttemptJudge
+    ) -> dict[Array, tuple[int, ...]]:
         """Return of which places the ends are asked: those whose records are written by now.
 
         Where a record is forged, the true one is beside it then, and neither is believed. What was
@@ -295,7 +305,7 @@ class Updator:
         return {name: known[name].told_within_s if name in known else USUAL_S for name in clusters}
 
     def _told_ends(
-        self, looks: Iterable[Look], asked: Mapping[Array, Sequence[int]]
+        self, looks: Iterable[ArrayLook], asked: Mapping[Array, Sequence[int]]
     ) -> dict[Array, Ends]:
         """Return what clusters tell of ends, once of all that they keep before a task is lost."""
         most_s = self._policy.runner.forgotten_s
@@ -314,7 +324,7 @@ class Updator:
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
         return living_of(self._policy, arrays)
 
-    def _look_at(self, array: Array, seen: ClusterSnapshot) -> Look | None:
+    def _look_at(self, array: Array, seen: ClusterSnapshot) -> ArrayLook | None:
         """Return what is missing of an array; None while all of it is listed."""
         listed = listed_places(array, seen)
         self._missing.see(array, listed, running_places(array, seen))
@@ -322,10 +332,10 @@ class Updator:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
-        return Look(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
+        return ArrayLook(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
-    def _known(self, look: Look, lives: frozenset[int] | None) -> Known:
-        return Known(
+    def _known(self, look: ArrayLook, lives: frozenset[int] | None) -> MissingArray:
+        return MissingArray(
             is_listed=look.is_listed,
             lives=lives,
             ran=self._missing.ran(look.array),
@@ -336,12 +346,12 @@ class Updator:
         """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
         for array in arrays:
             of_array = marks.get((array.campaign, array.number), NO_MARKS)
-            yield from without_end(self._campaigns.pending(array), Outcome.SITE_FAULT, of_array)
+            yield from without_end(self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array)
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Note the tasks whose records contradict each other: somebody may have forged one."""
         for one in attempts:
-            self._disputed.append(Tried.of(one, cluster))
+            self._disputed.append(AttemptOutcome.of(one, cluster))
             if (key := (one.campaign, one.array, one.place)) not in self._told:
                 self._told.add(key)
                 name = f"{one.campaign}.{one.array}"
@@ -362,7 +372,7 @@ def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
     return used | {one.cluster for one in arrays}
 
 
-def _of_tasks(arrays: Iterable[Array], steps: Iterable[Stepped]) -> list[Array]:
+def _of_tasks(arrays: Iterable[Array], steps: Iterable[ProloguePhaseResult]) -> list[Array]:
     once = {(one.campaign, one.array) for one in steps}
     return [one for one in arrays if (one.campaign, one.number) not in once]
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
-from gridbridge.apply.elastic.acts import Acts
+from gridbridge.apply.elastic.acts import NodeActs
 from gridbridge.decisions.elastic import listed, mastership, rounds, untended
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.demand.standing import closed_by_hand
-from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.life import LifecyclePatience
 from gridbridge.decisions.elastic.moments import by_now, of_node, until
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
@@ -23,18 +23,18 @@ from gridbridge.decisions.elastic.squeeze.resting import rest
 from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.decisions.elastic.switched import is_closed, left_alone
 from gridbridge.errors import GridbridgeError, NotSeen
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState, short_name
-from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
-from gridbridge.model.elastic.plan import Plan, Situation, Watched
+from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, OwnedNode, World
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, Watched
 from gridbridge.model.elastic.sections import Restriction
-from gridbridge.model.elastic.standby import Rest, RestFacts, tags_by_host
-from gridbridge.providers.protocol import Listing
+from gridbridge.model.elastic.standby import RestFacts, StandbyPlan, tags_by_host
+from gridbridge.providers.protocol import MachineListing
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
-from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, RoundView
+from gridbridge.services.elastic.memory import RoundState
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 16  # nodes with which something is done side by side
@@ -49,11 +49,11 @@ class Balancer:
     def __init__(
         self,
         site: BalancedSite,
-        memory: Memory,
+        memory: RoundState,
         clock: Clock,
-        look: Callable[[], Situation],
-        providers: Mapping[str, Listing],
-        acts: Acts,
+        look: Callable[[], BalanceSituation],
+        providers: Mapping[str, MachineListing],
+        acts: NodeActs,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         address_of: Callable[[str], str] = preparing.address_of,
     ) -> None:
@@ -65,21 +65,21 @@ class Balancer:
         self._look = look
         self._providers = providers
         self._acts = acts
-        self.journal = Journal(memory.database)
-        self.done: tuple[Due, ...] = ()  # in the last round, with each node as it is then
+        self.journal = DecisionJournal(memory.database)
+        self.done: tuple[DueAct, ...] = ()  # in the last round, with each node as it is then
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> LifecyclePatience:
         """How long each part of a node's life may last."""
         rules = self._site.rules
-        return Patience(
+        return LifecyclePatience(
             boot_s=self._site.demand.boot_timeout_s,
             join_s=rules.join_timeout_s,
             silent_s=rules.silent_timeout_s,
             needs_key=self._site.needs_key,
         )
 
-    def gather(self) -> Seen:
+    def gather(self) -> RoundView:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
         world, asked = self._world(cell), self._memory.asked()
@@ -98,7 +98,9 @@ class Balancer:
         closed = closed_by_hand(situation)
         world = replace(world, is_unready=is_unready(situation), closed=closed)
         self._tell(world)
-        return Seen(situation=situation, world=world, asked=asked, movable=self._movable(world))
+        return RoundView(
+            situation=situation, world=world, asked=asked, movable=self._movable(world)
+        )
 
     def _tell(self, world: World) -> None:
         """Tell of what no round mends."""
@@ -118,7 +120,7 @@ class Balancer:
         telling.off_under_tasks(untended.off_under_tasks(world), clearing)
         telling.left_off(left, self._acts.membership.opening)
 
-    def _movable(self, world: World) -> Mapping[str, tuple[Shape, ...]]:
+    def _movable(self, world: World) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
@@ -130,7 +132,7 @@ class Balancer:
             _log.warning("event=no_movable why=%r", str(error))
             return {}
 
-    def _world(self, cell: Situation) -> World:
+    def _world(self, cell: BalanceSituation) -> World:
         """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
         world = World(
             now=cell.now,
@@ -158,7 +160,7 @@ class Balancer:
             silent=listed.silent(world, self._memory.silent()),
         )
 
-    def decide(self, seen: Seen) -> RoundPlan:
+    def decide(self, seen: RoundView) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
         site = self._site
         plan = deciding.planned(
@@ -176,7 +178,7 @@ class Balancer:
         told = resting.told_too(decided, rest)
         return RoundPlan(plan=plan, dues=dues, told=told, ended=ended, rest=rest)
 
-    def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
+    def _rest(self, plan: BalancePlan, seen: RoundView) -> StandbyPlan | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
         site = self._site
         if site.squeeze is None or not site.switched:
@@ -197,11 +199,11 @@ class Balancer:
         """Return those that may rest or be woken now."""
         return self._own(world) - left_alone(world)
 
-    def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
+    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
         return journalled.entry(seen.world, plan, self._site.rules, self.patience, seen.asked)
 
-    def apply(self, seen: Seen, plan: RoundPlan) -> None:
+    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""
         with self._memory.database.transaction():
             dues = rounds.kept_back(plan.dues, self._memory.asked().kept)
@@ -224,12 +226,12 @@ class Balancer:
         _log.warning("event=master_ended machine=%s", machine.id)
         self._acts.end(pool, machine)
 
-    def _do(self, dues: Sequence[Due], acts: Acts) -> tuple[Due, ...]:
+    def _do(self, dues: Sequence[DueAct], acts: NodeActs) -> tuple[DueAct, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             return tuple(threads.map(lambda one: self._try(one, acts), dues))
 
-    def _try(self, due: Due, acts: Acts) -> Due:
+    def _try(self, due: DueAct, acts: NodeActs) -> DueAct:
         try:
             return replace(due, node=acts.do(due))
         except GridbridgeError as error:
@@ -251,7 +253,7 @@ class Balancer:
             raise NotSeen("no provider gave a whole list of its machines")
         return machines
 
-    def _listed(self, one: tuple[str, Listing]) -> tuple[str, tuple[Machine, ...] | None]:
+    def _listed(self, one: tuple[str, MachineListing]) -> tuple[str, tuple[Machine, ...] | None]:
         pool, provider = one
         try:
             return pool, provider.machines()
@@ -259,7 +261,7 @@ class Balancer:
             _log.warning("event=no_list pool=%s why=%r", pool, str(error))
             return pool, None
 
-    def _possible(self, plan: Plan, seen: Seen) -> Plan:
+    def _possible(self, plan: BalancePlan, seen: RoundView) -> BalancePlan:
         """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
         now, left_out = seen.world.now, seen.situation.failed
         if not plan.pool and not self._site.pools:
@@ -276,9 +278,9 @@ class Balancer:
 
     def _note(
         self,
-        seen: Seen,
-        after: Sequence[Owned],
-        changes: Sequence[tuple[Owned | None, Owned]],
+        seen: RoundView,
+        after: Sequence[OwnedNode],
+        changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
         watched: Mapping[int, Watched],
         *,
         is_changed: bool,
@@ -304,7 +306,7 @@ class Balancer:
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, seen: Seen, after: Sequence[Owned]) -> float:
+    def _spent(self, seen: RoundView, after: Sequence[OwnedNode]) -> float:
         """Return what nodes have cost this month, with what began since the last round."""
         now, site = seen.world.now, self._site
         cost = spent_since(
@@ -319,23 +321,23 @@ class Balancer:
         return self._memory.spent(now) + cost
 
 
-def _is_turn(due: Due) -> bool:
+def _is_turn(due: DueAct) -> bool:
     """Say whether a host begins to rest, or to work again."""
     is_new = due.before is not None and due.before.state is not due.node.state
-    return is_new and due.act in (Act.REST, Act.WAKE)
+    return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
 
 
-def _after(kept: Sequence[Owned], dues: Sequence[Due]) -> list[Owned]:
+def _after(kept: Sequence[OwnedNode], dues: Sequence[DueAct]) -> list[OwnedNode]:
     """Return the nodes that are kept once these dues are: changed ones in place of those before."""
     touched = {one.before for one in dues}
     left = [one for one in kept if one not in touched]
     return left + [one.node for one in dues if not one.is_over]
 
 
-def _tell(changes: Sequence[tuple[Owned | None, Owned]]) -> None:
+def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:
     """Log what became of nodes."""
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
-            words = f" why={str(node.cause)!r}" if node.cause is not Cause.NONE else ""
+            words = f" why={str(node.cause)!r}" if node.cause is not NodeCause.NONE else ""
             _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

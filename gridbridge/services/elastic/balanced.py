@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.decisions.elastic import by_hand, rounds
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.owned import Due, World
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.owned import DueAct, World
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
-from gridbridge.model.elastic.standby import Rest
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.standby import StandbyPlan
+from gridbridge.model.elastic.told import PlanReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +37,24 @@ class BalancedSite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class RoundView:
     """What a round looks at."""
 
-    situation: Situation
+    situation: BalanceSituation
     world: World
-    asked: rounds.Asked
-    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # by host
+    asked: rounds.AdministratorRequests
+    movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # by host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPlan:
     """What a round does."""
 
-    plan: Plan
-    dues: tuple[Due, ...]
-    told: Told
+    plan: BalancePlan
+    dues: tuple[DueAct, ...]
+    told: PlanReport
     ended: tuple[str, Machine] | None = None  # the master's pool and machine, if it is ended
-    rest: Rest | None = None  # what a squeeze decided; None: nobody squeezes
+    rest: StandbyPlan | None = None  # what a squeeze decided; None: nobody squeezes
 
     @property
     def sentence(self) -> str:

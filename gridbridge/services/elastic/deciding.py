@@ -4,34 +4,34 @@ from collections.abc import Mapping
 
 from gridbridge.decisions.elastic import sentences, starcluster
 from gridbridge.decisions.elastic.demand import deciding as demanded
-from gridbridge.model.elastic.plan import Plan, Refused, Rules, Situation
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, Rules, UnservedDemand
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.elastic.told import Told, ToldRefusal
+from gridbridge.model.elastic.told import PlanReport, ToldRefusal
 
 USUAL_DEMAND = Demand()
 NO_POOLS: Mapping[str, Pool] = {}
 
 
 def decide(
-    seen: Situation,
+    seen: BalanceSituation,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
     *,
     is_faithful: bool = False,
-) -> Told:
+) -> PlanReport:
     """Decide about a situation, and tell it."""
     return told(planned(seen, rules, demand, pools, is_faithful=is_faithful), rules, demand)
 
 
 def planned(
-    seen: Situation,
+    seen: BalanceSituation,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
     *,
     is_faithful: bool = False,
-) -> Plan:
+) -> BalancePlan:
     """Decide about a situation by the policy in force."""
     if rules.policy is Rules.DEMAND and not is_faithful:
         return demanded.decide(seen, rules, demand, pools)
@@ -39,18 +39,18 @@ def planned(
 
 
 def told(
-    plan: Plan,
+    plan: BalancePlan,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
     *,
     is_alone: bool = True,
     ended: str = "",
-) -> Told:
+) -> PlanReport:
     """Return a plan as the commands print it; with `is_alone=False` the round does more.
 
     `ended` is the master's machine, if the round ends it.
     """
-    return Told(
+    return PlanReport(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
@@ -59,5 +59,5 @@ def told(
     )
 
 
-def _refusal(one: Refused, rules: Balance) -> ToldRefusal:
+def _refusal(one: UnservedDemand, rules: Balance) -> ToldRefusal:
     return ToldRefusal(job=one.job, host=one.host, reason=sentences.reason(one, rules))

@@ -6,7 +6,7 @@ from gridbridge.decisions.elastic.ganeti.deciding import squeeze
 from gridbridge.decisions.elastic.ganeti.found import inconsistencies
 from gridbridge.decisions.elastic.ganeti.jobs import commands
 from gridbridge.errors import OutputError
-from gridbridge.model.elastic.ganeti import Squeezed, Way
+from gridbridge.model.elastic.ganeti import MoveWay, SqueezePlan
 from gridbridge.state.elastic import ganeti, ganeti_text
 
 BEGIN = """#!/bin/sh
@@ -31,7 +31,7 @@ CHECK = "  check"
 class ToldModel:
     """What is said of a model."""
 
-    way: Way
+    way: MoveWay
     nodes: tuple[str, ...]
     is_enough: bool
     offline_candidates: tuple[str, ...]
@@ -73,5 +73,5 @@ def save(text: str, path: str) -> None:
         raise OutputError(f"{path}: {error.strerror}") from error
 
 
-def _names(done: Squeezed, nodes: tuple[int, ...]) -> tuple[str, ...]:
+def _names(done: SqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(done.after.nodes[at].name for at in nodes)

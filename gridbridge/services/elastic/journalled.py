@@ -4,23 +4,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gridbridge.decisions.elastic import rounds
-from gridbridge.decisions.elastic.life import Patience
-from gridbridge.decisions.elastic.rounds import NOTHING_ASKED, Asked
+from gridbridge.decisions.elastic.life import LifecyclePatience
+from gridbridge.decisions.elastic.rounds import NOTHING_ASKED, AdministratorRequests
 from gridbridge.model.elastic.owned import World
-from gridbridge.model.elastic.plan import Plan
+from gridbridge.model.elastic.plan import BalancePlan
 from gridbridge.model.elastic.sections import Balance
-from gridbridge.model.elastic.standby import Rest
+from gridbridge.model.elastic.standby import StandbyPlan
 from gridbridge.services.elastic.balanced import RoundPlan
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import Entry, telling
+from gridbridge.services.journal import JournalEntry, telling
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]
 
 
 def entry(
-    world: World, plan: RoundPlan, rules: Balance, patience: Patience, asked: Asked
-) -> Entry | None:
+    world: World,
+    plan: RoundPlan,
+    rules: Balance,
+    patience: LifecyclePatience,
+    asked: AdministratorRequests,
+) -> JournalEntry | None:
     """Tell a round with its rows; nothing for one that does nothing.
 
     What becomes of each node, of new ones too, is decided again from the rows. How many are wanted,
@@ -43,14 +47,14 @@ def entry(
 
 def again(kept: Kept) -> list[str]:
     """Decide again from what was kept."""
-    world, patience = decode(kept["world"], World), decode(kept["patience"], Patience)
+    world, patience = decode(kept["world"], World), decode(kept["patience"], LifecyclePatience)
     due = rounds.dues(
         world,
-        decode(kept["plan"], Plan),
+        decode(kept["plan"], BalancePlan),
         decode(kept["rules"], Balance),
         patience,
-        decode(kept["asked"], Asked) if kept["asked"] else NOTHING_ASKED,
-        decode(kept["rest"], Rest) if kept["rest"] else None,
+        decode(kept["asked"], AdministratorRequests) if kept["asked"] else NOTHING_ASKED,
+        decode(kept["rest"], StandbyPlan) if kept["rest"] else None,
     )
     return [*(one.words for one in due if one.is_done), *kept["ended"]]
 

@@ -9,38 +9,47 @@ from gridbridge.model.places import BALANCE_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration, InForce
-from gridbridge.services.elastic.program import Daemon, Wanted, begin, require_fit
-from gridbridge.services.reloading import Reloading
+from gridbridge.services.elastic.program import (
+    BalanceDaemon,
+    BalanceOptionsOfProgram,
+    begin,
+    require_fit,
+)
+from gridbridge.services.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import LifeSign
-from gridbridge.shell.signals import Signals
+from gridbridge.shell.life_sign import Watchdog
+from gridbridge.shell.signals import ProcessSignals
 
-Renew = Callable[[Policy], Wanted]  # by a changed file; ConfigError where options contradict it
+Renew = Callable[
+    [Policy], BalanceOptionsOfProgram
+]  # by a changed file; ConfigError where options contradict it
 
 _log = logging.getLogger(__name__)
 
 
-def run_forever(wanted: Wanted, path: str, renew: Renew) -> None:
+def run_forever(wanted: BalanceOptionsOfProgram, path: str, renew: Renew) -> None:
     """Do rounds until SIGTERM."""
-    signals, clock = Signals(), Clock()
+    signals, clock = ProcessSignals(), Clock()
     begin(wanted)
-    life_sign = LifeSign(BALANCE_LOCK)
+    life_sign = Watchdog(BALANCE_LOCK)
     first = InForce(policy=wanted.policy, raw=b"", sha256="", since=clock.now())
     configuration = Configuration(clock, path, earlier=lambda: first)
     configuration.tell()
-    lasting = Lasting(wanted, configuration, renew, lambda one: Daemon(one, clock, life_sign))
+    lasting = BalanceLoop(
+        wanted, configuration, renew, lambda one: BalanceDaemon(one, clock, life_sign)
+    )
     cycle.run_forever(lasting, signals, life_sign, clock)
 
 
-class Lasting(Reloading):
+class BalanceLoop(ReloadingProgram):
     """The balancer; by a file that is right and by which nothing may be done, rounds only look."""
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: BalanceOptionsOfProgram,
         configuration: Configuration,
         renew: Renew,
-        make: Callable[[Wanted], Daemon],
+        make: Callable[[BalanceOptionsOfProgram], BalanceDaemon],
     ) -> None:
         super().__init__(make(wanted), configuration, lambda policy: make(self._by(policy)))
         self._wanted = wanted
@@ -51,13 +60,13 @@ class Lasting(Reloading):
         self.look()
         return super().has_news()
 
-    def _by(self, policy: Policy) -> Wanted:
+    def _by(self, policy: Policy) -> BalanceOptionsOfProgram:
         """Return how it goes on; what hinders it from acting is told."""
         process.set_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted
 
-    def _renewed(self, policy: Policy) -> Wanted:
+    def _renewed(self, policy: Policy) -> BalanceOptionsOfProgram:
         try:
             wanted = self._renew(policy)
             require_fit(wanted)

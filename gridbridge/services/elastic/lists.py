@@ -13,7 +13,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
-from gridbridge.providers.protocol import Listing
+from gridbridge.providers.protocol import MachineListing
 from gridbridge.shell import host
 
 AT_ONCE = 16
@@ -31,7 +31,7 @@ def troubles(policy: Policy) -> dict[str, str]:
         return dict(zip(makers, threads.map(_trouble, makers.values()), strict=True))
 
 
-def _trouble(provider: Listing) -> str:
+def _trouble(provider: MachineListing) -> str:
     try:
         provider.machines()
     except GridbridgeError as error:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import cells
 from gridbridge.errors import NotSeen, OutputError, StateError
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
@@ -21,7 +21,7 @@ LATELY = timedelta(seconds=60)
 
 def look(
     policy: Policy, now: datetime, kept: str = BALANCE_ENDS, published: str = PUBLISHED
-) -> Situation:
+) -> BalanceSituation:
     """Return the site's own cluster as it is now; NotSeen when it does not tell.
 
     Prices and schedules go by the zone of this machine. What the balancer knows of run times, and
@@ -39,7 +39,7 @@ def look(
     )
 
 
-def looked(policy: Policy, now: datetime, *, is_acting: bool) -> Situation:
+def looked(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
     """Look for a round; NotSeen for one that would act on another host than the qmaster's.
 
     Where a qmaster may move to another host both have a balancer, and each would buy what is
@@ -52,7 +52,7 @@ def looked(policy: Policy, now: datetime, *, is_acting: bool) -> Situation:
     return seen
 
 
-def _elsewhere(policy: Policy, seen: Situation, folder: str) -> Iterator[tuple[str, int]]:
+def _elsewhere(policy: Policy, seen: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
     """Return the transfer queues that would start a task at once, with the slots that are free.
 
     That is what the poller knows of their clusters, if it knows it since a minute at most.
@@ -69,7 +69,7 @@ def _is_open(there: ShownCluster, now: datetime) -> bool:
     return is_known and not there.trouble and there.pending == 0 and bool(there.free_slots)
 
 
-def look_at(folder: str, queue: str = cells.USUAL_QUEUE) -> Situation:
+def look_at(folder: str, queue: str = cells.USUAL_QUEUE) -> BalanceSituation:
     """Return what a folder tells; NotSeen or ParseError for one that is no whole answer."""
     return cells.situation(*saved.read(folder), where=folder, queue=queue)
 

@@ -4,34 +4,34 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import moments
-from gridbridge.decisions.elastic.rounds import Asked
-from gridbridge.model.elastic.clocks import Clocks
+from gridbridge.decisions.elastic.rounds import AdministratorRequests
+from gridbridge.model.elastic.clocks import HostClocks
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.encoding import decode, encode
-from gridbridge.state.database import Database
-from gridbridge.state.database.elastic.nodes import Facts, Nodes
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.elastic.nodes import KeyedFacts, NodeRows
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
 MONTHS = 3  # whose costs are kept
 
 
-class Memory:
+class RoundState:
     """The balancer's own state file."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self.database = database
-        self.nodes = Nodes(database)
-        self._facts = Facts(database)
+        self.nodes = NodeRows(database)
+        self._facts = KeyedFacts(database)
 
-    def follow(self, clocks: Clocks) -> timedelta:
+    def follow(self, clocks: HostClocks) -> timedelta:
         """Move all that is kept by as much as the clock was set since the last round; return that.
 
         All of it is done, or nothing.
         """
         told = self._facts.all(CLOCKS).get("")
-        by = moments.step(decode(told, Clocks) if told else None, clocks)
+        by = moments.step(decode(told, HostClocks) if told else None, clocks)
         with self.database.transaction():
             if by:
                 self._change(moments.set_by(by))
@@ -68,14 +68,14 @@ class Memory:
         for pool, record in records.items():
             self._facts.put(f"{POOL}{pool}", encode(record))
 
-    def asked(self) -> Asked:
+    def asked(self) -> AdministratorRequests:
         """Return what administrators asked for since the last round."""
         found = self.wishes()
 
         def wished(wish: WishFor) -> frozenset[str]:
             return frozenset(host for host, one in found.items() if one == wish.value)
 
-        return Asked(
+        return AdministratorRequests(
             drained=wished(WishFor.DRAIN), kept=wished(WishFor.KEEP), freed=wished(WishFor.FREE)
         )
 
@@ -87,7 +87,7 @@ class Memory:
         """Note what an administrator asks for; the next round does it."""
         self._facts.put(f"{ASKED}{host}", {"wish": wish.value})
 
-    def forget_asked(self, asked: Asked) -> None:
+    def forget_asked(self, asked: AdministratorRequests) -> None:
         """Forget what was taken up, unless somebody asks for something else by now."""
         taken: Mapping[str, frozenset[str]] = {
             WishFor.DRAIN: asked.drained,

@@ -10,25 +10,25 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic import rounds
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.explained import Overview
+from gridbridge.model.elastic.explained import BalancerOverview
 from gridbridge.model.elastic.nodes import is_same_host
-from gridbridge.model.elastic.owned import Owned, WishFor
+from gridbridge.model.elastic.owned import OwnedNode, WishFor
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
-from gridbridge.model.report import Decision
+from gridbridge.model.report import RecordedDecision
 from gridbridge.services.elastic.journalled import PROGRAM
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from gridbridge.shell.account import become
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
 
-def overview(now: datetime, path: str = BALANCE_STATE) -> Overview:
+def overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
     """Return what is kept; StateError for whoever may not see it, or where nothing is kept."""
     with _opened(path, is_unchanged=True) as database:
-        memory = Memory(database)
-        return Overview(
+        memory = RoundState(database)
+        return BalancerOverview(
             nodes=memory.nodes.all(),
             pools=tuple(sorted(memory.records().items())),
             last_round=memory.last_round(),
@@ -37,14 +37,14 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> Overview:
         )
 
 
-def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> Owned:
+def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
     """Have the next round drain, keep or free a node.
 
     StateError if it is none of the balancer's, or is on its way out. A request replaces the one
     before.
     """
     with _opened(path, is_unchanged=False) as database:
-        memory = Memory(database)
+        memory = RoundState(database)
         found = next((one for one in memory.nodes.all() if is_same_host(one.name, host)), None)
         if found is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
@@ -54,21 +54,21 @@ def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> Owned:
         return found
 
 
-def history(count: int, path: str = BALANCE_STATE) -> tuple[Decision, ...]:
+def history(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
     """Return the last rounds that did something, oldest first."""
     with _opened(path, is_unchanged=True) as database:
-        found = Decisions(database).last(MOST_LOOKED_AT)
+        found = DecisionRows(database).last(MOST_LOOKED_AT)
         return tuple(one for one in found if one.program == PROGRAM)[-count:]
 
 
 @contextmanager
-def _opened(path: str, *, is_unchanged: bool) -> Iterator[Database]:
+def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
     """Open the state file as the balancer's account, to which root changes."""
     if path == BALANCE_STATE:
         become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
-    database = Database.open(f"sqlite:///{path}", is_unchanged=is_unchanged)
+    database = StateFile.open(f"sqlite:///{path}", is_unchanged=is_unchanged)
     try:
         yield database
     finally:

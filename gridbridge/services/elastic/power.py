@@ -13,7 +13,7 @@ from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.decisions.elastic import wishes
 from gridbridge.errors import GridbridgeError, NotGranted
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.wishes import Wish
+from gridbridge.model.elastic.wishes import PowerWish
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.providers.protocol import PowerSupply
@@ -25,16 +25,18 @@ AT_ONCE = 16  # nodes that are switched side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switched:
+class PowerOutcome:
     """A node, what was wanted of it, and why it was not done; empty: it was, or would be."""
 
     host: str
-    wish: Wish
+    wish: PowerWish
     why: str = ""
     is_later: bool = False  # it is tried again by the next call
 
 
-def settle(policy: Policy, folder: str, now: datetime, *, is_acting: bool) -> tuple[Switched, ...]:
+def settle(
+    policy: Policy, folder: str, now: datetime, *, is_acting: bool
+) -> tuple[PowerOutcome, ...]:
     """Do what is noted in a folder, or say what would be done; StateError.
 
     Ends with LOCKED where another call does it.
@@ -42,12 +44,14 @@ def settle(policy: Policy, folder: str, now: datetime, *, is_acting: bool) -> tu
     notes = kept.read(folder)
     if not is_acting:
         wanted = sorted(wishes.wanted(notes, now.timestamp()).items())
-        return tuple(_unknown(policy, *one) or Switched(host=one[0], wish=one[1]) for one in wanted)
+        return tuple(
+            _unknown(policy, *one) or PowerOutcome(host=one[0], wish=one[1]) for one in wanted
+        )
     with cycle.held(kept.lock_of(folder), NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
-def _settled(policy: Policy, folder: str, now_s: float) -> tuple[Switched, ...]:
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
     """Switch the nodes side by side, and keep of the notes what may work later."""
     notes = kept.read(folder)
     wanted = sorted(wishes.wanted(notes, now_s).items())
@@ -62,11 +66,11 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[Switched, ...]:
     return done
 
 
-def _unknown(policy: Policy, host: str, wish: Wish) -> Switched | None:
+def _unknown(policy: Policy, host: str, wish: PowerWish) -> PowerOutcome | None:
     """Tell of a node that nobody here switches on and off; None of any other."""
     if host in policy.powered:
         return None
-    return Switched(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
+    return PowerOutcome(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
 
 
 def _switch(
@@ -74,32 +78,32 @@ def _switch(
     site: Membership,
     supplies: Mapping[str, PowerSupply],
     host: str,
-    wish: Wish,
-) -> Switched:
+    wish: PowerWish,
+) -> PowerOutcome:
     if nobody := _unknown(policy, host, wish):
         return nobody
     machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
-        if wish is Wish.SLEEP and (kept_on := _works(site, host)):
+        if wish is PowerWish.SLEEP and (kept_on := _works(site, host)):
             return kept_on
-        (supply.start if wish is Wish.WAKE else supply.stop)(machine)
+        (supply.start if wish is PowerWish.WAKE else supply.stop)(machine)
     except NotGranted as error:
-        return Switched(host=host, wish=wish, why=str(error), is_later=True)
+        return PowerOutcome(host=host, wish=wish, why=str(error), is_later=True)
     except GridbridgeError as error:
-        return Switched(host=host, wish=wish, why=str(error))
-    return Switched(host=host, wish=wish)
+        return PowerOutcome(host=host, wish=wish, why=str(error))
+    return PowerOutcome(host=host, wish=wish)
 
 
-def _works(site: Membership, host: str) -> Switched | None:
+def _works(site: Membership, host: str) -> PowerOutcome | None:
     """Tell of a node that OAR wanted off and that may run a job by now; None of any other.
 
     The hook had OAR take it for absent; as long as it is alive a job may start there.
     """
     seen = site.look(host)
     if not seen.is_idle:
-        return Switched(host=host, wish=Wish.SLEEP, why="OAR has a job there")
+        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why="OAR has a job there")
     if not seen.is_closed:
         why = "OAR does not take it for absent"
-        return Switched(host=host, wish=Wish.SLEEP, why=why, is_later=True)
+        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why=why, is_later=True)
     return None

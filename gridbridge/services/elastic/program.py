@@ -12,17 +12,17 @@ from tempfile import TemporaryDirectory
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.elastic import oar_nodes, tagging
-from gridbridge.apply.elastic.acts import Acts
+from gridbridge.apply.elastic.acts import NodeActs
 from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic.demand.hours import hourly
-from gridbridge.decisions.elastic.shown import Done, counted
+from gridbridge.decisions.elastic.shown import RoundOutcome, counted
 from gridbridge.decisions.elastic.statistics import LOOKBACK
 from gridbridge.errors import ConfigError, NotSeen
-from gridbridge.model.elastic.clocks import Clocks
+from gridbridge.model.elastic.clocks import HostClocks
 from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.model.elastic.nodes import short_name
-from gridbridge.model.elastic.owned import Cause, Due
+from gridbridge.model.elastic.owned import DueAct, NodeCause
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind, ProviderSection
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
@@ -35,19 +35,19 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
-from gridbridge.providers.protocol import Listing
+from gridbridge.providers.protocol import MachineListing
 from gridbridge.services import cycle, process
 from gridbridge.services.elastic import looking, published, remembering, seeing, telling
 from gridbridge.services.elastic.acting import AT_ONCE, Balancer
-from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.elastic.seeing import Seeing
-from gridbridge.services.journal import Entry
+from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, RoundView
+from gridbridge.services.elastic.memory import RoundState
+from gridbridge.services.elastic.seeing import RoundStatistics
+from gridbridge.services.journal import JournalEntry
 from gridbridge.shell import host
 from gridbridge.shell.account import become, leave_root
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import BEGIN_S, LifeSign
-from gridbridge.state.database import Database
+from gridbridge.shell.life_sign import BEGIN_S, Watchdog
+from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
 
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BalanceOptionsOfProgram:
     """How somebody wants it to run."""
 
     policy: Policy
@@ -71,14 +71,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rounded:
+class FinishedRound:
     """A round that is over."""
 
-    seen: Seen
+    seen: RoundView
     plan: RoundPlan
 
 
-def require_fit(wanted: Wanted) -> None:
+def require_fit(wanted: BalanceOptionsOfProgram) -> None:
     """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
     if not wanted.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
@@ -114,18 +114,18 @@ def _switched(policy: Policy) -> frozenset[str]:
     return frozenset(one.provider for one in hosts)
 
 
-def run_once(wanted: Wanted) -> RoundPlan:
+def run_once(wanted: BalanceOptionsOfProgram) -> RoundPlan:
     """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
     clock = Clock()
     if wanted.is_acting:
         begin(wanted)
     else:
         leave_root(BALANCE_ACCOUNT)
-    with Daemon(wanted, clock).open_cycle() as balancer:
+    with BalanceDaemon(wanted, clock).open_cycle() as balancer:
         return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
 
 
-def begin(wanted: Wanted) -> None:
+def begin(wanted: BalanceOptionsOfProgram) -> None:
     """Be the balancer's account, log, and hold the lock."""
     require_fit(wanted)
     become(BALANCE_ACCOUNT, BALANCE_SET_UP)
@@ -136,7 +136,7 @@ def begin(wanted: Wanted) -> None:
     cycle.hold(BALANCE_LOCK, NAME, LOCKED)
 
 
-def longest_round_s(wanted: Wanted) -> float:
+def longest_round_s(wanted: BalanceOptionsOfProgram) -> float:
     """Return after how long a round hangs.
 
     Providers are asked for their lists, and then a node has up to three calls of its provider, or
@@ -155,14 +155,16 @@ def _turns(section: ProviderSection, nodes: int) -> int:
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
-class Daemon:
+class BalanceDaemon:
     """The balancer as a program that goes on."""
 
-    def __init__(self, wanted: Wanted, clock: Clock, life_sign: LifeSign | None = None) -> None:
+    def __init__(
+        self, wanted: BalanceOptionsOfProgram, clock: Clock, life_sign: Watchdog | None = None
+    ) -> None:
         self._wanted = wanted
         self._clock = clock
         self._life_sign = life_sign
-        self._database: Database | None = None
+        self._database: StateFile | None = None
         self._unknown: TemporaryDirectory[str] | None = None  # of who can't read what is kept
 
     @property
@@ -171,14 +173,14 @@ class Daemon:
         return self._wanted.rules.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator["Reported"]:
+    def open_cycle(self) -> Iterator["ReportedRound"]:
         """Begin a round; none of a slow provider's or machine's is taken for one that hangs."""
         if self._life_sign:
             self._life_sign.begin(longest_round_s(self._wanted))
-        memory = Memory(self._open())
+        memory = RoundState(self._open())
         if self._wanted.is_acting:
             self._follow(memory)
-        reported = Reported(self._wanted, self._clock, memory)
+        reported = ReportedRound(self._wanted, self._clock, memory)
         try:
             yield reported
         except NotSeen as error:
@@ -188,10 +190,10 @@ class Daemon:
             raise
         reported.report()
 
-    def _follow(self, memory: Memory) -> None:
+    def _follow(self, memory: RoundState) -> None:
         """Have what is kept follow the clock, if that was set since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
-        by = memory.follow(Clocks(boot=host.boot(), wall=wall, steady_s=steady_s))
+        by = memory.follow(HostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
@@ -208,7 +210,7 @@ class Daemon:
             self._database.close()
             self._database = None
 
-    def _open(self) -> Database:
+    def _open(self) -> StateFile:
         """Open the state file; a dry run of somebody who can't read it knows of no nodes."""
         if self._database is None:
             is_dry = not self._wanted.is_acting
@@ -217,19 +219,19 @@ class Daemon:
                 url, is_dry = f"sqlite:///{self._unknown.name}/state.db", False
             else:
                 url = f"sqlite:///{BALANCE_STATE}"
-            self._database = Database.open(url, is_unchanged=is_dry)
+            self._database = StateFile.open(url, is_unchanged=is_dry)
         return self._database
 
 
-class Reported(Balancer):
+class ReportedRound(Balancer):
     """A round that tells of itself when it is over."""
 
-    def __init__(self, wanted: Wanted, clock: Clock, memory: Memory) -> None:
+    def __init__(self, wanted: BalanceOptionsOfProgram, clock: Clock, memory: RoundState) -> None:
         policy = wanted.policy
         own = _switched(policy)
         made, supplies = registry.makers(policy), registry.supplies(policy, own)
-        listing: dict[str, Listing] = {**made, **supplies}
-        acts = Acts(
+        listing: dict[str, MachineListing] = {**made, **supplies}
+        acts = NodeActs(
             cluster=policy.site.cluster,
             pools=policy.pools,
             providers=made,
@@ -266,9 +268,9 @@ class Reported(Balancer):
         self._listing = listing.keys()
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
-        self._over: Rounded | None = None
+        self._over: FinishedRound | None = None
 
-    def gather(self) -> Seen:
+    def gather(self) -> RoundView:
         """Look; ConfigError where the master's machine is to be ended and no tag names it.
 
         As long as a list is missing, nobody knows that.
@@ -282,19 +284,19 @@ class Reported(Balancer):
             raise ConfigError((words,))
         return seen
 
-    def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
+    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
         """Tell what is done; nothing in a round that only looks."""
         return super().entry(seen, plan) if self._wanted.is_acting else None
 
-    def apply(self, seen: Seen, plan: RoundPlan) -> None:
+    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
         """Do it, in a round that does not only look."""
         if self._wanted.is_acting:
             super().apply(seen, plan)
 
-    def decide(self, seen: Seen) -> RoundPlan:
+    def decide(self, seen: RoundView) -> RoundPlan:
         """Decide, and remember what was decided."""
         plan = super().decide(seen)
-        self._over = Rounded(seen=seen, plan=plan)
+        self._over = FinishedRound(seen=seen, plan=plan)
         return plan
 
     def report(self) -> None:
@@ -303,7 +305,7 @@ class Reported(Balancer):
             return
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
-        places = Seeing(
+        places = RoundStatistics(
             accounting=seeing.accounting_of(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
@@ -329,8 +331,10 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
     tagging.change(policy, host, tag, is_wanted=is_wanted)
 
 
-def _done(wanted: Wanted, over: Rounded, dues: Iterable[Due], took_s: float) -> Done:
-    so_far = Done(
+def _done(
+    wanted: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueAct], took_s: float
+) -> RoundOutcome:
+    so_far = RoundOutcome(
         took_s=took_s,
         sentence=over.plan.sentence,
         is_acting=wanted.is_acting,
@@ -338,11 +342,11 @@ def _done(wanted: Wanted, over: Rounded, dues: Iterable[Due], took_s: float) -> 
         max_nodes=wanted.rules.max_nodes,
         cost_hour=_cost_hour(wanted.policy.pools, over.seen),
     )
-    ours = (one for one in dues if one.node.cause is not Cause.ANOTHERS)
+    ours = (one for one in dues if one.node.cause is not NodeCause.ANOTHERS)
     return counted(((one.before, one.node) for one in ours), so_far)
 
 
-def _cost_hour(pools: Mapping[str, Pool], seen: Seen) -> float:
+def _cost_hour(pools: Mapping[str, Pool], seen: RoundView) -> float:
     """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
     there = (one.pool for one in seen.world.kept if one.machine and one.node.counts)
     return hourly(there, pools, seen.situation.local_now)

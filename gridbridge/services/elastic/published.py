@@ -6,24 +6,24 @@ from datetime import datetime
 from typing import TypeAlias
 
 from gridbridge.decisions.elastic import shown as decided
-from gridbridge.decisions.elastic.shown import Done
+from gridbridge.decisions.elastic.shown import RoundOutcome
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.plan import Plan, Situation
-from gridbridge.model.elastic.seeing import ShownBalance, Statistics
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.seeing import BalanceStatistics, PublishedBalance
 from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.state.elastic import balance_shown
 
-Next: TypeAlias = Callable[[ShownBalance | None], ShownBalance]
+Next: TypeAlias = Callable[[PublishedBalance | None], PublishedBalance]
 
 _log = logging.getLogger(__name__)
 
 
 def after_round(
     cluster: str,
-    seen: Situation,
-    plan: Plan,
-    numbers: Statistics,
-    done: Done,
+    seen: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceStatistics,
+    done: RoundOutcome,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that saw the whole cell; a file that can't be written is told in the log.
@@ -45,7 +45,7 @@ def _publish(following: Next, folder: str) -> None:
         _log.warning("event=not_shown why=%r", str(error))
 
 
-def _last(folder: str) -> ShownBalance | None:
+def _last(folder: str) -> PublishedBalance | None:
     """Return the round before; None where nobody can read it any more: counters begin anew."""
     try:
         return balance_shown.read(folder)

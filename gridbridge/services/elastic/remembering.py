@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from gridbridge.decisions.elastic import rounds
 from gridbridge.decisions.elastic.moments import by_now
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.owned import OwnedNode
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
 
 if TYPE_CHECKING:  # a look without a memory loads no SQLAlchemy
-    from gridbridge.services.elastic.memory import Memory
+    from gridbridge.services.elastic.memory import RoundState
 
 
 def is_hidden(path: str = "") -> bool:
@@ -28,7 +28,7 @@ def is_hidden(path: str = "") -> bool:
     return os.path.exists(path) or not os.access(home, os.X_OK)
 
 
-def nodes(path: str) -> tuple[Owned, ...]:
+def nodes(path: str) -> tuple[OwnedNode, ...]:
     """Return the nodes that are kept, as far as that can be read."""
     if not os.access(path, os.R_OK):
         return ()
@@ -36,7 +36,7 @@ def nodes(path: str) -> tuple[Owned, ...]:
         return memory.nodes.all()
 
 
-def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
+def filled(seen: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
     """Return a cell with the nodes that are kept, and the rest that a round remembers.
 
     Without a memory, or without the right to read it, the cell is returned as it is. The site's own
@@ -58,19 +58,21 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
 
 
 @contextmanager
-def _memory(path: str) -> "Iterator[Memory]":
+def _memory(path: str) -> "Iterator[RoundState]":
     """Open what is kept, for reading alone."""
-    from gridbridge.services.elastic.memory import Memory
-    from gridbridge.state.database import Database
+    from gridbridge.services.elastic.memory import RoundState
+    from gridbridge.state.database import StateFile
 
-    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
+    database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
     try:
-        yield Memory(database)
+        yield RoundState(database)
     finally:
         database.close()
 
 
-def remembered(situation: Situation, memory: "Memory", rules: Balance, demand: Demand) -> Situation:
+def remembered(
+    situation: BalanceSituation, memory: "RoundState", rules: Balance, demand: Demand
+) -> BalanceSituation:
     """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(

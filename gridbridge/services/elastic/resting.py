@@ -6,23 +6,32 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
 from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    RefusalKind,
+    UnservedDemand,
+)
 from gridbridge.model.elastic.sections import Balance, Squeeze
-from gridbridge.model.elastic.standby import Deed, Rest, RestFacts
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.standby import HostStandbyStep, RestFacts, StandbyPlan
+from gridbridge.model.elastic.told import PlanReport
 
-UNSAID = {Verdict.SPARE: Verdict.NO_NEED, Verdict.IDLE: Verdict.NONE_IDLE}  # where none is left
+UNSAID = {
+    DemandVerdict.SPARE: DemandVerdict.NO_NEED,
+    DemandVerdict.IDLE: DemandVerdict.NONE_IDLE,
+}  # where none is left
 
 
 def decide(
-    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts
-) -> tuple[Rest, tuple[Deed, ...], str]:
+    seen: BalanceSituation, plan: BalancePlan, rules: Balance, squeeze: Squeeze, facts: RestFacts
+) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
     """Decide about a situation for which a policy has a plan."""
     found = rest(seen, plan, rules, squeeze, facts)
     return found, deeds(found, facts), sentence(found)
 
 
-def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:
+def only(seen: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return a situation in which no other node rests or is woken than the site's own hosts.
 
     One that did not come up is left alone for as long as a pool that had no node to give. None is
@@ -31,7 +40,7 @@ def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:
     return replace(seen, nodes=tuple(_shown(one, own, seen, retry_s) for one in seen.nodes))
 
 
-def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node:
+def _shown(node: Node, own: Set[str], seen: BalanceSituation, retry_s: float) -> Node:
     if node.state is not NodeState.STANDBY:
         return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
@@ -40,14 +49,14 @@ def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node:
 
 
 def standby_of(
-    seen: Situation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
+    seen: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Return the hosts of the site's own that may be woken now, in the order of waking."""
     resting = standby(only(seen, own, retry_s).nodes, RestFacts(tags=tags))
     return tuple(one.name for one in resting)
 
 
-def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
+def without(plan: BalancePlan, found: StandbyPlan | None, own: Set[str]) -> BalancePlan:
     """Return what a policy's plan leaves to do: waking comes before buying, and resting is ours.
 
     Never both in a round: hosts that are woken are seen before nodes are bought.
@@ -57,15 +66,15 @@ def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
     left = tuple(name for name in plan.remove if name not in own and name != found.last)
     refused = plan.refused
     if found.last:
-        refused = (*refused, Refused(host=found.last, cause=Refusal.LAST_AT_WORK))
+        refused = (*refused, UnservedDemand(host=found.last, cause=RefusalKind.LAST_AT_WORK))
     verdict = plan.verdict if left else UNSAID.get(plan.verdict, plan.verdict)
-    if verdict is Verdict.NO_NEED and plan.figures.tasks:
-        verdict = Verdict.ALL_FIT
+    if verdict is DemandVerdict.NO_NEED and plan.figures.tasks:
+        verdict = DemandVerdict.ALL_FIT
     add = 0 if found.on else plan.add
     return replace(plan, add=add, remove=left, verdict=verdict, refused=refused)
 
 
-def told_too(told: Told, found: Rest | None) -> Told:
+def told_too(told: PlanReport, found: StandbyPlan | None) -> PlanReport:
     """Return what is told with what a squeeze makes of it."""
     if found is None:
         return told

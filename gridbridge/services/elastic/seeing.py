@@ -8,8 +8,8 @@ from gridbridge.apply.elastic import ended
 from gridbridge.decisions.elastic import statistics as counted
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.seeing import Ends, Statistics, minute_of
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.seeing import BalanceStatistics, RecentEnds, minute_of
 from gridbridge.state.elastic import ends as kept
 from gridbridge.state.elastic import rows
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seeing:
+class RoundStatistics:
     """Where a round's numbers come from and go to."""
 
     accounting: str  # the cluster's file
@@ -34,7 +34,7 @@ def accounting_of(cluster: Cluster, name: str) -> str:
     return told.accounting or f"{told.root}/{told.cell}/common/accounting"
 
 
-def note(seen: Situation, queue: str, seeing: Seeing) -> Statistics:
+def note(seen: BalanceSituation, queue: str, seeing: RoundStatistics) -> BalanceStatistics:
     """Count a round, and add its row to the file of statistics if there is to be one.
 
     What can't be read or written of all that is told in the log: it never ends a round.
@@ -48,7 +48,7 @@ def note(seen: Situation, queue: str, seeing: Seeing) -> Statistics:
     return found
 
 
-def _ends(now: datetime, seeing: Seeing) -> Ends:
+def _ends(now: datetime, seeing: RoundStatistics) -> RecentEnds:
     """Return what ended of late, with what is new in the accounting file."""
     before = kept.read(seeing.kept)
     try:

@@ -7,7 +7,7 @@ from gridbridge.decisions.elastic import listed
 from gridbridge.decisions.elastic.by_hand import is_own_host
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, World
+from gridbridge.model.elastic.owned import OwnedNode, World
 from gridbridge.model.elastic.sections import Pool
 
 _log = logging.getLogger(__name__)
@@ -35,13 +35,13 @@ def unreachable(world: World, providers: Container[str]) -> None:
         _log.warning(words, one.name, one.pool, one.machine, mend)
 
 
-def left_off(nodes: Iterable[Owned], opening: Callable[[str], str]) -> None:
+def left_off(nodes: Iterable[OwnedNode], opening: Callable[[str], str]) -> None:
     """Tell how hosts work again that are off, and that this round forgets."""
     for one in nodes:
         _log.warning("event=left_off node=%s command=%r", one.name, opening(one.name))
 
 
-def left_behind(nodes: Iterable[Owned], opening: Callable[[str], str]) -> tuple[str, ...]:
+def left_behind(nodes: Iterable[OwnedNode], opening: Callable[[str], str]) -> tuple[str, ...]:
     """Return a line for each node that no round goes on with where nobody makes or switches any."""
     return tuple(
         f"{one.name}: {one.state.value}, and no round goes on with it; {_mend(one, opening)}"
@@ -50,13 +50,13 @@ def left_behind(nodes: Iterable[Owned], opening: Callable[[str], str]) -> tuple[
     )
 
 
-def _mend(node: Owned, opening: Callable[[str], str]) -> str:
+def _mend(node: OwnedNode, opening: Callable[[str], str]) -> str:
     if is_own_host(node):
         return f"`{opening(node.name)}` opens it once it is on"
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
-def unlisted(nodes: Iterable[Owned], pools: Mapping[str, Pool]) -> None:
+def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, Pool]) -> None:
     """Tell of nodes that report and are not listed: nothing is done about them."""
     for one in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
@@ -102,14 +102,14 @@ def too_late(nodes: Iterable[str]) -> None:
         _log.warning("event=kept_too_late node=%s", name)
 
 
-def hanging(nodes: Iterable[Owned], clearing: Callable[[str], str]) -> None:
+def hanging(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
     """Tell of nodes that hang under tasks."""
     for one in nodes:
         words = "event=hangs node=%s machine=%s mend=%r"
         _log.warning(words, one.name, one.machine, clearing(one.name))
 
 
-def off_under_tasks(nodes: Iterable[Owned], clearing: Callable[[str], str]) -> None:
+def off_under_tasks(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
     """Tell of hosts that somebody switched off under tasks."""
     for one in nodes:
         mend = f"switch it on again, or: {clearing(one.name)}"

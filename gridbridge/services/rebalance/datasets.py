@@ -6,36 +6,40 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gridbridge.apply.rebalance import originals
-from gridbridge.apply.rebalance.areas import Area
-from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.apply.rebalance.areas import StorageArea
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
-    Refused,
+    RefusedArea,
     Sums,
     sums_text,
 )
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.report import count
-from gridbridge.services.rebalance.replicas import Outcome, Replicas, is_met
-from gridbridge.state.rebalance.datasets import Records
+from gridbridge.services.rebalance.replicas import DatasetOutcome, OwnerReplicas, is_met
+from gridbridge.state.rebalance.datasets import DatasetRecords
 
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
 
 
-class Datasets:
+class OwnerDatasets:
     """The datasets of whoever runs this, and the areas that they may be in."""
 
     def __init__(
-        self, records: Records, known: Mapping[str, Area], rules: Rebalance, copier: Copier
+        self,
+        records: DatasetRecords,
+        known: Mapping[str, StorageArea],
+        rules: Rebalance,
+        copier: ReplicaCopier,
     ) -> None:
         self._records = records
         self._areas = known
         self._clock = copier.clock
-        self._replicas = Replicas(records, known, rules, copier)
+        self._replicas = OwnerReplicas(records, known, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all of them, as they were last seen."""
@@ -50,7 +54,7 @@ class Datasets:
         may_move: bool = True,
         is_later: bool = False,
         noted: Noted = lambda: None,
-    ) -> Outcome:
+    ) -> DatasetOutcome:
         """Note a new dataset with its checksums, and make its replicas, or leave that for later.
 
         `noted` is called once it is noted, before the first copy.
@@ -71,17 +75,17 @@ class Datasets:
             self._records.save(dataset, original.sums)
             noted()
             if is_later:
-                return Outcome(dataset=dataset, is_done=True)
-            source = Place(login=None, folder=original.top)
+                return DatasetOutcome(dataset=dataset, is_done=True)
+            source = ReplicaFolder(login=None, folder=original.top)
             return self._replicas.fill(dataset, original.sums, source=source)
 
-    def verify(self, name: str) -> Outcome:
+    def verify(self, name: str) -> DatasetOutcome:
         """Read every replica, and note what is whole."""
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
-            return Outcome(dataset=dataset, is_done=is_met(dataset) and not _broken(dataset))
+            return DatasetOutcome(dataset=dataset, is_done=is_met(dataset) and not _broken(dataset))
 
-    def replicate(self, name: str, to: str = "", *, noted: Noted = lambda: None) -> Outcome:
+    def replicate(self, name: str, to: str = "", *, noted: Noted = lambda: None) -> DatasetOutcome:
         """Make the replicas that are missing, and repair those that are not whole.
 
         With `to` one is made or repaired in that area, beyond what is wished for if need be.
@@ -98,7 +102,7 @@ class Datasets:
 
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, noted: Noted = lambda: None
-    ) -> Outcome:
+    ) -> DatasetOutcome:
         """Remove a replica, or all of them with the dataset; the original stays.
 
         The last whole replica alone is not removed, nor one that may be it while nobody can read
@@ -113,9 +117,9 @@ class Datasets:
             dataset = self._replicas.looked(dataset, self._records.sums(dataset))
             _require_another(dataset, storage, is_lost=is_lost)
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
-            return Outcome(dataset=dataset, refused=refused, is_done=not refused)
+            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def drain(self, storage: str) -> Iterator[Outcome | Refused]:
+    def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedArea]:
         """Take all replicas from an area, each once enough others are whole elsewhere.
 
         A dataset that is busy or whose record is wrong hides no other.
@@ -127,9 +131,9 @@ class Datasets:
                 if storage in self._records.load(name).touched:
                     yield self._drained(name, storage)
             except GridbridgeError as error:
-                yield Refused(what=name, reason=str(error))
+                yield RefusedArea(what=name, reason=str(error))
 
-    def _drained(self, name: str, storage: str) -> Outcome:
+    def _drained(self, name: str, storage: str) -> DatasetOutcome:
         with self._opened(name) as (dataset, sums):
             filled = self._replicas.fill(
                 self._replicas.looked(dataset, sums), sums, leaving=storage
@@ -139,19 +143,19 @@ class Datasets:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 others = (one for one in filled.refused if one.what != storage)
-                refused = (Refused(what=storage, reason=why), *others)
-                return Outcome(dataset=filled.dataset, refused=refused, is_done=False)
+                refused = (RefusedArea(what=storage, reason=why), *others)
+                return DatasetOutcome(dataset=filled.dataset, refused=refused, is_done=False)
             dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
-            return Outcome(dataset=dataset, refused=refused, is_done=not refused)
+            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> Outcome:
-        told: tuple[Refused, ...] = ()
+    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetOutcome:
+        told: tuple[RefusedArea, ...] = ()
         for storage in dataset.touched:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             told += refused
         if not told:
             self._records.remove(dataset.name)
-        return Outcome(dataset=dataset, refused=told, is_done=not told)
+        return DatasetOutcome(dataset=dataset, refused=told, is_done=not told)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
@@ -199,7 +203,7 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     )
 
 
-def _new(name: str, path: str, wished: int, original: originals.Original) -> Dataset:
+def _new(name: str, path: str, wished: int, original: originals.OriginalFiles) -> Dataset:
     return Dataset(
         name=name,
         path=path,

@@ -12,15 +12,15 @@ from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.decisions.rebalance.loads import loads
 from gridbridge.decisions.rebalance.storages import plan as plan_replicas
 from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.loads import Load
-from gridbridge.model.rebalance.moves import Advice, Move
+from gridbridge.model.rebalance.loads import HostLoad
+from gridbridge.model.rebalance.moves import MovePlan, PlacementMove
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
 
 NEAR = 5  # names that are told where one is not known
 
 
-class What(StrEnum):
+class RebalanceRequest(StrEnum):
     """What a decision is asked about."""
 
     NONE = ""  # nothing: a round decides that by itself
@@ -30,59 +30,68 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RebalanceQuestion:
     """What is to be evened out; nothing: what a round does by itself."""
 
-    what: What = What.NONE
+    what: RebalanceRequest = RebalanceRequest.NONE
     name: str = ""
     is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class RebalancePlan:
     """What is advised, and from what."""
 
-    snapshot: Snapshot
+    snapshot: PlacementSnapshot
     rules: Rebalance
-    advice: Advice
+    advice: MovePlan
 
     @property
-    def loads(self) -> tuple[Load, ...]:
+    def loads(self) -> tuple[HostLoad, ...]:
         """Every host as it is, and as it would be."""
         return loads(self.snapshot, self.rules, self.advice)
 
 
-def plan(snapshot: Snapshot, rules: Rebalance, asked: Asked) -> Advice:
+def plan(snapshot: PlacementSnapshot, rules: Rebalance, asked: RebalanceQuestion) -> MovePlan:
     """Decide; what is asked about has to be there."""
     if not asked.what:
         return (plan_replicas if asked.is_of_data else plan_round)(snapshot, rules)
-    if asked.what is What.JOB:
+    if asked.what is RebalanceRequest.JOB:
         return plan_job(snapshot, asked.name, rules)
-    return (plan_host if asked.what is What.HOST else plan_fail)(snapshot, asked.name, rules)
+    return (plan_host if asked.what is RebalanceRequest.HOST else plan_fail)(
+        snapshot, asked.name, rules
+    )
 
 
 def planned(
-    where: str, snapshot: Snapshot, rules: Rebalance, asked: Asked, *, why_none: str = ""
-) -> Planned:
+    where: str,
+    snapshot: PlacementSnapshot,
+    rules: Rebalance,
+    asked: RebalanceQuestion,
+    *,
+    why_none: str = "",
+) -> RebalancePlan:
     """Decide about what is there, or advise nothing where there is a reason for that.
 
     ConfigError for a host or a job that is not there; `where` says of what origin the snapshot is.
     """
     _require(where, snapshot, asked)
-    advice = Advice(sentence=why_none) if why_none else plan(snapshot, rules, asked)
-    return Planned(snapshot=snapshot, rules=rules, advice=advice)
+    advice = MovePlan(sentence=why_none) if why_none else plan(snapshot, rules, asked)
+    return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def later(snapshot: Snapshot, asked: Asked) -> str:
+def later(snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> str:
     """Say why a host or a job is not evened out just now; empty when it is."""
-    return why_later(snapshot) if asked.what in (What.HOST, What.JOB) else ""
+    return (
+        why_later(snapshot) if asked.what in (RebalanceRequest.HOST, RebalanceRequest.JOB) else ""
+    )
 
 
-def _require(where: str, snapshot: Snapshot, asked: Asked) -> None:
+def _require(where: str, snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> None:
     """Refuse a name that is not there; ConfigError."""
     if not asked.what:
         return
-    is_of_job = asked.what is What.JOB
+    is_of_job = asked.what is RebalanceRequest.JOB
     kind = "jobs" if is_of_job else "hosts"
     known = sorted(one.name for one in (snapshot.jobs if is_of_job else snapshot.hosts))
     if asked.name not in known:
@@ -90,13 +99,13 @@ def _require(where: str, snapshot: Snapshot, asked: Asked) -> None:
         raise ConfigError((f"{where}: {kind}: no {asked.name}; there are {some or 'none'}",))
 
 
-def sentences(advice: Advice) -> Iterator[str]:
+def sentences(advice: MovePlan) -> Iterator[str]:
     """Say what is advised, then each move."""
     yield advice.sentence
     yield from map(worded, advice.moves)
 
 
-def worded(move: Move) -> str:
+def worded(move: PlacementMove) -> str:
     """Say a move to people."""
     source = f"from {move.source}" if move.source else ""
     to = f"to {move.target}" if move.target else "removed"

@@ -6,16 +6,22 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import Entry, NotKept, telling
-from gridbridge.services.rebalance.deciding import Asked, Planned, What, plan, sentences
+from gridbridge.services.journal import JournalEntry, NotKept, telling
+from gridbridge.services.rebalance.deciding import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    plan,
+    sentences,
+)
 
 PROGRAM = "rebalance"
 MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
 
 
-def entry(planned: Planned, asked: Asked, now: datetime) -> Entry | None:
+def entry(planned: RebalancePlan, asked: RebalanceQuestion, now: datetime) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to move nothing."""
     if not planned.advice.moves:
         return None
@@ -30,9 +36,9 @@ def entry(planned: Planned, asked: Asked, now: datetime) -> Entry | None:
     return telling(PROGRAM, now, kept, [*sentences(planned.advice)], [planned.advice.sentence])
 
 
-def _looked_at(snapshot: Snapshot, asked: Asked) -> Snapshot:
+def _looked_at(snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> PlacementSnapshot:
     """Return what a decision looked at: about a job its own tasks alone."""
-    if asked.what is not What.JOB:
+    if asked.what is not RebalanceRequest.JOB:
         return snapshot
     return replace(
         snapshot,
@@ -45,8 +51,8 @@ def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept; NotKept where that was too much."""
     if kept["snapshot"] is None:
         raise NotKept(f"its {kept['rows']} hosts, jobs and tasks were too many to be kept")
-    snapshot, rules = decode(kept["snapshot"], Snapshot), decode(kept["rules"], Rebalance)
-    return [*sentences(plan(snapshot, rules, decode(kept["asked"], Asked)))]
+    snapshot, rules = decode(kept["snapshot"], PlacementSnapshot), decode(kept["rules"], Rebalance)
+    return [*sentences(plan(snapshot, rules, decode(kept["asked"], RebalanceQuestion)))]
 
 
 def said(actions: Sequence[str]) -> list[str]:

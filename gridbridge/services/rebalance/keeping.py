@@ -15,24 +15,24 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.rebalance import areas, owners
 from gridbridge.decisions.rebalance import storages
-from gridbridge.decisions.rebalance.storages import Act
+from gridbridge.decisions.rebalance.storages import DatasetAct
 from gridbridge.model.places import CARRYING_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.kept import Carried, Kept, Stored
-from gridbridge.model.rebalance.moves import Advice, Checked, Move, Rejected
-from gridbridge.model.rebalance.snapshot import Snapshot
-from gridbridge.model.rebalance.storage import Measured
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.model.rebalance.kept import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.model.rebalance.moves import MovePlan, PlacementMove, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.rebalance import journalled, storing
-from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
-from gridbridge.services.rebalance.turns import Turns, owner_of
+from gridbridge.services.rebalance.deciding import RebalancePlan, RebalanceQuestion, later, planned
+from gridbridge.services.rebalance.turns import OwnerTurns, owner_of
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock import Held
+from gridbridge.shell.lock import MomentaryLock
 from gridbridge.state import drains
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
-from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.database.rebalance.notes import RebalanceNotes
 from gridbridge.state.rebalance import kept as letters
 
 KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
@@ -49,29 +49,29 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class DatasetSituation:
     """What a decision looks at."""
 
-    stored: Stored
+    stored: StorageState
     is_quiesced: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class DatasetActOutcome:
     """How an act ended."""
 
     why: str = ""  # it was not done
     is_left: bool = False  # but for a replica that is to go still: the new one is there
 
 
-class Keeper:
+class ReplicaReconciler:
     """The verbs of one round about datasets."""
 
     def __init__(
         self,
         policy: Policy,
         clock: Clock,
-        asked: Asked,
+        asked: RebalanceQuestion,
         *,
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,
@@ -82,21 +82,21 @@ class Keeper:
         `let_go` lets the next round begin, and has `carrying` held as long as this one goes on; it
         says whether that is so.
         """
-        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
-        self.journal = Journal(self.database)
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
         self._policy = policy
         self._rules = policy.rebalance
         self._asked = replace(asked, is_of_data=True)
         self._clock = clock
-        self._notes = Rebalanced(self.database)
+        self._notes = RebalanceNotes(self.database)
         self._carried = CarriedReplicas(self.database)
         self._carrying, self._let_go = carrying, let_go
-        self.checked = Checked()  # of what was applied
+        self.checked = RecheckedMoves()  # of what was applied
 
-    def gather(self) -> Seen:
+    def gather(self) -> DatasetSituation:
         """Measure the areas, and ask owners for their datasets."""
-        return Seen(
-            stored=Stored(
+        return DatasetSituation(
+            stored=StorageState(
                 now=self._clock.now(),
                 kept=tuple(owners.look(letters.listed())),
                 areas=tuple(self._measure()),
@@ -107,7 +107,7 @@ class Keeper:
             is_quiesced=self._is_quiesced(),
         )
 
-    def decide(self, seen: Seen) -> Planned:
+    def decide(self, seen: DatasetSituation) -> RebalancePlan:
         """Decide by the rules, unless somebody wants nothing to be moved.
 
         ConfigError for an area or a dataset that is not there.
@@ -116,12 +116,12 @@ class Keeper:
         why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
         return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, seen: Seen, plan: Planned) -> Entry | None:
+    def entry(self, seen: DatasetSituation, plan: RebalancePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
         del seen
         return journalled.entry(plan, self._asked, self._clock.now())
 
-    def apply(self, seen: Seen, plan: Planned) -> None:
+    def apply(self, seen: DatasetSituation, plan: RebalancePlan) -> None:
         """Have it done, what was begun earlier first; a dataset's acts follow each other.
 
         While an earlier round goes on, what was begun is its own to end.
@@ -142,7 +142,7 @@ class Keeper:
             self._close_strays(seen.stored, kept)
         self._forget_left(seen.stored, kept)
         earlier = _under_way(seen.stored) if is_shared else []
-        turns = Turns(
+        turns = OwnerTurns(
             _by_dataset([*begun, *told]),
             seen.stored.carried,
             earlier=earlier,
@@ -152,13 +152,13 @@ class Keeper:
         self._do(turns, kept, _left(self._rules.copies_at_once, earlier))
         self._carried.forget(now - max(KEPT, storages.longest_rest(self._rules)))
 
-    def _do(self, turns: Turns, kept: Mapping[str, Kept], most: int) -> None:
+    def _do(self, turns: OwnerTurns, kept: Mapping[str, DelegatedDataset], most: int) -> None:
         """Have acts done, those of so many datasets at once; none begins once that is not wanted.
 
         What may not begin because earlier rounds' copies go on is told.
         """
-        going = dict[Future[list[Done]], list[Carried]]()
-        told = list[tuple[Carried, str]]()
+        going = dict[Future[list[DatasetActOutcome]], list[CarriedReplica]]()
+        told = list[tuple[CarriedReplica, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
@@ -174,14 +174,14 @@ class Keeper:
                     told += self._ended(group, done.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
-        self.checked = Checked(
+        self.checked = RecheckedMoves(
             moves=tuple(_move(one) for one, why in told if not why),
             dropped=tuple(_rejected(one, why) for one, why in told if why),
         )
 
     def _is_carried(self) -> bool:
         """Say whether copies of an earlier round go on, which sees to their ends."""
-        with Held(self._carrying) as is_ours:
+        with MomentaryLock(self._carrying) as is_ours:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
@@ -190,14 +190,16 @@ class Keeper:
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
 
-    def _ended(self, group: list[Carried], ends: list[Done]) -> list[tuple[Carried, str]]:
+    def _ended(
+        self, group: list[CarriedReplica], ends: list[DatasetActOutcome]
+    ) -> list[tuple[CarriedReplica, str]]:
         """Note how a dataset's acts ended."""
         for one, done in zip(group, ends, strict=True):
             self._note_leaving(one, done)
             self._end(one, done.why)
         return [(one, done.why) for one, done in zip(group, ends, strict=True)]
 
-    def _note_leaving(self, one: Carried, done: Done) -> None:
+    def _note_leaving(self, one: CarriedReplica, done: DatasetActOutcome) -> None:
         """Keep in mind what is to be removed still, also after a removal that failed again."""
         if not one.source:
             return
@@ -206,30 +208,30 @@ class Keeper:
         elif done.is_left or (one.dataset, one.source) in self._notes.leaving():
             self._notes.leave(one.dataset, one.source, self._clock.now())
 
-    def _act(self, one: Kept, group: list[Carried]) -> list[Done]:
+    def _act(self, one: DelegatedDataset, group: list[CarriedReplica]) -> list[DatasetActOutcome]:
         """Have a dataset's acts done; return how each ended. Nothing follows a failure."""
-        ends: list[Done] = []
+        ends: list[DatasetActOutcome] = []
         for each in group:
             is_cut = any(done.why for done in ends)
-            ends.append(Done(why=CUT_BEFORE) if is_cut else self._one(one, each))
+            ends.append(DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._one(one, each))
         return ends
 
-    def _one(self, one: Kept, carried: Carried) -> Done:
+    def _one(self, one: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
         if carried.target and carried.target in _closed(self._policy):
-            return Done(why=f"{carried.target} is drained")
+            return DatasetActOutcome(why=f"{carried.target} is drained")
         if carried.target and (why := owners.copy(one, carried.target, carried.source)):
-            return Done(why=why)
+            return DatasetActOutcome(why=why)
         why = owners.drop(one, carried.source) if carried.source else ""
-        return Done(why=why, is_left=bool(why and carried.target))
+        return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
 
-    def _end(self, one: Carried, why: str) -> None:
+    def _end(self, one: CarriedReplica, why: str) -> None:
         self._carried.end(one.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
             *(one.dataset, one.target or "-", one.source or "-", why),
         )
 
-    def _close_strays(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
+    def _close_strays(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
         """Note the end of what was cut and nobody goes on with: others do, or it can't be seen."""
         for one in stored.carried:
             of = kept.get(one.dataset)
@@ -237,7 +239,7 @@ class Keeper:
             if one.ended_at is None and is_left and stored.now - one.began_at > LONGEST:
                 self._carried.end(one.token, stored.now, CUT)
 
-    def _forget_left(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
+    def _forget_left(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
         """Note which replicas are gone that were to go, by whoever's hand, and which are not."""
         for dataset, area in stored.leaving:
             one = kept.get(dataset)  # None: it is gone, or nobody knows just now
@@ -250,29 +252,29 @@ class Keeper:
     def _is_quiesced(self) -> bool:
         return self._notes.quiesced() is not None
 
-    def _measure(self) -> list[Measured]:
+    def _measure(self) -> list[MeasuredArea]:
         """Measure the areas; what an account may write there is its owner's process to know."""
         known = storing.areas(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(known))) as pool:
             return list(pool.map(areas.measure_all, known))
 
 
-def merged(one: Planned, other: Planned) -> Planned:
+def merged(one: RebalancePlan, other: RebalancePlan) -> RebalancePlan:
     """Return two plans of different hosts, jobs and tasks as one."""
     first, second = one.snapshot, other.snapshot
-    snapshot = Snapshot(
+    snapshot = PlacementSnapshot(
         now=first.now,
         hosts=(*first.hosts, *second.hosts),
         jobs=(*first.jobs, *second.jobs),
         tasks=(*first.tasks, *second.tasks),
         recent=first.recent,
     )
-    advice = Advice(
+    advice = MovePlan(
         moves=(*one.advice.moves, *other.advice.moves),
         rejected=(*one.advice.rejected, *other.advice.rejected),
         sentence=f"{one.advice.sentence}; {other.advice.sentence}",
     )
-    return Planned(snapshot=snapshot, rules=one.rules, advice=advice)
+    return RebalancePlan(snapshot=snapshot, rules=one.rules, advice=advice)
 
 
 def _drained(policy: Policy) -> frozenset[str]:
@@ -286,7 +288,7 @@ def _closed(policy: Policy) -> frozenset[str]:
     return frozenset(name for name, one in policy.storage.items() if {name, one.cluster} & drained)
 
 
-def _begun(stored: Stored) -> tuple[list[Carried], list[Carried]]:
+def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedReplica]]:
     """Return what a round that was killed had begun: what was made since, and what is to go on.
 
     The owner's process may have gone on without it.
@@ -297,12 +299,12 @@ def _begun(stored: Stored) -> tuple[list[Carried], list[Carried]]:
     return made, [one for one in begun if one not in made]
 
 
-def _under_way(stored: Stored) -> list[list[Carried]]:
+def _under_way(stored: StorageState) -> list[list[CarriedReplica]]:
     """Return what was begun about datasets, and has not ended."""
     return [*_by_dataset(one for one in stored.carried if one.ended_at is None)]
 
 
-def _left(most: int, earlier: list[list[Carried]]) -> int:
+def _left(most: int, earlier: list[list[CarriedReplica]]) -> int:
     """Return how many may be begun beside what goes on.
 
     Where one owner's are all of them others have one more: else nothing of theirs would be done for
@@ -312,15 +314,15 @@ def _left(most: int, earlier: list[list[Carried]]) -> int:
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)
 
 
-def _by_dataset(carried: Iterable[Carried]) -> Iterable[list[Carried]]:
-    groups: dict[str, list[Carried]] = {}
+def _by_dataset(carried: Iterable[CarriedReplica]) -> Iterable[list[CarriedReplica]]:
+    groups: dict[str, list[CarriedReplica]] = {}
     for one in carried:
         groups.setdefault(one.dataset, []).append(one)
     return groups.values()
 
 
-def _carried(act: Act, sizes: Mapping[str, int], now: datetime) -> Carried:
-    return Carried(
+def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> CarriedReplica:
+    return CarriedReplica(
         token=files.random_name(),
         dataset=act.dataset,
         target=act.target,
@@ -330,12 +332,12 @@ def _carried(act: Act, sizes: Mapping[str, int], now: datetime) -> Carried:
     )
 
 
-def _move(one: Carried) -> Move:
+def _move(one: CarriedReplica) -> PlacementMove:
     kind = storages.kind_of(one)
-    return Move(
+    return PlacementMove(
         kind=kind, job=one.dataset, number=storages.ONLY, source=one.source, target=one.target
     )
 
 
-def _rejected(one: Carried, why: str) -> Rejected:
-    return Rejected(job=one.dataset, number=storages.ONLY, target=one.target, reason=why)
+def _rejected(one: CarriedReplica, why: str) -> RejectedMove:
+    return RejectedMove(job=one.dataset, number=storages.ONLY, target=one.target, reason=why)

@@ -11,21 +11,27 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.rebalance import tasks
 from gridbridge.decisions.rebalance.checking import none_of, still
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
-from gridbridge.model.rebalance.moves import Checked, Move
+from gridbridge.model.rebalance.gathered import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.moves import PlacementMove, RecheckedMoves
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.transfer.moving import Moving
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.model.transfer.moving import TaskMoveState
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.rebalance import journalled
-from gridbridge.services.rebalance.deciding import Asked, Planned, What, later, planned
-from gridbridge.services.rebalance.looking import Looking
+from gridbridge.services.rebalance.deciding import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    later,
+    planned,
+)
+from gridbridge.services.rebalance.looking import TaskObserver
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.rebalance.moves import Moves
-from gridbridge.state.database.rebalance.notes import HOST, JOB, Rebalanced
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.rebalance.moves import MoveRows
+from gridbridge.state.database.rebalance.notes import HOST, JOB, RebalanceNotes
 
 KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
 WHERE = "tasks at clusters"
@@ -33,34 +39,38 @@ QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class RebalanceSituation:
     """What a decision looks at."""
 
-    gathered: Gathered
+    gathered: ObservedTasks
     is_quiesced: bool
 
 
 class Rebalancer:
     """The verbs of one rebalancing."""
 
-    def __init__(self, policy: Policy, clock: Clock, asked: Asked, *, is_dry: bool = False) -> None:
+    def __init__(
+        self, policy: Policy, clock: Clock, asked: RebalanceQuestion, *, is_dry: bool = False
+    ) -> None:
         """Open the state file; StateError when that can't be done."""
-        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
-        self.journal = Journal(self.database)
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
         self._rules = policy.rebalance
         self._asked = asked
         self._clock = clock
-        self._looking = Looking(policy, self.database, clock)
-        self._notes = Rebalanced(self.database)
-        self._marks = Marks(self.database)
-        self._moves = Moves(self.database)
-        self.checked = Checked()  # of what was applied
+        self._looking = TaskObserver(policy, self.database, clock)
+        self._notes = RebalanceNotes(self.database)
+        self._marks = CancellationMarks(self.database)
+        self._moves = MoveRows(self.database)
+        self.checked = RecheckedMoves()  # of what was applied
 
-    def gather(self) -> Seen:
+    def gather(self) -> RebalanceSituation:
         """Ask the clusters."""
-        return Seen(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
+        return RebalanceSituation(
+            gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None
+        )
 
-    def decide(self, seen: Seen) -> Planned:
+    def decide(self, seen: RebalanceSituation) -> RebalancePlan:
         """Decide by the rules, unless somebody wants nothing to be moved.
 
         ConfigError for a host or a job that is not there.
@@ -69,18 +79,18 @@ class Rebalancer:
         why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
         return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, seen: Seen, plan: Planned) -> Entry | None:
+    def entry(self, seen: RebalanceSituation, plan: RebalancePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
         del seen
         return journalled.entry(plan, self._asked, self._clock.now())
 
-    def apply(self, seen: Seen, plan: Planned) -> None:
+    def apply(self, seen: RebalanceSituation, plan: RebalancePlan) -> None:
         """Look at each move again, and note those that hold."""
         del seen
         if not plan.advice.moves:
             return
         now = self._looking.look()
-        is_asked = self._asked.what in (What.JOB, What.FAIL)
+        is_asked = self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.FAIL)
         seen_now = tasks.snapshot(now)
         checked = still(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = tasks.places(now.tasks), tasks.sent(now.away)
@@ -95,17 +105,17 @@ class Rebalancer:
                     self._mark(at[move.job, move.number])
             self._note(moves)
 
-    def _mark(self, one: Listed) -> None:
+    def _mark(self, one: ListedTask) -> None:
         """Have nikita move a task."""
         self._marks.put(_wipe(one))
         self._notes.note_moved([(one.campaign, one.array, one.place)], self._clock.now())
 
-    def _note(self, moves: tuple[Move, ...]) -> None:
+    def _note(self, moves: tuple[PlacementMove, ...]) -> None:
         if not moves:
             return
         now = self._clock.now()
         self._notes.note(HOST, sorted({one.target for one in moves}), now)
-        if self._asked.what in (What.JOB, What.NONE):
+        if self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.NONE):
             self._notes.note(JOB, sorted({one.job for one in moves}), now)
         self._notes.forget(now - kept(self._rules))
 
@@ -120,8 +130,8 @@ def kept(rules: Rebalance) -> timedelta:
     return max(KEPT, timedelta(seconds=longest_s))
 
 
-def _wipe(one: Listed) -> Wipe:
-    return Wipe(
+def _wipe(one: ListedTask) -> ArrayCancellation:
+    return ArrayCancellation(
         campaign=one.campaign,
         array=one.array,
         cluster=one.cluster,
@@ -130,8 +140,8 @@ def _wipe(one: Listed) -> Wipe:
     )
 
 
-def _moving(one: Away, move: Move, now: datetime) -> Moving:
-    return Moving(
+def _moving(one: TransferredTask, move: PlacementMove, now: datetime) -> TaskMoveState:
+    return TaskMoveState(
         name=one.transfer,
         uid=one.uid,
         source=one.cluster,

@@ -11,43 +11,44 @@ from gridbridge.apply.campaigns.asked import ours_alone
 from gridbridge.apply.clusters import away
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.events import BARRING, Code
+from gridbridge.model.campaigns.events import BARRING, EventCode
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
+from gridbridge.model.campaigns.wiping import OF_MOVES, CancellationMark
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.gathered import ListedTask, ObservedTasks, TransferredTask
 from gridbridge.model.rebalance.moments import NEVER, STUCK, is_lately
-from gridbridge.model.rebalance.snapshot import Stays
+from gridbridge.model.rebalance.snapshot import StayReason
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.rebalance.sent_away import SentAway
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns, sent_to
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.rebalance.notes import RebalanceNotes
+from gridbridge.state.database.sent_jobs import sent_to
 
 SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
 
 _log = logging.getLogger(__name__)
 
 
-class Looking:
+class TaskObserver:
     """Asks all clusters, each once a look."""
 
-    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+    def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
         self._database = database
         self._clock = clock
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._events = CampaignEvents(database)
-        self._marks = Marks(database)
-        self._notes = Rebalanced(database)
+        self._marks = CancellationMarks(database)
+        self._notes = RebalanceNotes(database)
         self._sent_away = SentAway(policy, database, clock)
 
-    def look(self) -> Gathered:
+    def look(self) -> ObservedTasks:
         """Return everything as it is now."""
         campaigns = tuple(
             one for one in self._campaigns.unfinished() if one.state is CampaignState.IN_TREATMENT
@@ -59,7 +60,7 @@ class Looking:
         dead = self._dead(transfers, answers)
         sent = tuple(self._sent_away.listed(transfers, answers, dead))
         staying, reached = self._at_home(sent, answers)
-        return Gathered(
+        return ObservedTasks(
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
@@ -87,7 +88,9 @@ class Looking:
         Of a cluster where nobody has looked before nothing is known.
         """
         heard = {
-            one.cluster: one.opened_at for one in self._events.open() if one.code is Code.GET_JOBS
+            one.cluster: one.opened_at
+            for one in self._events.open()
+            if one.code is EventCode.GET_JOBS
         }
         for one in transfers:
             last = one.seen_at or one.created_at
@@ -106,7 +109,7 @@ class Looking:
 
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedTask]:
         """Give the tasks that were sent to clusters which are silent, as the state file knows them.
 
         Each may start there yet.
@@ -119,11 +122,11 @@ class Looking:
             for one in self._campaigns.pending(array):
                 if not is_step(one.task):
                     yield listed(
-                        task=one.task, place=one.place, is_waiting=False, stays=Stays.SILENT
+                        task=one.task, place=one.place, is_waiting=False, stays=StayReason.SILENT
                     )
 
     def _at_home(
-        self, sent: Iterable[Away], answers: Mapping[str, ClusterSnapshot | None]
+        self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return the jobs that stay where they are, and the clusters where others may start.
 
@@ -165,7 +168,7 @@ class Looking:
         campaigns: Iterable[Campaign],
         arrays: Iterable[Array],
         answers: Mapping[str, ClusterSnapshot | None],
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedTask]:
         """Give the tasks that are listed, and those that are moved and have no new place yet.
 
         What could not be moved for long holds up nobody else: its owner's key may be gone.
@@ -191,7 +194,7 @@ class Looking:
                         is_waiting=bool(row and self._waits(array, row) and place not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=is_moved and not is_stuck,
-                        stays=Stays.STUCK if is_stuck else Stays.HELD,
+                        stays=StayReason.STUCK if is_stuck else StayReason.HELD,
                     )
 
     def _waits(self, array: Array, row: JobStatus) -> bool:
@@ -201,10 +204,10 @@ class Looking:
         return is_free and not is_lately(array.intended_at, self._clock.now(), least)
 
 
-def _of(array: Array, campaign: Campaign) -> Callable[..., Listed]:
+def _of(array: Array, campaign: Campaign) -> Callable[..., ListedTask]:
     """Return what tells of a task of an array."""
     return partial(
-        Listed,
+        ListedTask,
         campaign=array.campaign,
         array=array.number,
         cluster=array.cluster,
@@ -220,5 +223,5 @@ def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatu
                 yield place, row
 
 
-def _is_moved(mark: Mark) -> bool:
+def _is_moved(mark: CancellationMark) -> bool:
     return mark.wiped_for in OF_MOVES

@@ -7,7 +7,12 @@ from typing import Any
 from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.services.rebalance.deciding import Asked, Planned, What, planned
+from gridbridge.services.rebalance.deciding import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    planned,
+)
 from gridbridge.state.rebalance import saved
 
 MS, MIN = 0.001, 60.0
@@ -58,13 +63,15 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and it
 }
 
 
-def plan(path: str, what: What = What.NONE, name: str = "") -> Planned:
+def plan(
+    path: str, what: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
+) -> RebalancePlan:
     """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
 
     Raises ParseError for what is no JSON, and ConfigError with a line for each thing that is wrong.
     """
     snapshot, policy = saved.read(path)
-    return planned(path, snapshot, _rules(path, policy), Asked(what=what, name=name))
+    return planned(path, snapshot, _rules(path, policy), RebalanceQuestion(what=what, name=name))
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:

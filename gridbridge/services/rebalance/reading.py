@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from gridbridge.apply.rebalance import owners
-from gridbridge.model.rebalance.kept import Kept
+from gridbridge.model.rebalance.kept import DelegatedDataset
 from gridbridge.model.rebalance.moments import NEVER, known
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.rebalance.notes import RebalanceNotes
 from gridbridge.state.rebalance import kept as letters
 
 LONGEST_S = 3600.0  # after so long no further dataset is begun
@@ -25,12 +25,12 @@ AGAIN_S = 3600.0  # after so long one that could not be read is tried again
 _log = logging.getLogger(__name__)
 
 
-class Reader:
+class ReplicaScrub:
     """Has replicas read, and notes what was tried."""
 
-    def __init__(self, rules: Rebalance, database: Database, clock: Clock) -> None:
+    def __init__(self, rules: Rebalance, database: StateFile, clock: Clock) -> None:
         self._rules = rules
-        self._notes = Rebalanced(database)
+        self._notes = RebalanceNotes(database)
         self._clock = clock
 
     def read(self) -> None:
@@ -47,7 +47,9 @@ class Reader:
             for read, failed in pool.map(lambda line: self._read(line, now), lines):
                 self._notes.note_read(read, failed, self._clock.now())
 
-    def _read(self, line: list[Kept], began_at: datetime) -> tuple[list[str], list[str]]:
+    def _read(
+        self, line: list[DelegatedDataset], began_at: datetime
+    ) -> tuple[list[str], list[str]]:
         """Have an owner's datasets read, none after one that can't be; return both."""
         read: list[str] = []
         for one in line:
@@ -61,12 +63,12 @@ class Reader:
 
 
 def _lines(
-    kept: list[Kept],
+    kept: list[DelegatedDataset],
     tried: Mapping[str, datetime],
     due: datetime,
     now: datetime,
     again: Container[str],
-) -> list[list[Kept]]:
+) -> list[list[DelegatedDataset]]:
     """Return what is due of each owner, the oldest first; who had a turn last comes last.
 
     What is tried again is due, whenever it was tried.
@@ -75,7 +77,7 @@ def _lines(
     for name, at in tried.items():
         owner = name.partition("/")[0]
         turns[owner] = max(at, turns.get(owner, at))
-    lines: dict[str, list[Kept]] = {}
+    lines: dict[str, list[DelegatedDataset]] = {}
     read_at = {one.name: _read_at(one, tried, now) for one in kept}
     for one in sorted(kept, key=lambda one: (read_at[one.name], one.name)):
         is_due = one.name in again or read_at[one.name] <= due
@@ -84,7 +86,7 @@ def _lines(
     return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
 
 
-def _read_at(one: Kept, tried: Mapping[str, datetime], now: datetime) -> datetime:
+def _read_at(one: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
     """Return when a replica of a dataset was read last, or was to be."""
     read = (known(each.checked_at, now) for each in one.dataset.replicas)
     read_at = min(read, default=NEVER)

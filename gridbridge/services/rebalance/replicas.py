@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gridbridge.apply.rebalance import areas, originals
-from gridbridge.apply.rebalance.areas import Area
-from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.apply.rebalance.areas import StorageArea
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.decisions.rebalance.replicas import next_target, why_not
 from gridbridge.errors import GridbridgeError, ParseError, StorageAway, StorageUnusable
-from gridbridge.model.rebalance.datasets import Dataset, Refused, Replica, Sums, difference
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica, Sums, difference
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
-from gridbridge.state.rebalance.datasets import Records
+from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.state.rebalance.datasets import DatasetRecords
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
 DRAINED = "it is drained: it gets no replica"
@@ -29,19 +29,23 @@ Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DatasetOutcome:
     """A dataset as it is now, and why areas got nothing."""
 
     dataset: Dataset
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedArea, ...] = ()
     is_done: bool
 
 
-class Replicas:
+class OwnerReplicas:
     """What reads, makes and removes them; each change is noted in the dataset's record."""
 
     def __init__(
-        self, records: Records, known: Mapping[str, Area], rules: Rebalance, copier: Copier
+        self,
+        records: DatasetRecords,
+        known: Mapping[str, StorageArea],
+        rules: Rebalance,
+        copier: ReplicaCopier,
     ) -> None:
         self._records = records
         self._areas = known
@@ -49,8 +53,13 @@ class Replicas:
         self._copier = copier
 
     def fill(
-        self, dataset: Dataset, sums: Sums, *, source: Place | None = None, leaving: str = ""
-    ) -> Outcome:
+        self,
+        dataset: Dataset,
+        sums: Sums,
+        *,
+        source: ReplicaFolder | None = None,
+        leaving: str = "",
+    ) -> DatasetOutcome:
         """Make replicas until there are as many as wished, but none in the area that is left."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda one: _measured(dataset, one), self._areas.values())
@@ -58,27 +67,29 @@ class Replicas:
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
             target, refused = next_target(dataset, measured, self._rules, barred | failed)
             if not target:
-                return Outcome(
+                return DatasetOutcome(
                     dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False
                 )
             dataset, why = self._copied(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
-        reasons = tuple(Refused(what=name, reason=why) for name, why in failed.items())
-        return Outcome(dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True)
+        reasons = tuple(RefusedArea(what=name, reason=why) for name, why in failed.items())
+        return DatasetOutcome(
+            dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True
+        )
 
-    def to(self, dataset: Dataset, sums: Sums, to: str) -> Outcome:
+    def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetOutcome:
         """Make or repair the replica in one area, beyond the wish if need be."""
         measured = [_measured(dataset, self._areas[to])]
         target, refused = next_target(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
-            refused, is_done = (Refused(what=to, reason=why),) if why else (), not why
+            refused, is_done = (RefusedArea(what=to, reason=why),) if why else (), not why
         dataset = self.swept(dataset, is_met=is_met(dataset), but=to)
-        return Outcome(dataset=dataset, refused=refused, is_done=is_done)
+        return DatasetOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
     def _copied(
-        self, dataset: Dataset, sums: Sums, area: Area, source: Place | None
+        self, dataset: Dataset, sums: Sums, area: StorageArea, source: ReplicaFolder | None
     ) -> tuple[Dataset, str]:
         """Make one replica and note it; the second value says why there is none."""
         try:
@@ -110,21 +121,21 @@ class Replicas:
                     self._records.save(dataset)
         return dataset
 
-    def _is_short(self, dataset: Dataset, area: Area) -> bool:
+    def _is_short(self, dataset: Dataset, area: StorageArea) -> bool:
         measured = _measured(dataset, area)
         return not measured.fault and bool(why_not(dataset, measured, self._rules))
 
-    def _source(self, dataset: Dataset, sums: Sums) -> Place:
+    def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
         """Return where to copy from: a whole replica that is seen here, the original, any other."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda one: one.login is not None, default=None)
         is_here = best is not None and best.login is None
         if not is_here and originals.is_at(dataset.path, sums):  # all of it is read for that
             top = originals.top_of(dataset.path, is_tree=dataset.is_tree)
-            return Place(login=None, folder=top)
+            return ReplicaFolder(login=None, folder=top)
         if best is None:
             raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
-        return Place(login=best.login, folder=areas.located(best).replica(dataset.name))
+        return ReplicaFolder(login=best.login, folder=areas.located(best).replica(dataset.name))
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica, and note what was found."""
@@ -151,7 +162,7 @@ class Replicas:
 
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
-    ) -> tuple[Dataset, tuple[Refused, ...]]:
+    ) -> tuple[Dataset, tuple[RefusedArea, ...]]:
         """Remove a replica and forget it; one that can't be removed is kept in mind."""
         try:
             if storage not in self._areas:
@@ -159,7 +170,7 @@ class Replicas:
             areas.drop(self._areas[storage], dataset)
         except StorageUnusable as error:
             if not is_lost:
-                return dataset, (Refused(what=storage, reason=f"{error}; --lost forgets it"),)
+                return dataset, (RefusedArea(what=storage, reason=f"{error}; --lost forgets it"),)
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()
@@ -182,7 +193,7 @@ def is_met(dataset: Dataset) -> bool:
     return len(dataset.whole) >= dataset.wished
 
 
-def _measured(dataset: Dataset, area: Area) -> Measured:
+def _measured(dataset: Dataset, area: StorageArea) -> MeasuredArea:
     """Measure an area for a dataset: what came of a copy that was begun there has not to come."""
     is_begun = area.name in dataset.begun
     return areas.measure_begun(area, dataset.name) if is_begun else areas.measure(area)

@@ -8,23 +8,29 @@ from functools import partial
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.moves import Checked
-from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.rebalance.moves import RecheckedMoves
+from gridbridge.model.rebalance.rounds import RebalanceRound
 from gridbridge.services import cycle
 from gridbridge.services.rebalance.as_service import policy_at
-from gridbridge.services.rebalance.deciding import Asked, Planned, What
-from gridbridge.services.rebalance.keeping import Keeper, merged
+from gridbridge.services.rebalance.deciding import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+)
+from gridbridge.services.rebalance.keeping import ReplicaReconciler, merged
 from gridbridge.services.rebalance.live import Rebalancer
-from gridbridge.services.rebalance.reading import Reader
+from gridbridge.services.rebalance.reading import ReplicaScrub
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock import Held
-from gridbridge.state.database import Database
+from gridbridge.shell.lock import MomentaryLock
+from gridbridge.state.database import StateFile
 from gridbridge.state.rebalance import rounds
 
 NAME, LOCKED = "gridbridge rebalance", 1
 
 
-def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked | None]:
+def run(
+    asked: RebalanceQuestion, path: str, *, is_acting: bool
+) -> tuple[RebalancePlan, RecheckedMoves | None]:
     """Decide about what there is now, and act if that is wanted; return what came of it.
 
     What is asked about is a matter of tasks, or of datasets where it is an area or a dataset.
@@ -36,7 +42,11 @@ def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked |
     is_of_data = asked.is_of_data or _is_of_data(asked, policy)
     if not is_acting:
         return _run(policy, asked, is_of_data=is_of_data, is_acting=False)
-    lock, kind = (REPLICAS_LOCK, Round.DATASETS) if is_of_data else (REBALANCE_LOCK, Round.TASKS)
+    lock, kind = (
+        (REPLICAS_LOCK, RebalanceRound.DATASETS)
+        if is_of_data
+        else (REBALANCE_LOCK, RebalanceRound.TASKS)
+    )
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(cycle.held(lock, NAME, LOCKED))
         alone.enter_context(_shown(kind, is_asked=bool(asked.what)))
@@ -47,7 +57,7 @@ def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked |
     return done
 
 
-def plan(asked: Asked, policy: Policy) -> Planned:
+def plan(asked: RebalanceQuestion, policy: Policy) -> RebalancePlan:
     """Say what would be done: about all that there is, or what is asked about."""
     if asked.what or not policy.storage:
         is_of_data = _is_of_data(asked, policy)
@@ -63,7 +73,7 @@ def plan(asked: Asked, policy: Policy) -> Planned:
 def quiesce(path: str, *, is_quiesced: bool) -> None:
     """Let nothing be moved from now on, or again."""
     clock = Clock()
-    one = Rebalancer(policy_at(path), clock, Asked())
+    one = Rebalancer(policy_at(path), clock, RebalanceQuestion())
     with closing(one.database):
         one.quiesce(is_quiesced=is_quiesced)
     rounds.quiesce(clock.now() if is_quiesced else None)
@@ -72,7 +82,7 @@ def quiesce(path: str, *, is_quiesced: bool) -> None:
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
     """Let the next round begin, and have it know that copies go on; say whether it may."""
     try:
-        is_known = going.enter_context(Held(CARRYING_LOCK, is_shared=True))
+        is_known = going.enter_context(MomentaryLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # no room: it waits for them
         return False
     if is_known:
@@ -82,15 +92,15 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
 
 def _run(
     policy: Policy,
-    asked: Asked,
+    asked: RebalanceQuestion,
     *,
     is_of_data: bool,
     is_acting: bool,
     let_go: Callable[[], bool] = lambda: True,
-) -> tuple[Planned, Checked | None]:
-    one: Keeper | Rebalancer
+) -> tuple[RebalancePlan, RecheckedMoves | None]:
+    one: ReplicaReconciler | Rebalancer
     if is_of_data:
-        one = Keeper(policy, Clock(), asked, is_dry=not is_acting, let_go=let_go)
+        one = ReplicaReconciler(policy, Clock(), asked, is_dry=not is_acting, let_go=let_go)
         with closing(one.database):
             planned = cycle.once(one, _untold, is_dry=not is_acting)
     else:
@@ -102,14 +112,17 @@ def _run(
 
 def _read(policy: Policy) -> None:
     """Have replicas read, unless an earlier round still has some read."""
-    with Held(READING_LOCK) as is_ours:
+    with MomentaryLock(READING_LOCK) as is_ours:
         if is_ours:
-            with _shown(Round.READING), closing(Database.open(policy.site.state)) as database:
-                Reader(policy.rebalance, database, Clock()).read()
+            with (
+                _shown(RebalanceRound.READING),
+                closing(StateFile.open(policy.site.state)) as database,
+            ):
+                ReplicaScrub(policy.rebalance, database, Clock()).read()
 
 
 @contextmanager
-def _shown(kind: Round, *, is_asked: bool = False) -> Iterator[None]:
+def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
     """Let everybody see when a round begins and ends; one that can't be shown is no worse.
 
     One that failed has not ended, but where somebody asked for it and is told.
@@ -126,7 +139,7 @@ def _shown(kind: Round, *, is_asked: bool = False) -> Iterator[None]:
     _end(kind, clock)
 
 
-def _end(kind: Round, clock: Clock) -> None:
+def _end(kind: RebalanceRound, clock: Clock) -> None:
     with suppress(StateError):
         rounds.end(kind, clock.now())
 
@@ -135,12 +148,12 @@ def _untold(_: str) -> None:
     """Say nothing: what was decided is shown by who asked."""
 
 
-def _is_of_data(asked: Asked, policy: Policy) -> bool:
+def _is_of_data(asked: RebalanceQuestion, policy: Policy) -> bool:
     """Say whether what is asked about is an area, or a dataset, OWNER/NAME.
 
     ConfigError for a name that is neither a cluster's nor an area's.
     """
-    if asked.what in (What.HOST, What.FAIL):
+    if asked.what in (RebalanceRequest.HOST, RebalanceRequest.FAIL):
         known = (*sorted(policy.clusters), *sorted(policy.storage))
         if asked.name not in known:
             there = f"there are {', '.join(known)}"

@@ -7,22 +7,22 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause, Desired, Phase
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.gathered import Away
+from gridbridge.model.rebalance.gathered import TransferredTask
 from gridbridge.model.rebalance.moments import AHEAD, STUCK, is_lately
-from gridbridge.model.rebalance.snapshot import Stays
+from gridbridge.model.rebalance.snapshot import StayReason
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import Fact
+from gridbridge.model.states import JobFact
 from gridbridge.model.transfer.claim import JOB
-from gridbridge.model.transfer.moving import Moving, Stage
-from gridbridge.model.transfer.transfer import Key, Listed, Transfer
+from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
+from gridbridge.model.transfer.transfer import Key, OwnershipProof, Transfer
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.rebalance.moves import Moves
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.rebalance.moves import MoveRows
+from gridbridge.state.database.transfers import TransferRows
 
-WANTED = ("", Desired.RUNNING)
+WANTED = ("", DesiredJobState.RUNNING)
 AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
 
 _Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
@@ -31,16 +31,16 @@ _Task = tuple[str, int, int, int]  # home, job, task, and the number of the pers
 class SentAway:
     """The open transfers, as the service keeps them and as clusters list their jobs."""
 
-    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+    def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
-        self._transfers = Transfers(database)
-        self._moves = Moves(database)
+        self._transfers = TransferRows(database)
+        self._moves = MoveRows(database)
         self._clock = clock
         self._home_tasks = LocalTasks(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return those that home's list has proved and whose ends are not known."""
-        proved = (one for one in self._transfers.open() if one.listed == Listed.YES)
+        proved = (one for one in self._transfers.open() if one.listed == OwnershipProof.YES)
         return tuple(one for one in proved if not one.verdict)
 
     def listed(
@@ -48,7 +48,7 @@ class SentAway:
         transfers: Iterable[Transfer],
         answers: Mapping[str, ClusterSnapshot | None],
         dead: Set[str] = frozenset(),
-    ) -> Iterator[Away]:
+    ) -> Iterator[TransferredTask]:
         """Give the tasks that clusters list, those on their way, and those at `dead` clusters.
 
         For some seconds nobody lists a task on its way: its cluster no more, the next one not yet.
@@ -69,8 +69,8 @@ class SentAway:
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in every and move is None
-                stays = Stays.STUCK if is_stuck else self._stays(one, row, dropped)
-                yield Away(
+                stays = StayReason.STUCK if is_stuck else self._stays(one, row, dropped)
+                yield TransferredTask(
                     transfer=one.name,
                     uid=one.uid,
                     cluster=one.remote,
@@ -78,12 +78,12 @@ class SentAway:
                     is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
                     is_moving=move is not None,
-                    stays=stays or Stays.HELD,
+                    stays=stays or StayReason.HELD,
                     target=move.target if move else "",
                 )
         yield from (self._on_its_way(one) for key, one in moves.items() if key not in listed)
 
-    def staying(self, away: Iterable[Away]) -> frozenset[str]:
+    def staying(self, away: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs of waiting tasks which their owners want to stay where they are.
 
         GridbridgeError when home does not tell.
@@ -101,9 +101,9 @@ class SentAway:
         open_to = (one.queue for one in seen.queues if one.takes_work and one.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _on_its_way(self, one: Moving) -> Away:
-        is_home = one.stage is Stage.HOME
-        return Away(
+    def _on_its_way(self, one: TaskMoveState) -> TransferredTask:
+        is_home = one.stage is MoveStage.HOME
+        return TransferredTask(
             transfer=one.name,
             uid=one.uid,
             cluster=self._policy.site.cluster if is_home else one.source,
@@ -121,18 +121,18 @@ class SentAway:
         owner = cluster.users.person_of(row.owner, one.remote) if cluster.ssh else row.owner
         return row if owner == one.owner else None
 
-    def _stays(self, one: Transfer, row: JobStatus, dropped: Set[Key]) -> Stays | None:
+    def _stays(self, one: Transfer, row: JobStatus, dropped: Set[Key]) -> StayReason | None:
         """Say why a task is not to be moved; nothing for one that waits and could come."""
         if not self._waits(one, row):
-            return Stays.HELD
+            return StayReason.HELD
         if one.key in dropped:
-            return Stays.DROPPED
-        return Stays.RECALLED if self._is_at_limit(one) else None
+            return StayReason.DROPPED
+        return StayReason.RECALLED if self._is_at_limit(one) else None
 
     def _is_at_limit(self, one: Transfer) -> bool:
         name = parse_transfer(one.name)
         every = self._transfers.of_task(name.cluster, name.job, name.task)
-        recalls = sum(each.uid == one.uid and each.cause == Cause.RECALLED for each in every)
+        recalls = sum(each.uid == one.uid and each.cause == FailureCause.RECALLED for each in every)
         return recalls >= self._policy.queues[one.queue].recall_limit
 
     def _waits(self, one: Transfer, row: JobStatus) -> bool:
@@ -141,21 +141,21 @@ class SentAway:
         if queue is None or not queue.recall_wait_s or one.since is None:
             return False
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
-        if row.state.word != Fact.WAITING or self._clock.now() - one.since < least:
+        if row.state.word != JobFact.WAITING or self._clock.now() - one.since < least:
             return False
         tells = adapter_of(away(self._policy, one.remote)).recalls is not None
         may_come = one.claimed != JOB if one.claim else tells
-        return may_come and one.desired in WANTED and one.phase == Phase.RELEASED
+        return may_come and one.desired in WANTED and one.phase == StarterPhase.RELEASED
 
 
-def _unheard_of(one: Transfer) -> Away:
-    return Away(
+def _unheard_of(one: Transfer) -> TransferredTask:
+    return TransferredTask(
         transfer=one.name,
         uid=one.uid,
         cluster=one.remote,
         slots=1,
         is_waiting=False,
-        stays=Stays.SILENT,
+        stays=StayReason.SILENT,
     )
 
 

@@ -9,17 +9,17 @@ from contextlib import suppress
 from datetime import timedelta
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, Done, Refused
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, ReplicaOutcome
 from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.report import count
-from gridbridge.services.rebalance.datasets import Datasets
-from gridbridge.services.rebalance.replicas import Outcome
+from gridbridge.services.rebalance.datasets import OwnerDatasets
+from gridbridge.services.rebalance.replicas import DatasetOutcome
 
 MOST_A_DAY = 50  # acts about a dataset
 DAY = timedelta(days=1)
 
 
-class Served(Datasets):
+class DelegatedDatasets(OwnerDatasets):
     """A person's datasets, as the service may have them treated."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
@@ -36,7 +36,7 @@ class Served(Datasets):
         """Say whether there is surely no such dataset; GridbridgeError when nobody can see it."""
         return self._records.is_gone(name)
 
-    def copy(self, name: str, to: str, leaving: str = "") -> Outcome:
+    def copy(self, name: str, to: str, leaving: str = "") -> DatasetOutcome:
         """Make or repair a replica if one is missing, or would be without that in `leaving`.
 
         One that is not needed is refused; so is one that is there, but where one is to leave.
@@ -46,39 +46,39 @@ class Served(Datasets):
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             if to in dataset.whole and leaving:
-                return Outcome(dataset=dataset, is_done=True)
+                return DatasetOutcome(dataset=dataset, is_done=True)
             others = len(set(dataset.whole) - {leaving})
             is_met = others >= dataset.wished
             if to in dataset.whole or is_met:
                 are = count(dataset.wished, "replica is", "replicas are")
                 has = f"{others} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
-                refused = (Refused(what=to, reason=f"{has}: it is not needed"),)
-                return Outcome(dataset=dataset, refused=refused, is_done=False)
+                refused = (RefusedArea(what=to, reason=f"{has}: it is not needed"),)
+                return DatasetOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
             return outcome
 
-    def drop_spare(self, name: str, storage: str) -> Outcome:
+    def drop_spare(self, name: str, storage: str) -> DatasetOutcome:
         """Remove a replica if as many as wished for are whole elsewhere."""
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
-                return Outcome(dataset=dataset, is_done=True)
+                return DatasetOutcome(dataset=dataset, is_done=True)
             dataset = self._replicas.looked(dataset, sums)
             elsewhere = len(set(dataset.whole) - {storage})
-            refused: tuple[Refused, ...]
+            refused: tuple[RefusedArea, ...]
             if elsewhere < dataset.wished:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
-                refused = (Refused(what=storage, reason=why),)
+                refused = (RefusedArea(what=storage, reason=why),)
             else:
                 dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
-            outcome = Outcome(dataset=dataset, refused=refused, is_done=not refused)
+            outcome = DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
             self._note(outcome, source=storage)
             return outcome
 
-    def done(self, name: str) -> list[Done]:
+    def done(self, name: str) -> list[ReplicaOutcome]:
         """Return what the service had done about a dataset, the newest last."""
         return self._records.done(name)
 
@@ -87,8 +87,8 @@ class Served(Datasets):
         if sum(is_lately(one.at, now, DAY) for one in done) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
-    def _note(self, outcome: Outcome, target: str = "", source: str = "") -> None:
+    def _note(self, outcome: DatasetOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(one.reason for one in outcome.refused)
-        done = Done(at=self._clock.now(), target=target, source=source, why=why)
+        done = ReplicaOutcome(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # no room: what is done is done
             self._records.note_done(outcome.dataset.name, done)

@@ -6,20 +6,22 @@ import pwd
 from collections.abc import Set
 
 from gridbridge.apply.clusters import away
-from gridbridge.apply.rebalance.areas import Area
-from gridbridge.apply.rebalance.copying import Carry, Copier, Tell, by_rsync
+from gridbridge.apply.rebalance.areas import StorageArea
+from gridbridge.apply.rebalance.copying import CopyFiles, ReplicaCopier, Tell, by_rsync
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
-from gridbridge.services.rebalance.served import Served
+from gridbridge.services.rebalance.served import DelegatedDatasets
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.rebalance.datasets import Records
+from gridbridge.state.rebalance.datasets import DatasetRecords
 
 RECORDS = ".gridbridge/data"  # below one's home
 
 
-def datasets(policy: Policy, records: str, tell: Tell, carry: Carry = by_rsync) -> Served:
+def datasets(
+    policy: Policy, records: str, tell: Tell, carry: CopyFiles = by_rsync
+) -> DelegatedDatasets:
     """Return the datasets of whoever runs this; `records` is empty for the usual folder.
 
     Raises GridbridgeError for root, who has no account of their own at clusters by ssh.
@@ -28,27 +30,27 @@ def datasets(policy: Policy, records: str, tell: Tell, carry: Carry = by_rsync) 
     known = areas(policy)
     if not me.pw_uid and any(area.login for area in known.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
-    copier = Copier(clock=Clock(), tell=tell, carry=carry)
-    folder = Records(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
-    return Served(folder, known, policy.rebalance, copier)
+    copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
+    folder = DatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
+    return DelegatedDatasets(folder, known, policy.rebalance, copier)
 
 
-def served(policy: Policy) -> Served:
+def served(policy: Policy) -> DelegatedDatasets:
     """Return the same for the service, which is told nothing while a copy goes on."""
     return datasets(policy, "", lambda _: None)
 
 
-def areas(policy: Policy) -> dict[str, Area]:
+def areas(policy: Policy) -> dict[str, StorageArea]:
     """Return the areas as whoever runs this reaches them."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.names()
     return {name: _area(policy, name, one, me, drained) for name, one in policy.storage.items()}
 
 
-def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> Area:
+def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> StorageArea:
     where = away(policy, storage.cluster)
     account = where.login.user if where.login else ""
-    return Area(
+    return StorageArea(
         name=name,
         cluster=storage.cluster,
         path=posixpath.normpath(storage.path),

@@ -4,13 +4,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.model.rebalance.kept import Carried
+from gridbridge.model.rebalance.kept import CarriedReplica
 from gridbridge.model.rebalance.moments import NEVER
 
-Waiting = deque[list[Carried]]
+Waiting = deque[list[CarriedReplica]]
 
 
-class Turns:
+class OwnerTurns:
     """What is to be done about datasets, each owner's in their order.
 
     So many copies of one person go into an area at once; what goes into another one passes by.
@@ -18,10 +18,10 @@ class Turns:
 
     def __init__(
         self,
-        groups: Iterable[list[Carried]],
-        before: Iterable[Carried],
+        groups: Iterable[list[CarriedReplica]],
+        before: Iterable[CarriedReplica],
         *,
-        earlier: Iterable[list[Carried]] = (),
+        earlier: Iterable[list[CarriedReplica]] = (),
         most: int,
         into: Mapping[str, int],
     ) -> None:
@@ -44,7 +44,7 @@ class Turns:
         """Say whether something waits."""
         return bool(self._waiting)
 
-    def next(self) -> list[Carried] | None:
+    def next(self) -> list[CarriedReplica] | None:
         """Begin what is next: of the owner of whom least is under way, and was begun.
 
         None while nothing of what waits may begin.
@@ -62,22 +62,22 @@ class Turns:
             return group
         return None
 
-    def end(self, group: list[Carried]) -> None:
+    def end(self, group: list[CarriedReplica]) -> None:
         """Note that it is under way no more."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
-    def left(self) -> list[list[Carried]]:
+    def left(self) -> list[list[CarriedReplica]]:
         """Give up what waits still."""
         found = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return found
 
-    def _begin(self, group: list[Carried]) -> None:
+    def _begin(self, group: list[CarriedReplica]) -> None:
         self._going[_owner(group)] += 1
         self._come.update(_comes(group))
 
-    def _may_begin(self, group: list[Carried]) -> bool:
+    def _may_begin(self, group: list[CarriedReplica]) -> bool:
         is_free = self._going[_owner(group)] < self._most
         return is_free and all(
             self._come[key] < self._into.get(key[1], self._most) for key in _comes(group)
@@ -87,21 +87,21 @@ class Turns:
         return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
 
-def _comes(group: list[Carried]) -> set[tuple[str, str]]:
+def _comes(group: list[CarriedReplica]) -> set[tuple[str, str]]:
     """Return into which areas replicas of a dataset come, with its owner."""
     return {(_owner(group), one.target) for one in group if one.target}
 
 
-def _owner(group: list[Carried]) -> str:
+def _owner(group: list[CarriedReplica]) -> str:
     return owner_of(group[0])
 
 
-def owner_of(one: Carried) -> str:
+def owner_of(one: CarriedReplica) -> str:
     """Return whose dataset it is about."""
     return one.dataset.partition("/")[0]
 
 
-def _last(before: Iterable[Carried]) -> Mapping[str, datetime]:
+def _last(before: Iterable[CarriedReplica]) -> Mapping[str, datetime]:
     """Return when each owner had a turn last."""
     found: dict[str, datetime] = {}
     for one in before:

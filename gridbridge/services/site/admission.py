@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gridbridge.config import admission
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.places import ADMISSION
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 from gridbridge.shell import trust
 from gridbridge.shell.account import words_as
 from gridbridge.shell.runner import run
@@ -21,7 +21,9 @@ MODULE = ("-I", "-m", "gridbridge.services.site.admission")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
-def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> Iterator[Finding]:
+def findings(
+    account: str, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> Iterator[CheckFinding]:
     """Judge the rules as the service's account loads them; nothing where there are none."""
     if not os.path.lexists(folder):
         return
@@ -31,15 +33,15 @@ def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> 
         run(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
-        yield Finding(
+        yield CheckFinding(
             item=item,
-            state=State.BROKEN,
+            state=FindingState.BROKEN,
             found=words,
             right="rules that can be loaded",
             hint="mend that file, or move it out of the folder: every campaign is refused",
         )
         return
-    yield Finding(item=item, state=State.OK, found="loaded")
+    yield CheckFinding(item=item, state=FindingState.OK, found="loaded")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from threading import Lock
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import BARE
-from gridbridge.shell.runner import Completed, ask_by
+from gridbridge.shell.runner import CompletedProgram, ask_by
 
 UNNAMED = {"TZ", *BARE}  # variables that don't tell which cell is asked
 Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
@@ -29,12 +29,12 @@ def kept() -> Iterator[None]:
 class _Answers:
     def __init__(self) -> None:
         self._lock = Lock()
-        self._answers: dict[Question, Future[Completed]] = {}
+        self._answers: dict[Question, Future[CompletedProgram]] = {}
         self._silences: dict[Question, CommandFailed] = {}  # by program and cell
 
     def answer(
-        self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], Completed]
-    ) -> Completed:
+        self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
+    ) -> CompletedProgram:
         """Return a program's answer; one that hung at a cell is not asked there again."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(each for each in question[1] if each[0] not in UNNAMED)
@@ -46,7 +46,7 @@ class _Answers:
             _settle(answer, lambda: self._ask(at_cell, ask))
         return answer.result()
 
-    def _ask(self, at_cell: Question, ask: Callable[[], Completed]) -> Completed:
+    def _ask(self, at_cell: Question, ask: Callable[[], CompletedProgram]) -> CompletedProgram:
         if silence := self._silences.get(at_cell):
             raise silence
         try:
@@ -57,7 +57,7 @@ class _Answers:
             raise
 
 
-def _settle(answer: Future[Completed], ask: Callable[[], Completed]) -> None:
+def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
     try:
         answer.set_result(ask())
     except BaseException as error:  # threads that wait for the answer get the error

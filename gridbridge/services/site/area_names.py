@@ -8,7 +8,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.route import BARE, Away
-from gridbridge.model.site.setup import Finding
+from gridbridge.model.site.setup import CheckFinding
 from gridbridge.shell import host, ssh
 
 LIMIT_S = 20.0
@@ -18,12 +18,12 @@ find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn 
 ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # they may be too long for one command
 
 
-def findings(policy: Policy) -> tuple[Finding, ...]:
+def findings(policy: Policy) -> tuple[CheckFinding, ...]:
     """Judge the names in each area that root, or the service's account elsewhere, can list."""
     return tuple(_findings(policy))
 
 
-def _findings(policy: Policy) -> Iterator[Finding]:
+def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
         there = away(policy, storage.cluster)
         machine = there.login.host if there.login else host.name()

@@ -21,9 +21,9 @@ from gridbridge.model.places import (
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 from gridbridge.services.site import lists
-from gridbridge.services.site.setup import Step, named_steps, possible, steps
+from gridbridge.services.site.setup import SetupStep, named_steps, possible, steps
 from gridbridge.services.site.wanted_queue import refuse_embedded
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
@@ -35,7 +35,7 @@ LEAVING = (NodeState.REMOVING.value, NodeState.GONE.value)
 TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
 
 
-def balancer_steps(policy: Policy) -> tuple[Step, ...]:
+def balancer_steps(policy: Policy) -> tuple[SetupStep, ...]:
     """Return what is missing, in the order to make it in; refuse off the master."""
     facts = _own_facts(policy)
     if master := decisions.elsewhere(facts):
@@ -43,7 +43,7 @@ def balancer_steps(policy: Policy) -> tuple[Step, ...]:
     return steps(policy, possible(decisions.findings(facts, policy)))
 
 
-def removal_steps(policy: Policy) -> tuple[Step, ...]:
+def removal_steps(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that take the balancer's rights away, as far as they are this host's."""
     return named_steps(policy, decisions.removal(_own_facts(policy)))
 
@@ -62,7 +62,7 @@ def nodes_left() -> int:
     return 0
 
 
-def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
+def findings(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     """Judge the balancer, where the file asks for one or something of its set-up is there."""
     begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
     if not decisions.is_wanted(policy) and not begun:
@@ -71,12 +71,14 @@ def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
         facts = _facts(policy)
     except GridbridgeError as error:
         is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
-        told = Finding(item="balancer", state=State.WARNING, found=f"not judged: {error}")
+        told = CheckFinding(
+            item="balancer", state=FindingState.WARNING, found=f"not judged: {error}"
+        )
         yield check.shut("balancer") if is_shut else told
         return
     if master := decisions.elsewhere(facts):
         found = f"not judged here: it runs on {master}"
-        yield Finding(item="balancer", state=State.NOTE, found=found)
+        yield CheckFinding(item="balancer", state=FindingState.NOTE, found=found)
         return
     yield from decisions.findings(facts, policy)
     yield from decisions.running(facts, policy, clock.now())

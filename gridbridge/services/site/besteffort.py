@@ -9,7 +9,7 @@ from gridbridge.decisions.site import check as decisions
 from gridbridge.decisions.site.besteffort import findings as rules
 from gridbridge.decisions.site.besteffort.blocks import (
     HOSTLIST,
-    Blocks,
+    BestEffortQueues,
     local_queues,
     model_of,
     strangers,
@@ -19,12 +19,12 @@ from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import AskedBestEffort, BestEffortCell
-from gridbridge.model.site.setup import Finding, State
-from gridbridge.services.site.setup import Step, named_steps, possible, steps
+from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.services.site.setup import SetupStep, named_steps, possible, steps
 from gridbridge.services.site.wanted_queue import makes_queues
 
 
-def besteffort_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]:
+def besteffort_steps(policy: Policy, asked: AskedBestEffort) -> tuple[SetupStep, ...]:
     """Return what is missing of a cell's best-effort queues, in the order to make it in."""
     cell = look(policy, asked.cluster)
     model = _model(cell, asked)
@@ -35,18 +35,18 @@ def besteffort_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]
 def warnings(policy: Policy, asked: AskedBestEffort) -> tuple[str, ...]:
     """Name the consumables by which tasks can keep a local job from starting."""
     cell = look(policy, asked.cluster)
-    blocks = Blocks(cell, _model(cell, asked), asked.most)
+    blocks = BestEffortQueues(cell, _model(cell, asked), asked.most)
     found = rules.taken_findings(asked.cluster, cell, blocks)
     return tuple(f"{each.item}: {each.found}: {each.hint}" for each in found)
 
 
-def removal_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]:
+def removal_steps(policy: Policy, asked: AskedBestEffort) -> tuple[SetupStep, ...]:
     """Return the steps that take the best-effort queues away; their tasks run elsewhere."""
     cell = look(policy, asked.cluster)
     return named_steps(policy, removal(asked.cluster, cell))
 
 
-def check(policy: Policy, cluster: str) -> Iterator[Finding]:
+def check(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
     """Judge the best-effort queues of a cell, if this host may ask for its objects."""
     if not _can_have(policy, cluster):
         return
@@ -57,7 +57,9 @@ def check(policy: Policy, cluster: str) -> Iterator[Finding]:
         is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
         told = f"not judged: {error}"
         yield (
-            decisions.shut(item) if is_shut else Finding(item=item, state=State.WARNING, found=told)
+            decisions.shut(item)
+            if is_shut
+            else CheckFinding(item=item, state=FindingState.WARNING, found=told)
         )
         return
     if strange := strangers(cell):

@@ -12,11 +12,17 @@ from gridbridge.model.attributes import Settings
 from gridbridge.model.places import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
-from gridbridge.model.site.brokerage import Offer, Renumbered
+from gridbridge.model.site.brokerage import QueueOffer, RenumberedQueue
 from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import Edit, Finding, State, Undo, Verb
+from gridbridge.model.site.setup import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    SharedSettingUndo,
+)
 from gridbridge.services.site import setup
-from gridbridge.services.site.setup import Step
+from gridbridge.services.site.setup import SetupStep
 from gridbridge.services.site.wanted_queue import makes_queues
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -24,7 +30,7 @@ from gridbridge.state import shown
 ATTRIBUTE = "seq_no"
 
 
-def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tuple[Step, ...]:
+def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tuple[SetupStep, ...]:
     """Return the numbers that are to be changed, each with the reason for its queue's place."""
     order = policy.site.queue_order
     found = offers(policy, folder)
@@ -40,7 +46,7 @@ def findings(
     queues: Mapping[str, Settings],
     folder: str = PUBLISHED,
     former: str = ORDERED,
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Judge whether the order in the file was set up; a single queue has no order.
 
     Root alone may read the queues' first numbers.
@@ -57,7 +63,10 @@ def _former(path: str) -> dict[str, int]:
 
 
 def apply(
-    steps: Sequence[Step], policy: Policy, tell: Callable[[Step], None], former: str = ORDERED
+    steps: Sequence[SetupStep],
+    policy: Policy,
+    tell: Callable[[SetupStep], None],
+    former: str = ORDERED,
 ) -> None:
     """Make them; the numbers that queues had at first are kept, until they have them again."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
@@ -69,7 +78,7 @@ def apply(
         changes.forget(former)
 
 
-def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Offer, ...]:
+def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[QueueOffer, ...]:
     """Return the transfer queues that there are, with what the service last heard.
 
     CommandFailed when home does not answer.
@@ -80,7 +89,7 @@ def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Offer, ...]:
 
 def _offers(
     policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
-) -> Iterator[Offer]:
+) -> Iterator[QueueOffer]:
     """Give the transfer queues of the file that the home cell has."""
     heard = {one.cluster: one for one in shown.clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
@@ -93,10 +102,10 @@ def _offers(
 
 def _offer(
     policy: Policy, name: str, number: str, seen: ShownCluster | None, since: datetime
-) -> Offer:
+) -> QueueOffer:
     cluster = policy.queues[name].cluster
     taken_at = seen.taken_at if seen else None
-    return Offer(
+    return QueueOffer(
         queue=name,
         cluster=cluster,
         seq_no=int(number) if number.isdigit() else None,
@@ -108,21 +117,21 @@ def _offer(
     )
 
 
-def _finding(policy: Policy, one: Renumbered) -> Finding:
+def _finding(policy: Policy, one: RenumberedQueue) -> CheckFinding:
     done, undo = (_edit(policy, one.queue, number) for number in (one.after, one.before))
-    return Finding(
+    return CheckFinding(
         item=f"queue {one.queue}",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"{ATTRIBUTE} {one.before}",
         right=f"{ATTRIBUTE} {one.after} ({one.why})",
         mend=(done,),
-        undo=(Undo(done=done, undo=undo),),
+        undo=(SharedSettingUndo(done=done, undo=undo),),
     )
 
 
-def _edit(policy: Policy, queue: str, number: int) -> Edit:
-    return Edit(
-        verb=Verb.REPLACE,
+def _edit(policy: Policy, queue: str, number: int) -> SetupEdit:
+    return SetupEdit(
+        verb=EditVerb.REPLACE,
         cell=policy.site.cluster,
         kind="queue",
         name=queue,

@@ -21,13 +21,13 @@ from gridbridge.decisions.site import (
 )
 from gridbridge.decisions.site.setup.host import value_findings
 from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, Untrusted, plain_words
+from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, UntrustedFile, plain_words
 from gridbridge.model.attributes import Settings, words
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts, StageFacts
-from gridbridge.model.site.setup import Finding, SetupSituation, State
+from gridbridge.model.site.setup import CheckFinding, FindingState, SetupSituation
 from gridbridge.model.states import QueueState
 from gridbridge.services.configuration import digest
 from gridbridge.services.site import (
@@ -59,28 +59,28 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 
 AT_ONCE = 12  # questions to all clusters together
-NO_ROOT = Finding(
+NO_ROOT = CheckFinding(
     item="user",
-    state=State.WARNING,
+    state=FindingState.WARNING,
     found="not root",
     hint="run it as root: others can't see every file, nor change what is wrong",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class CheckReport:
     """Every item with the commands that correct it, and the worst state of all."""
 
-    items: tuple["Item", ...]
-    worst: State
+    items: tuple["CheckItem", ...]
+    worst: FindingState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class CheckItem:
     """One item as it is shown."""
 
     name: str
-    state: State
+    state: FindingState
     found: str
     right: str
     commands: tuple[str, ...]
@@ -88,7 +88,7 @@ class Item:
     hint: str
 
 
-def check(clock: Clock, path: str = CONFIG) -> Report:
+def check(clock: Clock, path: str = CONFIG) -> CheckReport:
     """Check the site that a configuration describes; a wrong file is the only finding.
 
     So is a file that the service refuses, with the account that a new service would need for it:
@@ -109,19 +109,19 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     return _report(tuple(findings(policy, sha256, clock)), policy)
 
 
-def _account(policy: Policy) -> Iterator[Finding]:
+def _account(policy: Policy) -> Iterator[CheckFinding]:
     if not policy.is_personal:
         uid = host.uid_of(policy.site.service_account)
         yield transfer_host.account_finding(uid, policy.site)
 
 
-def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
+def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Look at everything and judge it, this host first; the digest is the configuration's."""
     with answers.kept():  # transfer and best-effort queues ask a cell for much of the same
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
 
 
-def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
+def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Look at a site whose clusters are not folders, and judge it."""
     if os.geteuid() != 0:
         yield NO_ROOT
@@ -170,25 +170,27 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
         yield from _queue(queue, situation, facts.poller if has_values else None)
 
 
-def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:
+def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Judge what is published of transfers; a file that can't be read hides no other finding."""
     try:
         transfers = shown.read_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
-        yield Finding(item="published", state=State.BROKEN, found=plain_words(error), hint=hint)
+        yield CheckFinding(
+            item="published", state=FindingState.BROKEN, found=plain_words(error), hint=hint
+        )
         return
     yield from dropped_clusters.findings(transfers, policy.clusters)
 
 
 def _files(
     policy: Policy,
-) -> tuple[dict[str, str], dict[str, StageFacts], tuple[Finding, ...]]:
+) -> tuple[dict[str, str], dict[str, StageFacts], tuple[CheckFinding, ...]]:
     """Ask for what concerns files one after the other: each further session is a login."""
     return rsync_facts(policy), stage_facts(policy), area_names.findings(policy)
 
 
-def _besteffort(policy: Policy, cluster: str) -> tuple[Finding, ...]:
+def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
     return tuple(besteffort.check(policy, cluster))
 
 
@@ -207,7 +209,7 @@ def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:
         return {}
 
 
-def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding]:
+def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[CheckFinding]:
     """Judge where execd makes TMPDIR for the queues here; by this host for all."""
     written = frozenset(folder for folder in tmpdir.folders(queues) if is_written(folder))
     yield from tmpdir.findings(policy.site.cluster, queues, written)
@@ -215,7 +217,7 @@ def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding
     yield from room.findings(rooms_of(tmpdir.folders(ours)))
 
 
-def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
+def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Look at a site of embedded clusters and judge it."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)
@@ -239,7 +241,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 
 def _queue(
     queue: str, seen: Future[SetupSituation], poller: PollerFacts | None
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Judge a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
         situation = seen.result()
@@ -249,9 +251,9 @@ def _queue(
         if isinstance(error, NotAdmitted) and os.geteuid() != 0:
             yield decisions.shut(f"queue {queue}")
             return
-        yield Finding(
+        yield CheckFinding(
             item=f"queue {queue}",
-            state=State.BROKEN,
+            state=FindingState.BROKEN,
             found=f"not judged: {error}",
             hint="mend the qmasters' answers first",
         )
@@ -268,30 +270,32 @@ def _situation(policy: Policy, queue: str, home: Future[HomeSeen]) -> SetupSitua
     return situation
 
 
-def _unreadable(error: ConfigError) -> Iterator[Finding]:
-    if isinstance(error, Untrusted):
+def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
+    if isinstance(error, UntrustedFile):
         yield transfer_host.untrusted(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
         place, _, wrong = problem.partition(": ")
         hint = "edit the file" if os.path.exists(place) else ""  # a missing one says what to do
-        yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint=hint)
+        yield CheckFinding(item=f"file {place}", state=FindingState.BROKEN, found=wrong, hint=hint)
 
 
-def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:
-    return Report(items=tuple(_item(each, policy) for each in found), worst=decisions.worst(found))
+def _report(found: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
+    return CheckReport(
+        items=tuple(_item(each, policy) for each in found), worst=decisions.worst(found)
+    )
 
 
-def _item(each: Finding, policy: Policy | None) -> Item:
+def _item(each: CheckFinding, policy: Policy | None) -> CheckItem:
     """Make a finding safe for root's terminal: it may have people's own words."""
-    return Item(
+    return CheckItem(
         name=printable(each.item),
         state=each.state,
         found=printable(each.found),
         right=printable(each.right),
         commands=tuple(
             changes.standalone(edit, policy) if policy else changes.command(edit)
-            for edit in (() if each.state == State.OK else each.mend)
+            for edit in (() if each.state == FindingState.OK else each.mend)
         ),
         where=each.where,
         hint=printable(each.hint),

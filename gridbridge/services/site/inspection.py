@@ -23,10 +23,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import (
     CellFacts,
     ConfigurationFacts,
+    FolderRoom,
     HostFacts,
     PathFacts,
     PollerFacts,
-    Room,
     TreeFacts,
 )
 from gridbridge.model.states import QueueState
@@ -69,7 +69,7 @@ def _host_facts(policy: Policy) -> HostFacts:
     )
 
 
-def rooms() -> dict[str, Room]:
+def rooms() -> dict[str, FolderRoom]:
     """Return how much room the spool, with its other filesystem, and the published folder have."""
     seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
     return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}

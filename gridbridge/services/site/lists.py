@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from gridbridge.errors import CommandFailed
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_HOME, CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 from gridbridge.shell import host
 from gridbridge.shell.account import words_as
 from gridbridge.shell.runner import run
@@ -21,31 +21,35 @@ MODULE = ("-I", "-m", "gridbridge.services.elastic.lists")
 ITEM = "lists of providers"
 
 
-def findings(policy: Policy, path: str = CONFIG) -> Iterator[Finding]:
+def findings(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
     """Judge whether each pool's provider gives its list, asked once."""
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
     if os.geteuid() not in (0, host.uid_of(BALANCE_ACCOUNT)):
-        yield Finding(item=ITEM, state=State.NOTE, found="not asked: run it as root")
+        yield CheckFinding(item=ITEM, state=FindingState.NOTE, found="not asked: run it as root")
         return
     try:
         troubles = _troubles(path)
     except CommandFailed as error:
-        yield Finding(item=ITEM, state=State.WARNING, found=f"not judged: {error.words}")
+        yield CheckFinding(
+            item=ITEM, state=FindingState.WARNING, found=f"not judged: {error.words}"
+        )
         return
     yield from (_finding(pool, troubles.get(pool)) for pool in pools)
 
 
-def _finding(pool: str, trouble: str | None) -> Finding:
+def _finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: its provider's list"
     if trouble is None:  # another gridbridge.toml is checked
-        return Finding(item=item, state=State.NOTE, found=f"not asked: {CONFIG} lacks the pool")
+        return CheckFinding(
+            item=item, state=FindingState.NOTE, found=f"not asked: {CONFIG} lacks the pool"
+        )
     if not trouble:
-        return Finding(item=item, state=State.OK, found="it gives one")
+        return CheckFinding(item=item, state=FindingState.OK, found="it gives one")
     hint = "no node of the pool is added or removed"
     right = "a list of its machines"
-    return Finding(item=item, state=State.BROKEN, found=trouble, right=right, hint=hint)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=trouble, right=right, hint=hint)
 
 
 def _troubles(path: str) -> Mapping[str, str]:

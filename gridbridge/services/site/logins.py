@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.apply.clusters import away
-from gridbridge.errors import CommandFailed, GridbridgeError, Unsafe
+from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE, login
@@ -52,7 +52,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
         return None
     try:
         folder.require_safe(there, stage_dir, LIMIT_S)
-    except Unsafe as error:
+    except UnsafeFolder as error:
         return StageFacts(place=stage_dir, host=there.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
         return None  # the rest is told elsewhere
@@ -96,7 +96,7 @@ def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:
 def _trouble(place: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as starters do, and return why that fails."""
     try:
-        ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.Client())
+        ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient())
     except GridbridgeError as error:
         return str(error)
     return ""

@@ -7,12 +7,12 @@ from datetime import datetime
 from gridbridge.decisions.site import rounds as decisions
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.rounds import Round, ShownRound
-from gridbridge.model.site.setup import Finding
+from gridbridge.model.rebalance.rounds import RebalanceRound, ShownRound
+from gridbridge.model.site.setup import CheckFinding
 from gridbridge.state.rebalance import rounds
 
 
-def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[Finding]:
+def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Judge whether rounds end, where some ever began, and whether they may move anything."""
     yield from decisions.findings(_seen(folder), at)
     if since := _quiesced(folder):
@@ -32,9 +32,9 @@ def _quiesced(folder: str) -> datetime | None:
     return None
 
 
-def _seen(folder: str) -> dict[Round, ShownRound]:
+def _seen(folder: str) -> dict[RebalanceRound, ShownRound]:
     found = {}
-    for kind in Round:
+    for kind in RebalanceRound:
         with suppress(OSError, GridbridgeError):
             if last := rounds.read(kind, folder):
                 found[kind] = last

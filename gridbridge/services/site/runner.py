@@ -9,12 +9,14 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaigns
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.model.site.setup import Finding
+from gridbridge.model.site.setup import CheckFinding
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, campaigns_shown
 
 
-def findings(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[Finding]:
+def findings(
+    clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS
+) -> Iterator[CheckFinding]:
     """Judge whether a runner runs, where something waits for it; a paused campaign does not."""
     with suppress(OSError, GridbridgeError):
         shown = campaigns_shown.read(ShownCampaigns, folder)

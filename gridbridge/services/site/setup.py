@@ -16,13 +16,13 @@ from gridbridge.model.attributes import is_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup import (
     CellSetup,
-    Edit,
-    Finding,
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
     SetupSituation,
-    State,
-    Undo,
-    Verb,
-    Wanted,
+    SharedSettingUndo,
 )
 from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
@@ -40,18 +40,18 @@ AWAITED = "the service takes gridbridge.toml, if one runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SetupStep:
     """One edit as it is shown and made."""
 
     what: str
     line: str
     environment: str  # the line that points the shell at the step's cell; empty: any
     where: str
-    edit: Edit
-    undo: tuple[Undo, ...] = ()
+    edit: SetupEdit
+    undo: tuple[SharedSettingUndo, ...] = ()
 
 
-def transfer_steps(policy: Policy, asked: AskedQueue) -> tuple[Step, ...]:
+def transfer_steps(policy: Policy, asked: AskedQueue) -> tuple[SetupStep, ...]:
     """Return what is missing of a transfer queue, in the order in which it is to be made."""
     wanted = choose(policy, asked)
     situation = _own_situation(policy, wanted)
@@ -67,10 +67,10 @@ def warnings(policy: Policy, asked: AskedQueue) -> tuple[str, ...]:
         section.room(policy, section.all_slots(policy, wanted)),
         *(stage_finding(name, stage) for name, stage in stages),
     )
-    return tuple(map(_warning, (each for each in found if each.state != State.OK)))
+    return tuple(map(_warning, (each for each in found if each.state != FindingState.OK)))
 
 
-def _warning(found: Finding) -> str:
+def _warning(found: CheckFinding) -> str:
     lines = "; ".join(edit.value for edit in found.mend)
     there = f"; on {found.where}: {lines}" if lines else ""
     return f"{found.item}: {found.found}; {found.right} ({found.hint}){there}"
@@ -83,7 +83,7 @@ def closed(asked: AskedQueue) -> str:
 
 def removal_steps(
     policy: Policy, asked: AskedQueue, warn: Callable[[str], None]
-) -> tuple[Step, ...]:
+) -> tuple[SetupStep, ...]:
     """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
 
     A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
@@ -102,29 +102,29 @@ def removal_steps(
     return _removal(policy, situation)
 
 
-def _slots_used(policy: Policy, wanted: Wanted) -> int:
+def _slots_used(policy: Policy, wanted: QueueRequest) -> int:
     home = away(policy, wanted.home)
     seen = makes_queues(home).queue_instances(home, wanted.home)
     return sum(each.slots_used for each in seen if each.queue == wanted.queue)
 
 
-def left_steps(policy: Policy, asked: AskedQueue) -> tuple[Step, ...]:
+def left_steps(policy: Policy, asked: AskedQueue) -> tuple[SetupStep, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
     wanted = choose(policy, asked, must_exist=True)
     return _removal(policy, _own_situation(policy, wanted, unheard=lambda _: None))
 
 
-def _removal(policy: Policy, situation: SetupSituation) -> tuple[Step, ...]:
+def _removal(policy: Policy, situation: SetupSituation) -> tuple[SetupStep, ...]:
     edits = [*removal(situation, changes.recall()), *section.removal(policy, situation.wanted)]
     return named_steps(policy, edits)
 
 
-def named_steps(policy: Policy, edits: Iterable[Edit]) -> tuple[Step, ...]:
+def named_steps(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
     """Turn edits into steps that say themselves what they do."""
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
-def host_steps(policy: Policy) -> tuple[Step, ...]:
+def host_steps(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if we can't see everything."""
     refuse_embedded(policy)
     found = transfer_host.host_findings(host_facts(policy), policy.site)
@@ -134,7 +134,7 @@ def host_steps(policy: Policy) -> tuple[Step, ...]:
     return steps(policy, found)
 
 
-def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -> None:
+def apply(steps: Iterable[SetupStep], policy: Policy, tell: Callable[[SetupStep], None]) -> None:
     """Make the steps one by one; stop at the first that fails: the next run goes on there."""
     for step in steps:
         if step.where:
@@ -144,14 +144,14 @@ def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -
         tell(step)
 
 
-def _make(step: Step, policy: Policy) -> None:
+def _make(step: SetupStep, policy: Policy) -> None:
     try:
         changes.make(step.edit, policy)
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
-def without_undo(step: Step) -> Step:
+def without_undo(step: SetupStep) -> SetupStep:
     """Return a step that apply does not remember, for its maker does."""
     return replace(step, undo=())
 
@@ -163,11 +163,11 @@ def forget(policy: Policy) -> None:
         changes.forget()
 
 
-def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
+def steps(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
     """Turn findings into steps; the same edit is made once, where it comes last."""
-    made: dict[Edit, Step] = {}
+    made: dict[SetupEdit, SetupStep] = {}
     for each in findings:
-        if each.state == State.OK:
+        if each.state == FindingState.OK:
             continue
         for edit in each.mend:
             made.pop(edit, None)
@@ -198,7 +198,7 @@ def see_home(policy: Policy, of_host: str) -> HomeSeen:
 
 def observe(
     policy: Policy,
-    wanted: Wanted,
+    wanted: QueueRequest,
     home: HomeSeen,
     unheard: Callable[[str], None] | None = None,
 ) -> SetupSituation:
@@ -226,14 +226,14 @@ def observe(
     )
 
 
-def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
+def _away(policy: Policy, wanted: QueueRequest, home: CellSetup) -> CellSetup:
     """Look at the remote cluster."""
     there = away(policy, wanted.remote)
     return sets_up(there).remote_setup(there, wanted.host, home)
 
 
 def _own_situation(
-    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
+    policy: Policy, wanted: QueueRequest, unheard: Callable[[str], None] | None = None
 ) -> SetupSituation:
     """Look at both cells; refuse to change a queue that the site has made."""
     keep_connections(policy)
@@ -243,27 +243,27 @@ def _own_situation(
     return situation
 
 
-def possible(found: Iterable[Finding]) -> Iterable[Finding]:
+def possible(found: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
     """Return the findings; refuse if no command of ours can correct one of them."""
     listed = tuple(found)
-    hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
+    hopeless = (each for each in listed if each.state == FindingState.BROKEN and not each.mend)
     for each in hopeless:
         raise GridbridgeError(f"{each.item}: {each.found}; {each.hint}")
     return listed
 
 
-def _named(edit: Edit) -> str:
+def _named(edit: SetupEdit) -> str:
     """Say what an edit does that has no finding to explain it."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
-    if edit.verb == Verb.SHELL and edit.name:
+    if edit.verb == EditVerb.SHELL and edit.name:
         return f"take away {edit.name}"
-    if edit.verb == Verb.SHELL:
+    if edit.verb == EditVerb.SHELL:
         return "wait until nothing is left of it" if edit.cell else "take the section out"
     return " ".join(word for word in words if word)
 
 
-def _step(policy: Policy, edit: Edit, what: str) -> Step:
-    return Step(
+def _step(policy: Policy, edit: SetupEdit, what: str) -> SetupStep:
+    return SetupStep(
         what=what,
         line=changes.command(edit),
         environment=changes.environment(edit, policy),

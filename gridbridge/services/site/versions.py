@@ -2,7 +2,7 @@
 
 from gridbridge.decisions.site import versions
 from gridbridge.model.places import BALANCE_LOCK, LOCK, METRICS_LOCK, NIKITA_LOCK, RUNNER_LOCK
-from gridbridge.model.site.setup import Finding
+from gridbridge.model.site.setup import CheckFinding
 from gridbridge.services.version import version
 from gridbridge.shell import lock
 from gridbridge.shell.holder import holder
@@ -16,10 +16,10 @@ LOCKS = {
 }
 
 
-def finding() -> Finding:
+def finding() -> CheckFinding:
     """Compare running versions with the installed version, which this process runs."""
     running = {
-        program: versions.Running(version=found, pid=holder(path))
+        program: versions.RunningProgram(version=found, pid=holder(path))
         for program, path in LOCKS.items()
         if (found := lock.version_of_holder(path)) is not None
     }

@@ -13,7 +13,7 @@ from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.settings import OBJECT_NAME
-from gridbridge.model.site.setup import Wanted, has_starter
+from gridbridge.model.site.setup import QueueRequest, has_starter
 from gridbridge.model.transfer.rules import PeRule, ResourceRule
 from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
@@ -36,7 +36,7 @@ class AskedQueue:
     short_jobs: bool = False
 
 
-def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wanted:
+def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> QueueRequest:
     """Complete what was asked for from the configuration, else from a queue that stands already.
 
     What neither tells follows from the remote cluster's size.
@@ -54,7 +54,7 @@ def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wante
         limit = known.pending_limit if asked.pending_limit is None else asked.pending_limit
     else:
         slots, limit = _share(policy, _like_standing(policy, asked, name))
-    return Wanted(
+    return QueueRequest(
         home=policy.site.cluster,
         remote=asked.cluster,
         queue=name,

@@ -10,13 +10,13 @@ from gridbridge.decisions.elastic import by_hand
 from gridbridge.decisions.elastic.rounds import noted
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.explained import Explained
+from gridbridge.model.elastic.explained import NodeExplanation
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
-from gridbridge.model.elastic.owned import Owned
-from gridbridge.model.elastic.plan import Rules, Situation
+from gridbridge.model.elastic.owned import OwnedNode
+from gridbridge.model.elastic.plan import BalanceSituation, Rules
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.elastic.standby import RestFacts, tags_by_host
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.told import PlanReport
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import deciding, looking, remembering, resting
@@ -36,7 +36,7 @@ _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class BalanceOptions:
     """What a command line says; None: what gridbridge.toml says."""
 
     policy: str | None = None
@@ -49,7 +49,7 @@ class Given:
     is_faithful: bool = False
 
 
-def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> Told:
+def plan(given: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG) -> PlanReport:
     """Decide as a round would, and do nothing.
 
     A folder is decided about without a cell, and without gridbridge.toml if no path is given.
@@ -94,7 +94,9 @@ def _no_list(pool: str, why: str) -> str:
     )
 
 
-def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:
+def _decided(
+    situation: BalanceSituation, policy: Policy, given: BalanceOptions, *, is_live: bool
+) -> PlanReport:
     """Decide by the policy, and by a squeeze if this caller knows its hosts."""
     rules, demand = ruled(policy, given)
     switched = {host.provider for host in policy.powered.values()}
@@ -135,7 +137,7 @@ def read(path: str = CONFIG) -> Policy:
     return configured.with_own_cluster(path)
 
 
-def ruled(policy: Policy, given: Given) -> tuple[Balance, Demand]:
+def ruled(policy: Policy, given: BalanceOptions) -> tuple[Balance, Demand]:
     """Return by what it is decided with a command line's words."""
     return _balance_by(policy.balance, given), _demand_by(policy.demand, given)
 
@@ -151,7 +153,7 @@ def is_hidden() -> bool:
     return remembering.is_hidden()
 
 
-def _balance_by(rules: Balance, given: Given) -> Balance:
+def _balance_by(rules: Balance, given: BalanceOptions) -> Balance:
     """Return the rules with what is given in place of gridbridge.toml's."""
     words: dict[str, Any] = {  # of each key its own type
         "policy": Rules(given.policy) if given.policy else None,
@@ -170,7 +172,7 @@ def _balance_by(rules: Balance, given: Given) -> Balance:
     return found
 
 
-def _demand_by(demand: Demand, given: Given) -> Demand:
+def _demand_by(demand: Demand, given: BalanceOptions) -> Demand:
     """Return policy demand's own keys, for which StarCluster's options stand as well."""
     window = None if given.kill_after_min is None else 1 - given.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
@@ -187,10 +189,10 @@ def _demand_by(demand: Demand, given: Given) -> Demand:
 def explain(
     what: str,
     now: datetime,
-    nodes: tuple[Owned, ...] = (),
+    nodes: tuple[OwnedNode, ...] = (),
     folder: str = "",
     path: str = CONFIG,
-) -> Explained:
+) -> NodeExplanation:
     """Say what a round would make of a job's number, or of a host; raises as `plan` does.
 
     `nodes` are the balancer's, where somebody may see them; a folder tells its own.
@@ -199,7 +201,7 @@ def explain(
     situation = _seen(policy, folder, now)
     if nodes and not folder:
         situation = replace(situation, nodes=tuple(noted(node, situation.now) for node in nodes))
-    decision = _decided(situation, policy, Given(), is_live=not folder)
+    decision = _decided(situation, policy, BalanceOptions(), is_live=not folder)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), situation, decision)
     found = _of_host(what, nodes, situation, decision, is_unseen=not folder and is_hidden())
@@ -209,14 +211,14 @@ def explain(
     return found
 
 
-def _of_job(job: int, seen: Situation, told: Told) -> Explained:
+def _of_job(job: int, seen: BalanceSituation, told: PlanReport) -> NodeExplanation:
     of_job = (one.reason for one in told.refused if one.job == job and not one.host)
     refused = next(of_job, "")
     waits = any(job in one.jobs for one in seen.cell.waiting)
     reason = refused or (
         "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
     )
-    return Explained(
+    return NodeExplanation(
         what=f"job {job}",
         is_known=waits or bool(refused),
         reason=reason,
@@ -226,8 +228,13 @@ def _of_job(job: int, seen: Situation, told: Told) -> Explained:
 
 
 def _of_host(
-    host: str, nodes: tuple[Owned, ...], seen: Situation, told: Told, *, is_unseen: bool
-) -> Explained:
+    host: str,
+    nodes: tuple[OwnedNode, ...],
+    seen: BalanceSituation,
+    told: PlanReport,
+    *,
+    is_unseen: bool,
+) -> NodeExplanation:
     known = next((one for one in nodes if is_same_host(one.name, host)), None)
     is_node = any(is_same_host(one.name, host) for one in seen.nodes)
     is_listed = any(is_same_host(one.name, host) for one in seen.cell.hosts)
@@ -237,7 +244,7 @@ def _of_host(
     if not is_node:
         refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
         refused = refused if is_listed else "nobody knows it"
-    return Explained(
+    return NodeExplanation(
         what=host,
         is_known=is_node or is_listed,
         node=known,
@@ -247,7 +254,7 @@ def _of_host(
     )
 
 
-def _seen(policy: Policy, folder: str, now: datetime) -> Situation:
+def _seen(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
         return looking.look_at(folder, policy.balance.queue)
     return remembering.filled(looking.look(policy, now), policy)

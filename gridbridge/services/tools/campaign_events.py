@@ -8,7 +8,13 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import BARRING, Code, Event, Kind, ShownEvents
+from gridbridge.model.campaigns.events import (
+    BARRING,
+    CampaignEvent,
+    EventCode,
+    EventKind,
+    ShownEvents,
+)
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.model.shown import ShownCluster
@@ -19,13 +25,13 @@ POLLED_FOR = timedelta(minutes=10)  # before the runner's cycle; longer than a s
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 
-def seen(folder: str = PUBLISHED) -> tuple[Event, ...]:
+def seen(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return the events that are published, by number."""
     shown = campaigns_shown.read(ShownEvents, folder)
     return shown.events if shown else ()
 
 
-def words(event: Event, states: Mapping[int, CampaignState]) -> str:
+def words(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
     """Say what happened, as its campaign is now."""
     return text(event, states.get(event.campaign))
 
@@ -57,13 +63,13 @@ def _as_polled(one: ShownGridCluster, at: datetime, folder: str) -> ShownGridClu
 
 
 def chosen(
-    events: Iterable[Event],
+    events: Iterable[CampaignEvent],
     campaign: int | None,
     number: int | None,
     *,
     is_global: bool,
     is_all: bool,
-) -> tuple[Event, ...]:
+) -> tuple[CampaignEvent, ...]:
     """Return those of a campaign, of clusters, or one; the closed ones only where asked for."""
     return tuple(
         one
@@ -71,18 +77,18 @@ def chosen(
         if (is_all or number is not None or not one.closed_at)
         and number in (None, one.number)
         and (campaign is None or one.campaign == campaign)
-        and (not is_global or one.kind is Kind.CLUSTER)
+        and (not is_global or one.kind is EventKind.CLUSTER)
     )
 
 
-def closed_to(events: Iterable[Event], cluster: str) -> tuple[bool, tuple[int, ...]]:
+def closed_to(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
     """Say whether a cluster does not answer, and to which campaigns it is closed."""
     of = [one for one in events if one.cluster == cluster and not one.closed_at]
-    is_down = any(one.code is Code.GET_JOBS for one in of)
+    is_down = any(one.code is EventCode.GET_JOBS for one in of)
     return is_down, tuple(sorted({one.campaign for one in of if one.code in BARRING}))
 
 
-def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
+def first_task(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
     """Return the parameters and the last words of an event's first task, for their owner alone.
 
     Nobody else can read the campaign's file, and its outputs lie in the owner's folder: of a
@@ -102,9 +108,9 @@ def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, .
         return "", ()
 
 
-def directory(event: Event, folder: str = CAMPAIGNS) -> str:
+def directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
     """Return where tasks could not start, as their owner said it, and for that owner alone."""
-    if event.code is not Code.SETUP_ERROR:
+    if event.code is not EventCode.SETUP_ERROR:
         return ""
     try:
         return _plain(_brought(event, folder)[1]) or "$HOME"
@@ -112,13 +118,13 @@ def directory(event: Event, folder: str = CAMPAIGNS) -> str:
         return ""
 
 
-def _brought(event: Event, folder: str) -> tuple[list[str], str]:
+def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
     """Return all parameters of an event's campaign, and the folder that its tasks have there."""
     header, lines = campaign_files.brought(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
-def _last_words(folder: str, event: Event) -> tuple[str, ...]:
+def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
     """Return the last lines of the standard error of a task's last attempt."""
     form = re.compile(rf"{event.first_task}\.(\d+)\.err")
     attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]

@@ -1,15 +1,15 @@
 """What gridnotify does: subscribe to messages about one's campaigns, end that, and list it."""
 
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.notices import IDENTITIES, Severity, Way
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.notices import IDENTITIES, NotificationChannel, Severity
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.tools import campaigns
 
 ONE = "0"  # under which the service answers
 
 
-def require(way: Way, identity: str) -> None:
+def require(way: NotificationChannel, identity: str) -> None:
     """Raise ParseError unless somebody can be told under such a name."""
     form = IDENTITIES[way]
     if not form.holds(identity):
@@ -17,21 +17,21 @@ def require(way: Way, identity: str) -> None:
 
 
 def change(
-    verb: Verb,
-    way: Way,
+    verb: OwnerVerb,
+    way: NotificationChannel,
     identity: str,
     severity: Severity,
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
-) -> Answer:
+) -> OwnerReply:
     """Subscribe or unsubscribe; raises as `campaigns.ask`."""
     wish = {"way": way.value, "identity": identity, "severity": severity.value}
-    return Answer(campaigns.asked(verb, (), folder, published, wish=wish)[ONE])
+    return OwnerReply(campaigns.asked(verb, (), folder, published, wish=wish)[ONE])
 
 
 def listed(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return one's own subscriptions, each with way, identity and severity."""
-    found: list[dict[str, str]] = campaigns.asked(Verb.SUBSCRIPTIONS, (), folder, published)[
+    found: list[dict[str, str]] = campaigns.asked(OwnerVerb.SUBSCRIPTIONS, (), folder, published)[
         "subscriptions"
     ]
     return found

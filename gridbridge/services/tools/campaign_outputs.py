@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from gridbridge.apply.clusters import away
 from gridbridge.config.submission.jdl_values import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, plain_words
-from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.task import PublishedTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
-from gridbridge.model.route import BARE, Login
+from gridbridge.model.route import BARE, SshLogin
 from gridbridge.services.tools import configured
 from gridbridge.shell import files, rsync, ssh, trust
 from gridbridge.shell.runner import LIST_BYTES
@@ -40,17 +40,17 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class OutputFolder:
     """The folder of a campaign's outputs at one cluster."""
 
-    login: Login | None
+    login: SshLogin | None
     folder: str  # from the home there, where there is a login
     timeout_s: float
     outputs: tuple[str, ...] = ()  # that each task declares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchOutcome:
     """What became of the outputs of one cluster."""
 
     cluster: str
@@ -58,12 +58,14 @@ class Fetched:
     problem: str = ""
 
 
-def name_of(task: ShownTask, stream: str) -> str:
+def name_of(task: PublishedTask, stream: str) -> str:
     """Return the file of a task's stream, as task.sh calls it."""
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mapping[str, Place]:
+def places(
+    number: int, folder: str = CAMPAIGNS, config: str = CONFIG
+) -> Mapping[str, OutputFolder]:
     """Return where a campaign of ours has its outputs; NotTheirs for another's, to root as well.
 
     Root has no account's home or keys but its own, and follows no path that a person chose: it is
@@ -83,14 +85,14 @@ def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mappin
         declared = tuple(
             one for one in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(one)
         )
-        found[name] = Place(
+        found[name] = OutputFolder(
             login=where.login, folder=place, timeout_s=where.timeout_s, outputs=declared
         )
     return found
 
 
 def ends_of(
-    tasks: Iterable[ShownTask], stream: str, most: int, at: Mapping[str, Place]
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolder]
 ) -> tuple[dict[int, str], list[str]]:
     """Return the last bytes of each task's stream as text, by task, and what went wrong.
 
@@ -110,8 +112,12 @@ def ends_of(
 
 
 def fetch(
-    tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place], *, is_chosen: bool = True
-) -> tuple[Fetched, ...]:
+    tasks: Iterable[PublishedTask],
+    to: str,
+    at: Mapping[str, OutputFolder],
+    *,
+    is_chosen: bool = True,
+) -> tuple[FetchOutcome, ...]:
     """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
 
     What links in it lead to is never written. Raises StateError for a folder that can't be made, or
@@ -130,11 +136,13 @@ def fetch(
     return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
 
 
-def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place]) -> Fetched:
+def _fetch(
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolder]
+) -> FetchOutcome:
     names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
         place = at[cluster]
-        good = (task.number for task in tasks if task.outcome is Outcome.SUCCESS)
+        good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in place.outputs]
         if place.login:
             rsync.pull(
@@ -143,10 +151,10 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
         else:
             _copy(place.folder, names, to)
     except KeyError:
-        return Fetched(cluster=cluster, files=0, problem="not configured any more")
+        return FetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return Fetched(cluster=cluster, files=_present(names, to), problem=plain_words(error))
-    return Fetched(cluster=cluster, files=_present(names, to))
+        return FetchOutcome(cluster=cluster, files=_present(names, to), problem=plain_words(error))
+    return FetchOutcome(cluster=cluster, files=_present(names, to))
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
@@ -243,7 +251,9 @@ def _present(names: Iterable[str], to: str) -> int:
     return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
-def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[int, str]:
+def _look(
+    place: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
+) -> dict[int, str]:
     names = (name_of(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
     done = ssh.run(place.login, argv, dict(BARE), place.timeout_s, most_bytes=LIST_BYTES).checked()
@@ -252,15 +262,15 @@ def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[
     return {task.number: text.removeprefix("+") for task, text in found if text}
 
 
-def _by_cluster(tasks: Iterable[ShownTask]) -> dict[str, list[ShownTask]]:
-    found: dict[str, list[ShownTask]] = defaultdict(list)
+def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]]:
+    found: dict[str, list[PublishedTask]] = defaultdict(list)
     for task in tasks:
         if task.cluster:
             found[task.cluster].append(task)
     return found
 
 
-def _folder(login: Login | None, directory: str, number: int) -> str:
+def _folder(login: SshLogin | None, directory: str, number: int) -> str:
     """Return the campaign's folder, below the home unless the directory begins with a slash."""
     is_home = not directory or directory.startswith(HOME)
     rest = directory.removeprefix(HOME).strip("/") if is_home else directory

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from gridbridge.config.submission.jdl_words import as_jdl
 from gridbridge.decisions.campaigns import progress
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.campaigns.task import DROPPED, Ended, ShownTask
+from gridbridge.model.campaigns.task import DROPPED, PublishedTask, TaskEndTimes
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.encoding import decode
 from gridbridge.services.tools import campaigns
@@ -24,23 +24,23 @@ def find(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
     return next((one for one in campaigns.seen(folder) if one.number == number), None)
 
 
-def tasks(one: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[ShownTask]:
+def tasks(one: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[PublishedTask]:
     """Give the tasks of a campaign from one number on, those too that were never sent."""
     for part in range(first // A_FILE, (one.tasks - 1) // A_FILE + 1):
         sent = tasks_shown.read(one.number, part, folder)
         low, high = part * A_FILE, min(one.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
             found = sent.get(number) or _never_sent(one, number)
-            is_suspect = found.outcome is Outcome.SUCCESS and found.cluster in one.sinks
+            is_suspect = found.outcome is TaskOutcome.SUCCESS and found.cluster in one.sinks
             yield replace(found, is_suspect=True) if is_suspect else found
 
 
-def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> ShownTask | None:
+def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedTask | None:
     """Look a task up."""
     return next(tasks(one, number, folder), None) if number < one.tasks else None
 
 
-def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]:
+def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
     """Return the tasks that ended for good without success.
 
     Of a campaign that ended by itself those too that were never sent: root refused its file.
@@ -55,7 +55,7 @@ def with_ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign
     return progress.with_ends(campaign, ends(campaign, folder))
 
 
-def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[Ended, ...]:
+def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign ended, and where."""
     return tasks_shown.ends(one.number, folder)
 
@@ -87,5 +87,5 @@ def number_of(digits: str) -> int:
     return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
 
 
-def _never_sent(one: ShownCampaign, number: int) -> ShownTask:
-    return ShownTask(number=number, is_waiting=one.state.is_alive)
+def _never_sent(one: ShownCampaign, number: int) -> PublishedTask:
+    return PublishedTask(number=number, is_waiting=one.state.is_alive)

@@ -7,67 +7,71 @@ from datetime import datetime
 
 from gridbridge.decisions.campaigns.failures.retries import NEVER_BEGAN
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import OF_SUBMISSION, Code, Event, Kind
-from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
+from gridbridge.model.campaigns.events import OF_SUBMISSION, CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.reasons import CampaignOrder, SendCause, SendReason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import PublishedTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
 SENTENCES = {
-    Cause.SENT: "{sent_there}; {were_free}{ratio}",
-    Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
-    Cause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
-    Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    Cause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
-    Cause.DRAINED: "it is drained (gridbridge status says why): it gets nothing until that ends",
-    Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
-    Cause.TRIED: "it has had its task: a test sends one to each cluster",
-    Cause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
-    Cause.MAX_ARRAYS: (
+    SendCause.SENT: "{sent_there}; {were_free}{ratio}",
+    SendCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
+    SendCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
+    SendCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
+    SendCause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
+    SendCause.DRAINED: (
+        "it is drained (gridbridge status says why): it gets nothing until that ends"
+    ),
+    SendCause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
+    SendCause.TRIED: "it has had its task: a test sends one to each cluster",
+    SendCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
+    SendCause.MAX_ARRAYS: (
         "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs);"
         " one has to end"
     ),
-    Cause.TOO_LARGE: (
+    SendCause.TOO_LARGE: (
         "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there;"
         " ask for fewer"
     ),
-    Cause.KEPT_OFF: (
+    SendCause.KEPT_OFF: (
         "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
         " fail them; where none such is open they go there again, but for those that overran their"
         " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
-    Cause.FULL: (
+    SendCause.FULL: (
         "{were_free}, and a task needs {slots}; a job has to end there"
         " ({others_wait}, {may_wait} more may)"
     ),
-    Cause.WAITING_THERE: (
+    SendCause.WAITING_THERE: (
         "{were_free}, for which {others_wait}"
         " ({waiting} of its own); when those have started, it is its turn"
     ),
-    Cause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
-    Cause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
-    Cause.OTHERS_FIRST: "{were_free}, which {others}",
+    SendCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
+    SendCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
+    SendCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
-    Order.TEST: "went to {before}: tests go first; when they have their tasks, it is its turn",
-    Order.TESTS: (
+    CampaignOrder.TEST: (
+        "went to {before}: tests go first; when they have their tasks, it is its turn"
+    ),
+    CampaignOrder.TESTS: (
         "went to {before}: {theirs:g} tests of a person at a time go first there;"
         " when one of those has ended, it is its turn"
     ),
-    Order.AFFINITY: (
+    CampaignOrder.AFFINITY: (
         "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
     ),
-    Order.SHARE: (
+    CampaignOrder.SHARE: (
         "went to {before}, who used less before: {theirs:.0f} slot-seconds against {own:.0f};"
         " when that evens out, it is its turn"
     ),
-    Order.PRIORITY: (
+    CampaignOrder.PRIORITY: (
         "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
     ),
-    Order.AGE: "went to {before}, which {are} older; it gets what they leave",
+    CampaignOrder.AGE: "went to {before}, which {are} older; it gets what they leave",
 }
 NOT_TAKEN = "{sent_to_it} to be sent there, and it took none: event {refusal} says why"
 OTHERS = "go to others before it; when they have what they want, it is its turn"
@@ -79,17 +83,17 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class CampaignExplanation:
     """What is told of a campaign, and of one of its tasks when that was asked for."""
 
     campaign: ShownCampaign
-    task: ShownTask | None = None
+    task: PublishedTask | None = None
     at: datetime | None = None  # of the last cycle; None when nothing waits for one
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[SendReason, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
-def why(asked: str, folder: str = PUBLISHED) -> Told | None:
+def why(asked: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
     """Tell about CAMPAIGN or CAMPAIGN.TASK; None where there is none of that number."""
     is_task = "." in asked
     try:
@@ -103,7 +107,7 @@ def why(asked: str, folder: str = PUBLISHED) -> Told | None:
     return _of_task(one, task, folder) if task else None
 
 
-def _of_campaign(one: ShownCampaign, folder: str) -> Told:
+def _of_campaign(one: ShownCampaign, folder: str) -> CampaignExplanation:
     sent = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
     are = count(sent, "is at a cluster or on its way", "are at clusters or on their way")
     there = f"{are} there, " if sent else ""
@@ -113,7 +117,7 @@ def _of_campaign(one: ShownCampaign, folder: str) -> Told:
     return replace(told, sentences=(*told.sentences, *_of_failed(one, folder)))
 
 
-def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
+def _of_task(one: ShownCampaign, task: PublishedTask, folder: str) -> CampaignExplanation:
     told = _told(one, task, _state(task), folder, does_wait=task.is_waiting)
     more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(one, task))
     return replace(told, sentences=(*told.sentences, *more))
@@ -123,10 +127,10 @@ def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to look at tasks that failed, and how to run them again."""
     seen = campaign_events.seen(folder)
     events = [each for each in seen if each.campaign == one.number and not each.closed_at]
-    is_open = any(each.kind is Kind.TASK for each in events)
+    is_open = any(each.kind is EventKind.TASK for each in events)
     if one.failed and (is_open or one.state is CampaignState.TERMINATED):
         whose = count(one.failed, "task")
-        if any(each.code is Code.FILE_REFUSED for each in events):
+        if any(each.code is EventCode.FILE_REFUSED for each in events):
             yield f"{whose} failed: gridstat {one.number} --failed shows how"
             return
         again = (
@@ -137,15 +141,15 @@ def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
         yield f"{whose} failed: gridstat {one.number} --failed shows how, and {again}"
 
 
-def _of_output(one: ShownCampaign, task: ShownTask) -> Iterator[str]:
+def _of_output(one: ShownCampaign, task: PublishedTask) -> Iterator[str]:
     """Say where the last words of a task that failed are."""
     if task.has_failed and task.outcome not in NEVER_BEGAN and task.job_id:
         yield f"gridstat -j {one.number}.{task.number} -E shows its owner its standard error"
 
 
 def _told(
-    one: ShownCampaign, task: ShownTask | None, head: str, folder: str, *, does_wait: bool
-) -> Told:
+    one: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
+) -> CampaignExplanation:
     events = tuple(each for each in campaign_events.seen(folder) if not each.closed_at)
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
         who = f"campaign {one.number}" if task else "it"
@@ -154,10 +158,10 @@ def _told(
         at = ("", task.cluster) if task and task.has_ended else None
         about = [each for each in events if at is None or each.cluster in at]
         told = (head, state, *(() if is_good else _open(one, about)))
-        return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
+        return CampaignExplanation(campaign=one, task=task, sentences=tuple(filter(None, told)))
     last = campaigns_shown.read(ShownCycle, folder)
     found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()
-    return Told(
+    return CampaignExplanation(
         campaign=one,
         task=task,
         at=last.at if last else None,
@@ -172,7 +176,7 @@ def _ending(one: ShownCampaign, who: str) -> str:
     return f"{who} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
-def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterator[str]:
+def _sentences(reasons: tuple[SendReason, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
     for each in reasons:
         refusal = _refusal(each, events)
         words = NOT_TAKEN if refusal else SENTENCES[each.cause]
@@ -181,22 +185,22 @@ def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterat
         yield "the next cycle decides about what waits"
 
 
-def _refusal(one: Reason, events: tuple[Event, ...]) -> int:
+def _refusal(one: SendReason, events: tuple[CampaignEvent, ...]) -> int:
     """Return the event by which a cluster took nothing of what was meant for it; 0 for none.
 
     It is closed by the first array that the cluster takes.
     """
-    if one.cause is not Cause.SENT:
+    if one.cause is not SendCause.SENT:
         return 0
     pair = one.campaign, one.cluster
     refused = (each for each in events if each.code in OF_SUBMISSION)
     return next((each.number for each in refused if each.what[1:3] == pair), 0)
 
 
-def _numbers(one: Reason, events: tuple[Event, ...]) -> dict[str, object]:
+def _numbers(one: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     """Return what its sentence tells."""
     numbers = {each.name: getattr(one, each.name) for each in fields(one)}
-    silent = (each for each in events if each.what[:3] == (Code.GET_JOBS, 0, one.cluster))
+    silent = (each for each in events if each.what[:3] == (EventCode.GET_JOBS, 0, one.cluster))
     since = next((f" since {each.opened_at:%Y-%m-%d %H:%M} UTC" for each in silent), "")
     number = next((each.number for each in events if _closes(each, one)), 0)
     stressed = (
@@ -215,7 +219,7 @@ def _numbers(one: Reason, events: tuple[Event, ...]) -> dict[str, object]:
     return numbers | told | _counted(one) | {"others": _others(one)}
 
 
-def _counted(one: Reason) -> dict[str, object]:
+def _counted(one: SendReason) -> dict[str, object]:
     """Return its numbers with their nouns and verbs."""
     of_its = "of its tasks"
     return {
@@ -233,11 +237,11 @@ def _counted(one: Reason) -> dict[str, object]:
     }
 
 
-def _closes(event: Event, one: Reason) -> bool:
+def _closes(event: CampaignEvent, one: SendReason) -> bool:
     return event.what[:3] == (one.code, one.campaign, one.cluster)
 
 
-def _others(one: Reason) -> str:
+def _others(one: SendReason) -> str:
     """Say who was served before a campaign, and why."""
     if not one.order:
         return OTHERS
@@ -248,16 +252,16 @@ def _others(one: Reason) -> str:
     return words.format(before=before, are=are, cluster=one.cluster, own=one.own, theirs=one.theirs)
 
 
-def _open(one: ShownCampaign, events: Iterable[Event]) -> Iterator[str]:
+def _open(one: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
     """Tell the open events of a campaign; those that close a cluster are told there, too."""
     for each in events:
-        is_dropped = each.code is Code.DROPPED and each.cluster in one.clusters
+        is_dropped = each.code is EventCode.DROPPED and each.cluster in one.clusters
         if each.campaign == one.number or is_dropped:
             told = campaign_events.words(each, {one.number: one.state})
             yield f"event {each.number}, {each.code}: {told}"
 
 
-def _state(task: ShownTask) -> str:
+def _state(task: PublishedTask) -> str:
     """Say where a task is."""
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
@@ -272,7 +276,7 @@ def _state(task: ShownTask) -> str:
     return f"it ended at {task.cluster} ({place}): {task.word}{ended}"
 
 
-def _of_copies(task: ShownTask) -> Iterator[str]:
+def _of_copies(task: PublishedTask) -> Iterator[str]:
     """Say which copies a task has or had, and why; other attempts beside them, too."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
@@ -284,14 +288,14 @@ def _of_copies(task: ShownTask) -> Iterator[str]:
         yield f"{what} of it {state} (attempt {one.attempt}){_made_for(one.beyond_s)}"
 
 
-def _of_ways(task: ShownTask) -> Iterator[str]:
+def _of_ways(task: PublishedTask) -> Iterator[str]:
     """Say for which local jobs its attempts ended."""
     for one in task.made_way:
         whom = f"job {one.job}, which lacked {', '.join(one.lacked)}"
         yield f"attempt {one.attempt} made way at {one.cluster} for {whom}"
 
 
-def _of_moves(task: ShownTask) -> Iterator[str]:
+def _of_moves(task: PublishedTask) -> Iterator[str]:
     """Say which attempts rebalancing took from where they waited, and where the next one went."""
     for one in task.moved:
         to = f"the next one went to {one.to}" if one.to else "it is sent anew"

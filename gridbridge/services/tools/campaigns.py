@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import files
@@ -32,19 +32,19 @@ ANSWER_S = 90.0  # a runner from cron takes a minute
 TAKEN_S = 600.0  # of what it took: a runner that was killed begins anew, a locked file is let go
 
 
-class Unreachable(GridbridgeError):
+class NothingStored(GridbridgeError):
     """Nothing was stored."""
 
 
-class Unanswered(GridbridgeError):
+class RunnerSilent(GridbridgeError):
     """It was taken, so that it is done now or later, and nobody knows what became of it."""
 
 
-class Refused(GridbridgeError):
+class SubmissionRefused(GridbridgeError):
     """The service does not take a campaign."""
 
 
-def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
+def submit(said: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Bring a campaign, and return its number.
 
     Raises Refused, Unreachable when nobody takes it: it is taken back then, and Unanswered.
@@ -68,28 +68,28 @@ def _brought(
     """
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
-        raise Refused(NOT_ROOT)
+        raise SubmissionRefused(NOT_ROOT)
     header = {**said, UNIQUE: files.random_name()}
     try:
         token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:
-        raise Unreachable(str(error)) from error
+        raise NothingStored(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.take_back(token, folder):
-        raise Unreachable(NOBODY)
+        raise NothingStored(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
-        raise Refused(str(answer["refused"]))
+        raise SubmissionRefused(str(answer["refused"]))
     return int(answer["campaign"])
 
 
 def ask(
-    verb: Verb,
+    verb: OwnerVerb,
     numbers: tuple[int, ...],
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
     of: tuple[int, ...] = (),
-) -> dict[int, Answer]:
+) -> dict[int, OwnerReply]:
     """Ask for something about campaigns, or events of some; return what became of it for each.
 
     There is none of a number, and no task, beyond those that the service counts to.
@@ -98,14 +98,14 @@ def ask(
     """
     known = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
-        return dict.fromkeys(numbers, Answer.NO_TASK)
+        return dict.fromkeys(numbers, OwnerReply.NO_TASK)
     answer = asked(verb, known, folder, published, task, of=of) if known else {}
-    told = {int(number): Answer(word) for number, word in answer.items()}
-    return dict.fromkeys(numbers, Answer.UNKNOWN) | told
+    told = {int(number): OwnerReply(word) for number, word in answer.items()}
+    return dict.fromkeys(numbers, OwnerReply.UNKNOWN) | told
 
 
 def asked(
-    verb: Verb,
+    verb: OwnerVerb,
     numbers: tuple[int, ...] = (),
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
@@ -118,9 +118,9 @@ def asked(
     try:
         token = campaign_files.ask(verb, numbers, folder, task, wish, of)
     except StateError as error:
-        raise Unreachable(str(error)) from error
+        raise NothingStored(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
-        raise Unreachable(NOT_TOLD if verb is Verb.SUBSCRIPTIONS else NOT_CHANGED)
+        raise NothingStored(NOT_TOLD if verb is OwnerVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
 
@@ -133,8 +133,8 @@ def _require_spool(folder: str, published: str) -> None:
         return
     if os.path.isdir(published):
         missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
-        raise Unreachable(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
-    raise Unreachable(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
+        raise NothingStored(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
+    raise NothingStored(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
@@ -147,7 +147,7 @@ def _is_answered(token: str, published: str, limit_s: float) -> bool:
 def _answer(token: str, published: str) -> dict[str, Any]:
     """Return the answer to what was taken; Unanswered when there is none."""
     if not _is_answered(token, published, TAKEN_S):
-        raise Unanswered(UNANSWERED)
+        raise RunnerSilent(UNANSWERED)
     with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
         told: dict[str, Any] = json.load(file)
         return told

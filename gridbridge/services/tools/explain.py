@@ -12,15 +12,21 @@ from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.decisions.site.brokerage import sentence
 from gridbridge.decisions.transfer.requests import at_home
-from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, Unmappable, Unstageable
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    ParseError,
+    UnmappableRequest,
+    UnstageablePaths,
+)
 from gridbridge.model.campaigns.names import is_array
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Away, Route
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import Away, TransferRoute
 from gridbridge.model.site.sections import QueueOrder
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
@@ -34,7 +40,7 @@ ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class SubmissionExplanation:
     """The submission of one job, or why there would be none."""
 
     job: str  # its id; empty: it is not submitted
@@ -54,7 +60,7 @@ class _Asked:
     submitted: SubmittedJob
 
 
-def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanation:
+def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
     """Say how a job would be submitted to a remote cluster; nothing is changed.
 
     `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
@@ -96,14 +102,14 @@ def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
             yield queue, str(error)
 
 
-def _explained(policy: Policy, queue: str, asked: _Asked) -> Explanation:
+def _explained(policy: Policy, queue: str, asked: _Asked) -> SubmissionExplanation:
     """Say how a job would be submitted to the cluster of a queue."""
     job, name, submitted = asked.job, asked.name, asked.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
-        return Explanation(job=job, cluster=remote, refused=printable(shut))
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
@@ -112,8 +118,8 @@ def _explained(policy: Policy, queue: str, asked: _Asked) -> Explanation:
         spec = keep_there(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
         place = _carried(route(policy, queue), request, account, name)
-    except (Unmappable, Unstageable) as error:
-        return Explanation(job=job, cluster=remote, refused=printable(str(error)))
+    except (UnmappableRequest, UnstageablePaths) as error:
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
@@ -122,13 +128,13 @@ def _explained(policy: Policy, queue: str, asked: _Asked) -> Explanation:
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = adapter_of(far).explains
     if refused := explains.refusal(spec.request):
-        return Explanation(job=job, cluster=remote, refused=printable(refused))
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
     kept = at_home.kept(queue, request)
     notes += (kept,) if kept else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
-    return Explanation(
+    return SubmissionExplanation(
         job=job,
         cluster=remote,
         command=printable(shlex.join(argv)),
@@ -182,7 +188,7 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     return (sentence(takers, order),) if len(takers) > 1 else ()
 
 
-def _carried(ours: Route, request: Request, account: str, name: str) -> str:
+def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
     """Return the folder in which a job with carried files runs there; empty for any other.
 
     It is below its account's home, unless it is absolute. Unstageable for a list that is wrong.
@@ -191,7 +197,7 @@ def _carried(ours: Route, request: Request, account: str, name: str) -> str:
         return ""
     lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):
-        raise Unstageable(wrong)
+        raise UnstageablePaths(wrong)
     return f"{folder.place(ours.remote_stage_dir, account)}/{name}/{folder.WORK}"
 
 

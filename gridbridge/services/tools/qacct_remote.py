@@ -10,12 +10,12 @@ from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.usage import best_told
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.accounting import AccountingRecord, Place, RemoteRecord
+from gridbridge.model.accounting import AccountingFilePosition, AccountingRecord, RemoteRecord
 from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import age
-from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
+from gridbridge.model.shown import PublishedState, ShownReading, ShownTransfer
 from gridbridge.services.tools import configured, reports
 from gridbridge.services.transfer.usage.reader import remote_records
 from gridbridge.shell import follow
@@ -25,12 +25,12 @@ from gridbridge.state import shown as files
 ANYBODY = "*"
 
 
-class UnknownJob(GridbridgeError):
+class NoAccountedJob(GridbridgeError):
     """Nothing is known of that job, here or elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class TaskAccounting:
     """One local job or task: both sides' records, in the order in which they ended."""
 
     job: str  # 12, or 12.3
@@ -41,7 +41,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class RemoteUsageTotal:
     """What one person's remote jobs used at one cluster."""
 
     owner: str
@@ -55,7 +55,7 @@ class Total:
 
 def account(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[tuple[Account, ...], tuple[str, ...]]:
+) -> tuple[tuple[TaskAccounting, ...], tuple[str, ...]]:
     """Return what is known of each task of a job, and notes about it.
 
     Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
@@ -80,7 +80,7 @@ def account(
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
     wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
     if not wanted:
-        raise UnknownJob(_unknown(job, bool(locals_)))
+        raise NoAccountedJob(_unknown(job, bool(locals_)))
     told = tuple(
         _joined(
             name,
@@ -97,7 +97,7 @@ def account(
 
 def totals(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[tuple[Total, ...], tuple[str, ...]]:
+) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Add up what people's remote jobs used, of one or of ANYBODY, that ended since then."""
     policy, _ = configured.load(path)
     shown = files.read_all(folder)
@@ -115,8 +115,8 @@ def totals(
     return found, (*_alarm(shown, now), *(one for one in blind if one))
 
 
-def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> Total:
-    return Total(
+def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> RemoteUsageTotal:
+    return RemoteUsageTotal(
         owner=owner,
         cluster=cluster,
         jobs=len({one.job_id for one in records}),
@@ -147,7 +147,7 @@ def _joined(
     transfers: tuple[ShownTransfer, ...],
     remote: tuple[RemoteRecord, ...],
     notes: list[str],
-) -> Account:
+) -> TaskAccounting:
     """Leave out records of jobs that others submitted under a transfer's account."""
     owners = {one.owner for one in local} or {one.owner for one in transfers}
     theirs = tuple(one for one in remote if not owners or one.owner in owners)
@@ -155,7 +155,7 @@ def _joined(
         notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
     if not local and all(one.closed_at for one in transfers):
         notes.append(f"job {job}: no record of its end here (yet)")
-    return Account(
+    return TaskAccounting(
         job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
     )
 
@@ -187,7 +187,7 @@ def _sought(
 
 
 def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
-    cluster, place = policy.clusters[name], Place()
+    cluster, place = policy.clusters[name], AccountingFilePosition()
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
         try:
@@ -207,12 +207,14 @@ def _unknown(job: str, is_accounted: bool) -> str:
     return f"job {job}: no accounting of it, neither here nor away"
 
 
-def _alarm(shown: Shown, now: datetime) -> tuple[str, ...]:
+def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
     alarm = health.alarm(shown, now)
     return (alarm,) if alarm else ()
 
 
-def _blind(told: tuple[Account, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
+def _blind(
+    told: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
+) -> Iterator[str]:
     """Name the clusters concerned whose accounting can't be seen, or not now."""
     readings = {one.cluster: one for one in accounts.read_readings(folder)}
     concerned = {one.remote for each in told for one in each.transfers}

@@ -11,9 +11,9 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import mapping
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch import submitter
-from gridbridge.errors import Unmappable
+from gridbridge.errors import UnmappableRequest
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Phase
+from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
@@ -31,14 +31,14 @@ from gridbridge.services.tools.remote_half import (
 )
 
 if TYPE_CHECKING:
-    from gridbridge.batch.abilities import Alters
+    from gridbridge.batch.abilities import JobAlterer
 
 Argv = tuple[str, ...]
 HOLD, RELEASE = "u", "U"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class RequestChange:
     """The changes; None: that stays."""
 
     priority: int | None = None
@@ -48,7 +48,7 @@ class Change:
 
 def alter(
     job: str,
-    change: Change,
+    change: RequestChange,
     *,
     is_dry: bool = False,
     folder: str = PUBLISHED,
@@ -67,7 +67,9 @@ def alter(
     )
 
 
-def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_dry: bool) -> str:
+def _alter(
+    one: ShownTransfer, change: RequestChange, policy: Policy, folder: str, is_dry: bool
+) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if one.owner != me:
         raise NotDone(f"it is {one.owner}'s, not yours")
@@ -87,29 +89,33 @@ def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_d
     return printable(f"job {local}: job {job} at {one.remote} changed: {shlex.join(options)}")
 
 
-def alters_of(where: Away, cluster: str) -> "Alters[Away]":
+def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
     """Return the ability to change jobs at a cluster; NotDone if its adapter lacks it."""
     if found := adapter_of(where).alters:
         return found
     raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
 
 
-def hindrance(one: ShownTransfer, change: Change) -> str:
+def hindrance(one: ShownTransfer, change: RequestChange) -> str:
     """Say why a transfer can't be changed like that just now; empty when it can."""
     local = parse_transfer(one.transfer).local
-    if one.desired == Desired.DEAD:
+    if one.desired == DesiredJobState.DEAD:
         return "it was deleted here"
     if one.outcome:
         return f"it has ended at {one.remote}: {one.outcome}"
-    if change.hold == RELEASE and one.desired == Desired.SUSPENDED:
+    if change.hold == RELEASE and one.desired == DesiredJobState.SUSPENDED:
         return f"it is held by its suspend here: qmod -usj {local} lets it go on"
-    if one.phase != Phase.RELEASED and one.desired != Desired.SUSPENDED:
+    if one.phase != StarterPhase.RELEASED and one.desired != DesiredJobState.SUSPENDED:
         return f"it is just being sent to {one.remote}: try again in a moment"
     return ""
 
 
 def _options(
-    one: ShownTransfer, change: Change, policy: Policy, folder: str, alters: "Alters[Away]"
+    one: ShownTransfer,
+    change: RequestChange,
+    policy: Policy,
+    folder: str,
+    alters: "JobAlterer[Away]",
 ) -> Argv:
     options: Argv = ()
     if change.priority is not None:
@@ -135,7 +141,7 @@ def _resources(
     rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
     try:
         spec, _ = translated(spec, rules, known, one.remote, policy.queues)
-    except Unmappable as error:
+    except UnmappableRequest as error:
         raise NotDone(str(error)) from error
     hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
     if not hard:

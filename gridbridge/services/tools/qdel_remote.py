@@ -17,8 +17,8 @@ from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools import configured
 from gridbridge.services.tools.remote_half import (
     ActResult,
-    Gone,
     NotDone,
+    RemoteJobGone,
     each_away,
     each_of,
     reach,
@@ -65,7 +65,7 @@ def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     where = reach(policy, one.remote)
     try:
         require_own(where, one, me)
-    except Gone:
+    except RemoteJobGone:
         return f"job {local}: gone, here and at {one.remote}"
     if not is_dry:
         submitter(where).delete(where, str(one.remote_id))

@@ -12,7 +12,7 @@ from gridbridge.apply.adapters import status_of
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job import JobDetail
 from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.model.report import Attempt, TransferReport, age, printable
+from gridbridge.model.report import TransferAttempt, TransferReport, age, printable
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.model.states import JobState
 from gridbridge.services.tools import configured, reports
@@ -25,7 +25,7 @@ MOST_ASKED = 20  # remote jobs: an array may have thousands of tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class TransferFilter:
     """Which transfers to show."""
 
     users: tuple[str, ...]  # names or patterns, as qstat(1) takes them
@@ -34,16 +34,16 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class TaskDetail:
     """One task of a job, and what its cluster tells of the remote job when it is asked."""
 
-    attempt: Attempt
+    attempt: TransferAttempt
     messages: tuple[str, ...] = ()  # why it does not start, or what is wrong with it
     asked: str = ""  # why the cluster was not asked, or did not answer; empty when it did
 
 
 def transfers(
-    choice: Choice, now: datetime, folder: str = PUBLISHED
+    choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
     """Return the open transfers of a choice, and why they may be old.
 
@@ -58,7 +58,7 @@ def transfers(
     return rows, tuple(note for note in notes if note)
 
 
-def is_chosen(one: TransferReport, choice: Choice) -> bool:
+def is_chosen(one: TransferReport, choice: TransferFilter) -> bool:
     """Say whether a transfer is one of those to show."""
     away = one.transfer
     is_theirs = any(fnmatchcase(away.owner, user) for user in choice.users)
@@ -87,7 +87,7 @@ def _refuse_unknown(
         raise GridbridgeError(f"no cluster {cluster!r}; there are {', '.join(clusters) or 'none'}")
 
 
-class Asking:
+class JobQueries:
     """Asks clusters about a few single jobs; a cluster that did not answer is not asked again."""
 
     def __init__(self, path: str = CONFIG) -> None:
@@ -117,8 +117,8 @@ class Asking:
 
 
 def details(
-    job: str, asking: Asking, now: datetime, folder: str = PUBLISHED
-) -> tuple[str, tuple[Detail, ...]]:
+    job: str, asking: JobQueries, now: datetime, folder: str = PUBLISHED
+) -> tuple[str, tuple[TaskDetail, ...]]:
     """Return the last attempt of each task of a job with what its cluster tells now.
 
     Before them comes the alarm of health.alarm. Raises what reports.why raises.
@@ -133,7 +133,7 @@ def details(
         at = taken.get(one.remote)
         if trouble and at:
             trouble += f"; what stands above is {age(now - at)} old"
-        found.append(Detail(attempt=task.attempts[-1], messages=messages, asked=trouble))
+        found.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(found)
 
 

@@ -24,7 +24,7 @@ class NotDone(GridbridgeError):
     """A request was not carried out; the text says why."""
 
 
-class Gone(NotDone):
+class RemoteJobGone(NotDone):
     """The other cluster does not list the remote job any more."""
 
 
@@ -96,7 +96,9 @@ def require_own(where: Away, one: ShownTransfer, me: str) -> None:
         raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")
     owner, account = submitter(where).owner_and_account(where, str(one.remote_id))
     if not owner:
-        raise Gone(f"{one.remote} does not list job {one.remote_id} any more: it has ended")
+        raise RemoteJobGone(
+            f"{one.remote} does not list job {one.remote_id} any more: it has ended"
+        )
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, one.transfer):
         raise NotDone(

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
-from gridbridge.model.report import Decision
+from gridbridge.model.report import RecordedDecision
 from gridbridge.services.capabilities import JOURNALLED
 from gridbridge.services.journal import NotKept
 from gridbridge.shell.account import become
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 
 SQLITE = "sqlite:///"
 PROGRAMS = MappingProxyType({each.PROGRAM: each for each in JOURNALLED})
@@ -25,10 +25,10 @@ class UnknownDecision(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class DecisionReplay:
     """A decision, and the one that this version of gridbridge makes from the same rows."""
 
-    decision: Decision
+    decision: RecordedDecision
     kept: tuple[str, ...]  # actions, one sentence each
     now: tuple[str, ...]
 
@@ -42,14 +42,14 @@ class Replay:
         return PROGRAMS[self.decision.program].said(list(actions))
 
 
-def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> Replay:
+def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Decide again; nothing is done. The balancer's decisions have numbers of their own.
 
     Raises UnknownDecision, StateError where the state file can't be read or keeps a decision that
     this version can't read, and ConfigError.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
-        decision = Decisions(database).find(number)
+        decision = DecisionRows(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
@@ -60,16 +60,18 @@ def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> Re
     except Exception as error:  # whatever another version has kept
         why = "it was kept by another version of gridbridge"
         raise StateError(f"decision {number}: can't be made again; {why}") from error
-    return Replay(decision=decision, kept=kept, now=tuple(now))
+    return DecisionReplay(decision=decision, kept=kept, now=tuple(now))
 
 
-def last(count: int, path: str = CONFIG, *, is_balancers: bool = False) -> tuple[Decision, ...]:
+def last(
+    count: int, path: str = CONFIG, *, is_balancers: bool = False
+) -> tuple[RecordedDecision, ...]:
     """Return the newest decisions, oldest first; raises as `replay`."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
-        return Decisions(database).last(count)
+        return DecisionRows(database).last(count)
 
 
-def _open(path: str) -> Database:
+def _open(path: str) -> StateFile:
     """Open the state file as its owner; it is never made here."""
     policy = policy_file.load(path)
     if not policy.is_personal:
@@ -77,12 +79,12 @@ def _open(path: str) -> Database:
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
         raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
-    return Database.open(url)
+    return StateFile.open(url)
 
 
-def _balancers() -> Database:
+def _balancers() -> StateFile:
     """Open the balancer's state file as its account."""
     become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
-    return Database.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)
+    return StateFile.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)

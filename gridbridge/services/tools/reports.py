@@ -17,8 +17,13 @@ from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.report import Explanation, Report, TransferReport, count, printable
-from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.model.report import SiteReport, TaskExplanation, TransferReport, count, printable
+from gridbridge.model.shown import (
+    PublishedState,
+    PublishedTransferTask,
+    ShownHistory,
+    ShownTransfer,
+)
 from gridbridge.services.site import rounds
 from gridbridge.services.tools import configured
 from gridbridge.services.watch.room import own_rooms
@@ -32,11 +37,11 @@ class UnknownJob(GridbridgeError):
     """No transfer of that job is known."""
 
 
-def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report:
+def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
     """Return the state of the clusters, the transfer queues and the open transfers."""
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
-    return Report(
+    return SiteReport(
         alarm=_alarm(shown, now, folder, path),
         clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
         queues=tuple(health.judge_queue(one, shown, now) for one in routes),
@@ -59,7 +64,7 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report
 
 def why(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[str, tuple[Explanation, ...]]:
+) -> tuple[str, tuple[TaskExplanation, ...]]:
     """Explain each task of a job, after the alarm of health.alarm.
 
     Of a large array only the first tasks are explained, and the number of the others is given.
@@ -78,7 +83,7 @@ def why(
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
 
 
-def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
+def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
     """Say that the poller is silent, and perhaps why; else which file it refuses."""
     silent = health.alarm(shown, now)
     if silent:
@@ -100,15 +105,15 @@ def _wrong(path: str) -> str:
     return ""
 
 
-def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
+def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) -> TaskExplanation:
     newest = (_newest(one, shown) for one in task.attempts)
     attempts = tuple(tell(one, shown, now) for one in newest)
-    return Explanation(job=task.job, attempts=attempts, left_out=task.left_out)
+    return TaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
 def of_its_owner(
-    tasks: Sequence[ShownTask], owners: Callable[[], frozenset[str]]
-) -> tuple[ShownTask, ...]:
+    tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
+) -> tuple[PublishedTransferTask, ...]:
     """Return proved tasks and those whose owner is in home's accounting; all if there are none."""
     if all(one.is_proved for one in tasks):
         return tuple(tasks)
@@ -116,7 +121,7 @@ def of_its_owner(
     return tuple(one for one in tasks if one.is_proved or not known or owner(one) in known)
 
 
-def owner(task: ShownTask) -> str:
+def owner(task: PublishedTransferTask) -> str:
     """Return the person whose processes told of a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
@@ -137,7 +142,7 @@ def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
     return accounts.records(home, job) if accounts else ()
 
 
-def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:
+def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
     """Return a history with its transfer as the list of open ones has it, if it does.
 
     The list of open transfers is newer: it is written at any news, a history only at new events.
@@ -151,7 +156,7 @@ def _key(one: ShownTransfer) -> tuple[str, str]:
     return one.transfer, one.owner
 
 
-def _unknown(job: str, shown: Shown, now: datetime) -> str:
+def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
     """Say what is known of a job that was never sent: why it may still wait."""
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     known = f"job {job}: no transfer of it{keep}"

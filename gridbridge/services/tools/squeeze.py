@@ -8,12 +8,12 @@ from gridbridge.apply.elastic import tagging
 from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import listed, rounds
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.owned import World
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Restriction
-from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts, tags_by_host
+from gridbridge.model.elastic.standby import STANDBY, HostStandbyStep, RestFacts, tags_by_host
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
@@ -32,7 +32,7 @@ class ToldSite:
     off: tuple[str, ...]
     on: tuple[str, ...]
     sentence: str
-    deeds: tuple[Deed, ...]
+    deeds: tuple[HostStandbyStep, ...]
     untold: tuple[tuple[str, str], ...] = ()  # hosts that don't tell their power, and why
     lacking: tuple[str, ...] = ()  # without what no round would do it
 
@@ -96,14 +96,14 @@ def lacking(policy: Policy) -> Iterator[str]:
         yield "no host has a section [power.NAME]: none can be switched off or on"
 
 
-def movable(policy: Policy, situation: Situation) -> Mapping[str, tuple[Shape, ...]]:
+def movable(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[TaskShape, ...]]:
     """Return the tasks that a squeeze may start again elsewhere, by host."""
     if policy.squeeze.restriction is not Restriction.RERUNNABLE or not situation.nodes:
         return {}
     return membership_of(policy).movable(node.name for node in situation.nodes)
 
 
-def _with_own(seen: Situation, policy: Policy, tell: Untold) -> Situation:
+def _with_own(seen: BalanceSituation, policy: Policy, tell: Untold) -> BalanceSituation:
     """Return a situation with the hosts that are switched on and off, as if long idle."""
     providers = registry.switched(policy, tell)
     world = World(

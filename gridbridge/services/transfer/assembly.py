@@ -11,23 +11,22 @@ from typing import Protocol
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, keep_connections
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.cluster import Push as PushKind
+from gridbridge.model.cluster import Cluster, PushKind
 from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.watch.listener import Listener
-from gridbridge.services.watch.observer import Observer
-from gridbridge.services.watch.push import Push
+from gridbridge.services.watch.listener import EndListener
+from gridbridge.services.watch.observer import ClusterObserver
+from gridbridge.services.watch.push import PushedEnds
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.inbox import Inbox
 
 _USUAL = Cluster()
@@ -40,7 +39,7 @@ UNASKED = {  # keys on which a status query does not depend
 }
 
 
-class Part(Protocol):
+class Reloadable(Protocol):
     """A part that obeys the configuration, and keeps all that it knows under a changed one."""
 
     def follow(self, policy: Policy) -> None:
@@ -52,13 +51,13 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
     """Put the service together and load what an earlier one left."""
     policy = configuration.policy
     keep_connections(policy)
-    database = Database.open(policy.site.state)
+    database = StateFile.open(policy.site.state)
     clusters = _clusters(policy, _left(database))
     resources = Resources(
         database=database,
         inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid, clock),
-        acts=Acts(policy),
-        views=Views(policy, clock, configuration=configuration.shown()),
+        acts=TransferActs(policy),
+        views=PublishedViews(policy, clock, configuration=configuration.shown()),
         observers={name: _observer(policy, name, clock) for name in clusters},
         clock=clock,
     )
@@ -94,7 +93,7 @@ def follow(service: TransferService, policy: Policy) -> None:
     service.show_routes()
 
 
-def _parts(service: TransferService) -> tuple[Part, ...]:
+def _parts(service: TransferService) -> tuple[Reloadable, ...]:
     """Return the other parts that keep the configuration."""
     at, known, program = service.resources, service.known, service.program
     return (
@@ -152,8 +151,8 @@ def _pushes(policy: Policy, name: str) -> bool:
     return policy.clusters[name].push is not PushKind.NONE
 
 
-def _observer(policy: Policy, name: str, clock: Clock) -> Observer:
-    return Observer(
+def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
+    return ClusterObserver(
         name,
         away(policy, name),
         policy.poller,
@@ -168,16 +167,16 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
-def _push(policy: Policy, name: str, clock: Clock) -> Push | Listener:
+def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
     """Return the listener for ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
     adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
     if adapter.listens:
-        return Listener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
+        return EndListener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
     assert adapter.watches  # the configuration allows no other kind of push
     argv = adapter.watches.watch_ends(far)
     folder = f"{HOME}/push/{name}"
-    return Push(argv, far.environment(), limit_per_s, folder, clock.steady_s)
+    return PushedEnds(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 
 
 def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
@@ -189,10 +188,10 @@ def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
     return frozenset(policy.clusters) & used.union(one.remote for one in left)
 
 
-def _left(database: Database) -> tuple[Transfer, ...]:
+def _left(database: StateFile) -> tuple[Transfer, ...]:
     """Return the transfers of an earlier process that have to be looked after."""
     try:
-        transfers = Transfers(database)
+        transfers = TransferRows(database)
         return (*transfers.open(), *transfers.ended())
     except GridbridgeError:
         database.close()

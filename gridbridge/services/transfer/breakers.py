@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import breaker
-from gridbridge.decisions.transfer.breaker import News
+from gridbridge.decisions.transfer.breaker import BreakerObservation
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -21,14 +21,16 @@ _log = logging.getLogger(__name__)
 class Breakers:
     """One breaker for each cluster; the published ones outlive the process."""
 
-    def __init__(self, policy: Breaker, views: Views, clock: Clock) -> None:
+    def __init__(self, policy: Breaker, views: PublishedViews, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
         self._known: dict[str, ShownBreaker] = clock.dated(_moved)
         # somebody may have set the clock back while no process ran
         self._known.update({one.cluster: self._shortened(one) for one in views.shown_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
+        self._unproved: dict[
+            tuple[str, str], dict[int, BreakerObservation]
+        ] = {}  # by owner and cluster
         self._proved: set[Key] = set()  # transfers that home listed in their queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
@@ -111,10 +113,10 @@ class Breakers:
         """Return why the queues to some clusters are closed, or being probed."""
         return {name: f"jobs fail at {name}" for name, known in self._known.items() if known.times}
 
-    def _of(self, said: News) -> ShownBreaker:
+    def _of(self, said: BreakerObservation) -> ShownBreaker:
         return self._known.get(said.cluster, ShownBreaker(cluster=said.cluster))
 
-    def _count(self, said: News, transfers: Iterable[Transfer]) -> None:
+    def _count(self, said: BreakerObservation, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
         self._put(breaker.count(self._of(said), said, transfers, now, self._policy))
 

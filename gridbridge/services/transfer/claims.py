@@ -11,9 +11,9 @@ from functools import partial
 
 from gridbridge.apply.transfer.claims import ClaimFiles
 from gridbridge.decisions.transfer.recall import waits_for_grant
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.errors import StateError
-from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
+from gridbridge.model.message import REQUEUE, FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import (
     FENCED,
@@ -27,9 +27,9 @@ from gridbridge.model.transfer.claim import (
     split,
 )
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.work.backoff import Backoff
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 500  # grants in one command
@@ -44,7 +44,12 @@ class Claims:
     """Grants and claims that are under way; the state file has the owner of each claim."""
 
     def __init__(
-        self, policy: Policy, ledger: Ledger, files: ClaimFiles, workers: Workers, clock: Clock
+        self,
+        policy: Policy,
+        ledger: TransferLedger,
+        files: ClaimFiles,
+        workers: OwnerThreads,
+        clock: Clock,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -66,7 +71,7 @@ class Claims:
             if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
                 self._due.setdefault(one.remote, {})[one.key] = one
 
-    def decide(self, situation: Situation) -> None:
+    def decide(self, situation: TransferSituation) -> None:
         """Give the claim to each job that waits for it; it is sent once the state file has that."""
         for one in tuple(self._ledger.all()):
             if one.claim and waits_for_grant(one, situation):
@@ -99,11 +104,11 @@ class Claims:
             _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
             return False
         if is_had:
-            end = Message(
+            end = StarterMessage(
                 transfer=one.name,
-                outcome=Outcome.REQUEUE,
+                outcome=TransferOutcome.REQUEUE,
                 claim=HOME,
-                cause=Cause.RECALLED,
+                cause=FailureCause.RECALLED,
                 reason=why,
             )
             now = self._clock.now()
@@ -118,7 +123,7 @@ class Claims:
     def _take_claim(self, one: Transfer) -> bool:
         return is_grant(one.claim) or self._files.take(one)
 
-    def limited(self, one: Transfer, end: Message) -> Message:
+    def limited(self, one: Transfer, end: StarterMessage) -> StarterMessage:
         """Return the end, or an error for a task that home has granted nothing too often."""
         self._doubt(one, end)
         queue = self._policy.queues.get(one.queue)
@@ -126,12 +131,12 @@ class Claims:
             return end
         before = self._ledger.attempts(one.name, one.uid)
         others = (each for each in before if each.name != one.name)
-        times = 1 + sum(each.cause == Cause.UNGRANTED for each in others)
+        times = 1 + sum(each.cause == FailureCause.UNGRANTED for each in others)
         if times <= queue.recall_limit:
             return end
-        return end.but(outcome=Outcome.ERROR, reason=f"{end.reason}, {times} times")
+        return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
-    def _doubt(self, one: Transfer, end: Message) -> None:
+    def _doubt(self, one: Transfer, end: StarterMessage) -> None:
         """Log that a job may not have seen its grant, since it ended as fenced."""
         cluster = self._policy.clusters.get(one.remote)
         if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):

@@ -7,13 +7,13 @@ from datetime import datetime
 
 from gridbridge.apply.transfer.remote import RemoteJobs
 from gridbridge.decisions.transfer import leftovers
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.transfer.plan import Action, Orphan
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.transfer.plan import Orphan, TransferAction
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.work.backoff import Backoff
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.state.inbox import Inbox
 
 _log = logging.getLogger(__name__)
@@ -24,12 +24,12 @@ class Cleaner:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: TransferLedger,
         inbox: Inbox,
         remote: RemoteJobs,
-        workers: Workers,
+        workers: OwnerThreads,
         claims: Claims,
-        act: Callable[[Action], None],
+        act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
@@ -42,7 +42,7 @@ class Cleaner:
         self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(self, situation: Situation, waiting: Container[tuple[str, str]] = ()) -> None:
+    def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete jobs that must not live, and stop watching transfers whose jobs are gone.
 
         `waiting` are names and owners of transfers whose records were not taken yet.

@@ -16,17 +16,17 @@ from gridbridge.services.transfer.ledger import away_job
 from gridbridge.services.transfer.round.program import TransferProgram
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import LifeSign
-from gridbridge.shell.signals import Signals
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.shell.life_sign import Watchdog
+from gridbridge.shell.signals import ProcessSignals
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 ANOTHER_RUNS = 1  # exit status
 
 _log = logging.getLogger(__name__)
 
 
-def run(signals: Signals) -> None:
+def run(signals: ProcessSignals) -> None:
     """Do rounds until told to stop; SystemExit when another poller does."""
     clock = Clock()
     configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
@@ -34,9 +34,9 @@ def run(signals: Signals) -> None:
     process.start_log(configuration.policy)
     cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
-    life_sign = LifeSign(LOCK)
+    life_sign = Watchdog(LOCK)
     life_sign.begin()
-    poller, policy = Poller(configuration, signals, clock), configuration.policy
+    poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     cycle.run_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
@@ -53,19 +53,19 @@ def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
 def _away(policy: Policy) -> Iterable[AwayJob]:
     """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
     try:
-        database = Database.open(policy.site.state)
+        database = StateFile.open(policy.site.state)
         try:
-            return frozenset(map(away_job, Transfers(database).open()))
+            return frozenset(map(away_job, TransferRows(database).open()))
         finally:
             database.close()
     except StateError:
         return ()  # the service tells it, if it is still its own
 
 
-class Poller:
+class PollerDaemon:
     """The service by the newest right file, as a program that goes on."""
 
-    def __init__(self, configuration: Configuration, signals: Signals, clock: Clock) -> None:
+    def __init__(self, configuration: Configuration, signals: ProcessSignals, clock: Clock) -> None:
         """Put the service together; StateError when that is vain."""
         self._configuration = configuration
         self._signals = signals

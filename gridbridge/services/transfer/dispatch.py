@@ -6,20 +6,20 @@ from concurrent.futures import Future
 from functools import partial
 
 from gridbridge.apply.ownerless import NotDeleted
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.errors import Disputed, GridbridgeError, NotOurs, plain_words
-from gridbridge.model.message import Message, short
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.errors import ConflictingEnds, GridbridgeError, NotOurs, plain_words
+from gridbridge.model.message import StarterMessage, short
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.work.backoff import Backoff
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 
 AGAIN_S = 2.0  # before an act that failed is repeated; it doubles
 LONGEST_S = 60.0  # the longest: somebody may have removed the cause without any sign of it
 
-Name = tuple[Act, str, int]
+Name = tuple[TransferAct, str, int]
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ class Dispatcher:
 
     def __init__(
         self,
-        acts: Acts,
-        workers: Workers,
+        acts: TransferActs,
+        workers: OwnerThreads,
         usage_records: UsageRecords,
         clock: Callable[[], float],
     ) -> None:
@@ -45,9 +45,9 @@ class Dispatcher:
         self.not_deleted: list[
             tuple[Transfer, str]
         ] = []  # transfers of owners without account, and why
-        self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
+        self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
 
-    def may_begin(self, action: Action) -> bool:
+    def may_begin(self, action: TransferAction) -> bool:
         """Say whether it is time and no thread does it yet.
 
         Look-ups of an end, and acts that failed, are repeated after growing pauses.
@@ -56,19 +56,21 @@ class Dispatcher:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not Act.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
+        return action.act is not TransferAct.LOOK_UP_END or self._backoff.may_try(
+            action.transfer.key
+        )
 
-    def begin(self, action: Action) -> None:
+    def begin(self, action: TransferAction) -> None:
         """Let a thread do an act; an end that is known from accounting is not looked up."""
         self.open[_name(action)] = action, self._future(action)
 
-    def done(self) -> Iterator[tuple[Action, Message | None]]:
+    def done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
         """Take each act that is done, with the end that it found; failures are logged."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
                 verdict = future.result()
-            except Disputed as error:
+            except ConflictingEnds as error:
                 _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
                 self.disputed.add(action.transfer.key)
                 yield action, None
@@ -95,7 +97,7 @@ class Dispatcher:
         """Forget the pauses of a transfer, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
-        for act in Act:
+        for act in TransferAct:
             self._failing.pop((act, *transfer), None)
 
     def recover(self) -> None:
@@ -104,15 +106,15 @@ class Dispatcher:
 
     def _rest(self, name: Name) -> None:
         """Pause it for a while, except a task that waits to be released."""
-        if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
+        if name not in self._failing and name[0] is not TransferAct.RELEASE_LOCAL:
             self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
-    def _future(self, action: Action) -> "Future[Message | None]":
-        is_sought = action.act is Act.LOOK_UP_END
+    def _future(self, action: TransferAction) -> "Future[StarterMessage | None]":
+        is_sought = action.act is TransferAct.LOOK_UP_END
         try:
             end = self._usage_records.end(action.transfer) if is_sought else None
-        except Disputed as error:
+        except ConflictingEnds as error:
             return _failed(error)
         if end is None and is_sought and self._usage_records.tells(action.transfer):
             return _known(None)
@@ -124,17 +126,17 @@ class Dispatcher:
         return _known(verdict_of(action.transfer, end))
 
 
-def _known(verdict: Message | None) -> Future[Message | None]:
-    known: Future[Message | None] = Future()
+def _known(verdict: StarterMessage | None) -> Future[StarterMessage | None]:
+    known: Future[StarterMessage | None] = Future()
     known.set_result(verdict)
     return known
 
 
-def _failed(error: Exception) -> Future[Message | None]:
-    failed: Future[Message | None] = Future()
+def _failed(error: Exception) -> Future[StarterMessage | None]:
+    failed: Future[StarterMessage | None] = Future()
     failed.set_exception(error)
     return failed
 
 
-def _name(action: Action) -> Name:
+def _name(action: TransferAction) -> Name:
     return (action.act, *action.transfer.key)

@@ -9,13 +9,13 @@ from datetime import datetime
 from gridbridge.decisions.reload import AwayJob
 from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
+from gridbridge.model.transfer.transfer import Key, OwnershipProof, Transfer, TransferEvent
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import Quota, Withheld
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.shell.quota import LogQuota, WithheldLines
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 EVENTS_AN_HOUR = 60  # events of a transfer: its person can cause as many as they like
 LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
@@ -23,23 +23,23 @@ LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
 _log = logging.getLogger(__name__)
 
 
-class Ledger:
+class TransferLedger:
     """What the service knows of each open transfer; the state file has all of it too."""
 
     def __init__(
-        self, database: Database, job_history: JobHistory, breakers: Breakers, clock: Clock
+        self, database: StateFile, job_history: JobHistory, breakers: Breakers, clock: Clock
     ) -> None:
         self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
         # closed, but their remote jobs may still be listed
         self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
-        self._told_of = Quota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
+        self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
         # lines about a person's unproved ones
-        self._logged_of = Quota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = Withheld()  # until they are proved
+        self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
+        self._withheld = WithheldLines()  # until they are proved
         self._clock = clock
         self._database = database
-        self._transfers = Transfers(database)
+        self._transfers = TransferRows(database)
         self._job_history = job_history
         self._breakers = breakers
         self._told: dict[Key, str] = {}
@@ -138,17 +138,17 @@ class Ledger:
             return
         self._job_history.touch(transfer)
         at = self._clock.now()
-        event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
+        event = TransferEvent(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._transfers.add_event(event)
         self._job_history.add(event)
-        if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
+        if transfer.listed == OwnershipProof.YES or self._logged_of.allows(transfer.uid):
             _tell(transfer, text)
         else:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
         """Log the withheld lines of a transfer once home proves it; drop them if it denies it."""
-        is_proved = transfer.listed == Listed.YES
+        is_proved = transfer.listed == OwnershipProof.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
@@ -172,7 +172,7 @@ class Ledger:
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
-        if transfer.listed != Listed.YES and transfer.closed_at:
+        if transfer.listed != OwnershipProof.YES and transfer.closed_at:
             rested = self.rested.setdefault(transfer.uid, deque())
             rested.append((transfer.name, transfer.closed_at))
 

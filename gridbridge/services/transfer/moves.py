@@ -13,18 +13,18 @@ from datetime import timedelta
 
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.decisions.transfer import moving
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause
+from gridbridge.model.message import FailureCause
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.moving import Moving, Stage
+from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.recalls import Recalls
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.recalls import RecallService
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.rebalance.moves import Moves as Kept
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.rebalance.moves import MoveRows as Kept
 
 KEPT = timedelta(days=7)
 NOBODY = "moves"  # for whom threads do what nobody is known for
@@ -32,17 +32,17 @@ NOBODY = "moves"  # for whom threads do what nobody is known for
 _log = logging.getLogger(__name__)
 
 
-class Moves:
+class TaskMoves:
     """The moves that are in flight."""
 
     def __init__(
         self,
         policy: Policy,
-        database: Database,
-        ledger: Ledger,
+        database: StateFile,
+        ledger: TransferLedger,
         tasks: LocalTasks,
-        recalls: Recalls,
-        workers: Workers,
+        recalls: RecallService,
+        workers: OwnerThreads,
         clock: Clock,
     ) -> None:
         self._policy = policy
@@ -54,7 +54,9 @@ class Moves:
         self._clock = clock
         self._keeping: dict[Key, Future[None]] = {}  # off the queues that they leave
         self._wished: set[Key] = set()
-        self._ending: dict[Key, tuple[Moving, Future[None]]] = {}  # get their own queues back
+        self._ending: dict[
+            Key, tuple[TaskMoveState, Future[None]]
+        ] = {}  # get their own queues back
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
@@ -64,30 +66,30 @@ class Moves:
         """Return the local jobs that home's next answer has to show."""
         return {parse_transfer(one.name).job for one in self._kept.in_flight()}
 
-    def decide(self, situation: Situation) -> None:
+    def decide(self, situation: TransferSituation) -> None:
         """Do what is due of each move."""
         self._take_ends(situation)
         every = [one for one in self._kept.in_flight() if one.key not in self._ending]
         for one in every:
             transfer = self._ledger.find(one.key)
             if transfer is None:
-                self._give_back(one, NOBODY, Stage.DROPPED, "nothing is known of it any more")
-            elif one.stage is Stage.HOME:
+                self._give_back(one, NOBODY, MoveStage.DROPPED, "nothing is known of it any more")
+            elif one.stage is MoveStage.HOME:
                 self._follow(one, transfer, situation)
             else:
                 self._bring(one, transfer, situation)
         if every:
             self._kept.forget(self._clock.now() - KEPT)
 
-    def _bring(self, one: Moving, transfer: Transfer, situation: Situation) -> None:
+    def _bring(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
         """Have a task come home, unless it has not to any more."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
             return  # or the job could get its queues back before they were changed
-        if transfer.is_over and transfer.cause == Cause.RECALLED:
-            self._kept.put(replace(one, stage=Stage.HOME))
+        if transfer.is_over and transfer.cause == FailureCause.RECALLED:
+            self._kept.put(replace(one, stage=MoveStage.HOME))
             return
-        if transfer.verdict and transfer.verdict.cause == Cause.RECALLED:
+        if transfer.verdict and transfer.verdict.cause == FailureCause.RECALLED:
             return  # its task is about to be put back
         if why := moving.why_not(transfer, situation):
             self._give_up(one, transfer, situation, why)
@@ -100,7 +102,9 @@ class Moves:
         else:
             self._wish(one, transfer, situation)
 
-    def _keep_off(self, one: Moving, transfer: Transfer, situation: Situation) -> None:
+    def _keep_off(
+        self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation
+    ) -> None:
         if not self._recalls.may(transfer):
             self._give_up(one, transfer, situation, "its queue lets it be recalled no more")
         elif situation.now - one.asked_at > moving.LATEST:
@@ -109,7 +113,7 @@ class Moves:
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 
-    def _wish(self, one: Moving, transfer: Transfer, situation: Situation) -> None:
+    def _wish(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
         if error := self._keeping.pop(transfer.key).exception():
             self._give_up(one, transfer, situation, str(error))
             return
@@ -118,27 +122,29 @@ class Moves:
         if not self._recalls.bring(transfer, why):
             self._give_up(one, transfer, situation, "it can not be brought home just now")
 
-    def _follow(self, one: Moving, transfer: Transfer, situation: Situation) -> None:
+    def _follow(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
         """Give a job its own queues back once its task has started, or nothing takes it."""
         newest = self._ledger.attempts(one.name, one.uid)[-1]
         if newest.name != one.name:
             self._ledger.note(newest, f"moved: it waited at {one.source} before")
-            self._give_back(one, transfer.owner, Stage.DONE, f"it went to {newest.remote}")
+            self._give_back(one, transfer.owner, MoveStage.DONE, f"it went to {newest.remote}")
         elif ended := moving.ended_at_home(transfer, situation):
-            self._give_back(one, transfer.owner, Stage.DONE, ended)
+            self._give_back(one, transfer.owner, MoveStage.DONE, ended)
 
-    def _give_up(self, one: Moving, transfer: Transfer, situation: Situation, why: str) -> None:
+    def _give_up(
+        self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
+    ) -> None:
         """Leave a task where it is; an earlier process may have kept its job off queues.
 
         Of a job that awaits adoption the list is not ours.
         """
         if parse_transfer(one.name).job in situation.requeued_jobs:
-            self._end(one, Stage.DROPPED, why)
+            self._end(one, MoveStage.DROPPED, why)
         else:
-            self._give_back(one, transfer.owner, Stage.DROPPED, why)
+            self._give_back(one, transfer.owner, MoveStage.DROPPED, why)
         self._ledger.note(transfer, f"not moved: {why}")
 
-    def _give_back(self, one: Moving, owner: str, stage: Stage, why: str) -> None:
+    def _give_back(self, one: TaskMoveState, owner: str, stage: MoveStage, why: str) -> None:
         job = parse_transfer(one.name).job
         ended = replace(one, stage=stage, reason=why)
         others = (each for each in self._kept.in_flight() if each.key != one.key)
@@ -148,7 +154,7 @@ class Moves:
         given = self._workers.do(owner, self._tasks.give_queues_back, one.name)
         self._ending[one.key] = ended, given
 
-    def _take_ends(self, situation: Situation) -> None:
+    def _take_ends(self, situation: TransferSituation) -> None:
         """End the moves whose jobs have their own queues again, or are gone."""
         for key in [key for key, (_, given) in self._ending.items() if given.done()]:
             one, given = self._ending.pop(key)
@@ -159,7 +165,7 @@ class Moves:
             else:
                 self._end(one, one.stage, one.reason)
 
-    def _end(self, one: Moving, stage: Stage, why: str) -> None:
+    def _end(self, one: TaskMoveState, stage: MoveStage, why: str) -> None:
         self._keeping.pop(one.key, None)
         self._wished.discard(one.key)
         self._kept.put(replace(one, stage=stage, reason=why))

@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.home import LocalTasks
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.recall import Recall, may_be_had
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Cause, Message, Outcome
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Key, Listed, Transfer
-from gridbridge.services.journal import Journal
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer import Key, OwnershipProof, Transfer
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.journalled import recalls as journalled
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.work.backoff import Backoff
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell.clock import Clock
 
 HEED_S = 60.0  # the time that a starter has for a wish; then the wish is taken back
@@ -36,19 +36,19 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
-class Recalls:
+class RecallService:
     """The recalls that are under way, and the free slots at home."""
 
     def __init__(
         self,
         policy: Policy,
-        ledger: Ledger,
+        ledger: TransferLedger,
         tasks: LocalTasks,
-        verdicts: Verdicts,
-        workers: Workers,
+        verdicts: VerdictFiles,
+        workers: OwnerThreads,
         claims: Claims,
         clock: Clock,
-        journal: Journal,
+        journal: DecisionJournal,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -79,7 +79,7 @@ class Recalls:
         """Return the transfers that are being recalled."""
         return self._out.keys()
 
-    def decide(self, situation: Situation, troubles: dict[str, str]) -> None:
+    def decide(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
         """Take back wishes that came too late, and publish new ones."""
         self._count_free(situation)
         for each in tuple(self._out):
@@ -95,7 +95,7 @@ class Recalls:
     def _begin(
         self,
         others: tuple[Transfer, ...],
-        situation: Situation,
+        situation: TransferSituation,
         troubles: dict[str, str],
         free: int,
     ) -> None:
@@ -111,7 +111,7 @@ class Recalls:
             kept = journalled.entry(wanted, due, situation, queues, troubles, free)
             self._journal.keep(kept)
 
-    def _count_free(self, situation: Situation) -> None:
+    def _count_free(self, situation: TransferSituation) -> None:
         home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
             self._free = self._free[1], home.free_slots
@@ -130,16 +130,16 @@ class Recalls:
         """
         queue = self._policy.queues.get(one.queue)
         cluster = self._policy.clusters.get(one.remote)
-        if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
+        if not queue or not queue.recall_wait_s or not cluster or one.listed != OwnershipProof.YES:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = one.remote_state.is_waiting and tells and not one.claim
         if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)
-        return sum(each.cause == Cause.RECALLED for each in before) < queue.recall_limit
+        return sum(each.cause == FailureCause.RECALLED for each in before) < queue.recall_limit
 
-    def _take_checks(self, situation: Situation) -> None:
+    def _take_checks(self, situation: TransferSituation) -> None:
         """Publish wishes for the tasks that some queue at home could run."""
         for each in [each for each, (_, check) in self._checking.items() if check.done()]:
             wanted, check = self._checking.pop(each)
@@ -161,10 +161,17 @@ class Recalls:
         self._wished_at_s[one.key] = self._clock.steady_s()
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
-        wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
-        self._verdicts.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
+        wish = StarterMessage(
+            transfer=one.name,
+            outcome=TransferOutcome.RECALL,
+            cause=FailureCause.RECALLED,
+            reason=why,
+        )
+        self._verdicts.publish(
+            TransferAction(act=TransferAct.PUBLISH, transfer=one, why=why, verdict=wish)
+        )
 
-    def _follow(self, each: Key, situation: Situation) -> None:
+    def _follow(self, each: Key, situation: TransferSituation) -> None:
         """Forget a recall that is done; take back one whose job has started."""
         one = self._ledger.open.get(each)
         if one is None or (one.verdict and one.claimed != HOME):
@@ -187,6 +194,6 @@ class Recalls:
         self._wished_at_s.pop(each, None)
 
 
-def _has_started(one: Transfer, situation: Situation) -> bool:
+def _has_started(one: Transfer, situation: TransferSituation) -> bool:
     row = situation.row(one)
     return row is not None and row.state.is_running

@@ -7,20 +7,24 @@ from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.remote import RemoteJobs
 from gridbridge.decisions.transfer import reused_ids
 from gridbridge.decisions.transfer.reused_ids import ListedJob
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.question import AT_ONCE, Question
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.services.work.question import AT_ONCE, BackgroundQuery
+from gridbridge.services.work.workers import OwnerThreads
 
 
 class ReusedIds:
     """Knows whose job has an id that a cluster lists; asks the cluster only in doubt."""
 
     def __init__(
-        self, ledger: Ledger, remote: RemoteJobs, workers: Workers, clock: Callable[[], float]
+        self,
+        ledger: TransferLedger,
+        remote: RemoteJobs,
+        workers: OwnerThreads,
+        clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._remote = remote
@@ -29,7 +33,7 @@ class ReusedIds:
         self._known: dict[Key, ListedJob] = {}
         self._found: set[Key] = set()
         self._questions: dict[
-            str, Question[dict[Key, ListedJob], dict[int, str]]
+            str, BackgroundQuery[dict[Key, ListedJob], dict[int, str]]
         ] = {}  # by cluster
 
     def now(self) -> frozenset[Key]:
@@ -43,7 +47,10 @@ class ReusedIds:
         told.clear()
 
     def take_answers(
-        self, came: tuple[Answer, ...], policy: Policy, situation: Callable[[], Situation]
+        self,
+        came: tuple[ClusterAnswer, ...],
+        policy: Policy,
+        situation: Callable[[], TransferSituation],
     ) -> None:
         """Check the ids in these answers, before anything is decided by them."""
         for answer in came:
@@ -63,7 +70,7 @@ class ReusedIds:
             if one.remote == cluster:
                 self._known.pop(one.key, None)
 
-    def _look(self, cluster: str, situation: Situation) -> None:
+    def _look(self, cluster: str, situation: TransferSituation) -> None:
         doubtful: dict[Key, ListedJob] = {}
         for one, seen in reused_ids.listed_jobs(self._ledger.all(), cluster, situation):
             if reused_ids.is_doubtful(one, seen, self._known):
@@ -73,10 +80,10 @@ class ReusedIds:
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(self, cluster: str) -> Question[dict[Key, ListedJob], dict[int, str]]:
+    def _question(self, cluster: str) -> BackgroundQuery[dict[Key, ListedJob], dict[int, str]]:
         if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
-            self._questions[cluster] = Question(
+            self._questions[cluster] = BackgroundQuery(
                 self._workers, cluster, "whose_id", ask, self._clock
             )
         return self._questions[cluster]

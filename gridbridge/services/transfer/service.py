@@ -15,15 +15,15 @@ from gridbridge.decisions.reload import AwayJob
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import Sent
+from gridbridge.model.snapshot import SentJob
 from gridbridge.services import cycle
 from gridbridge.services.transfer.parts import acting, knowledge, maintenance, program
-from gridbridge.services.transfer.parts.acting import Acting
-from gridbridge.services.transfer.parts.knowledge import Knowledge
-from gridbridge.services.transfer.parts.maintenance import Maintenance
+from gridbridge.services.transfer.parts.acting import TransferActParts
+from gridbridge.services.transfer.parts.knowledge import TransferStateParts
+from gridbridge.services.transfer.parts.maintenance import ReconcilerParts
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.program import TransferProgram
-from gridbridge.state.database.campaigns import sent_to
+from gridbridge.state.database.sent_jobs import sent_to
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class TransferService:
 
     policy: Policy
     resources: Resources
-    known: Knowledge
-    acting: Acting
-    maintenance: Maintenance
+    known: TransferStateParts
+    acting: TransferActParts
+    maintenance: ReconcilerParts
     program: TransferProgram
 
     @classmethod
@@ -135,7 +135,7 @@ class TransferService:
         late, moved = self.acting.late_guards.jobs(), self.maintenance.moves.jobs()
         return frozenset(remote | local | others | late | moved)
 
-    def sent(self, cluster: str) -> Sent:
+    def sent(self, cluster: str) -> SentJob:
         """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""
         return sent_to(self.resources.database, cluster)
 

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.verdicts import Verdicts
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
-from gridbridge.model.message import Message, Outcome
+from gridbridge.apply.transfer.verdicts import VerdictFiles
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.suspension import SuspensionMismatch, disagreement
+from gridbridge.model.message import StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.work.backoff import Backoff
 
 AGAIN_S = 60.0  # a starter's message may have been lost
@@ -33,15 +33,15 @@ class Suspensions:
     def __init__(
         self,
         policy: Policy,
-        ledger: Ledger,
-        verdicts: Verdicts,
+        ledger: TransferLedger,
+        verdicts: VerdictFiles,
         clock: Callable[[], float],
     ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._verdicts = verdicts
-        self._seen: dict[Key, Disagreement] = {}
-        self._out: dict[Key, Disagreement] = {}
+        self._seen: dict[Key, SuspensionMismatch] = {}
+        self._out: dict[Key, SuspensionMismatch] = {}
         self._backoff = Backoff(clock, AGAIN_S, SELDOM_S)
         self._times: Counter[Key] = Counter()
 
@@ -53,7 +53,7 @@ class Suspensions:
         """Count answers anew: the clock was set."""
         self._seen.clear()
 
-    def decide(self, situation: Situation, taken: Container[Key]) -> None:
+    def decide(self, situation: TransferSituation, taken: Container[Key]) -> None:
         """Publish wishes for what two answers showed, and take back what is done.
 
         Transfers in `taken` are being recalled, and have that wish in the same place.
@@ -77,7 +77,7 @@ class Suspensions:
             elif each in before and shown.is_like(before[each]):
                 self._seen[each] = before[each]  # another cluster has answered
 
-    def _tell(self, each: Key, shown: Disagreement) -> None:
+    def _tell(self, each: Key, shown: SuspensionMismatch) -> None:
         """Publish the wish for the starter, after growing pauses if that changes nothing."""
         last = self._out.get(each)
         if last and last.desired != shown.desired:
@@ -92,7 +92,9 @@ class Suspensions:
         elif self._times[each] == FEW + 1:
             self._ledger.note(one, WHAT_FOLLOWS)
         self._verdicts.publish(
-            Action(act=Act.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown))
+            TransferAction(
+                act=TransferAct.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown)
+            )
         )
 
     def _take_back(self, each: Key, taken: Container[Key]) -> None:
@@ -109,8 +111,12 @@ class Suspensions:
         self._times.pop(each, None)
 
 
-def _wish(one: Transfer, shown: Disagreement) -> Message:
+def _wish(one: Transfer, shown: SuspensionMismatch) -> StarterMessage:
     at = f"{shown.at[0].timestamp():.3f}"
-    return Message(
-        transfer=one.name, outcome=Outcome.AGREE, desired=shown.desired, at=at, reason=shown.why
+    return StarterMessage(
+        transfer=one.name,
+        outcome=TransferOutcome.AGREE,
+        desired=shown.desired,
+        at=at,
+        reason=shown.why,
     )

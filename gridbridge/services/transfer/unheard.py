@@ -9,20 +9,20 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 RECENT = timedelta(hours=1)  # a silent execd was given up long before
 
 
-class UnheardEnds:
+class UndeliveredEnds:
     """Waits until home has heard of each end."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: StateFile, clock: Clock) -> None:
         self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         # closed before home was asked about their tasks
         self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        self._transfers = Transfers(database)
+        self._transfers = TransferRows(database)
 
     def load(self, now: datetime) -> None:
         """Load the transfers that an earlier process may have left."""

@@ -7,36 +7,36 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.watch.observer import Answer, Observer
-from gridbridge.services.watch.sharing import Sharing
+from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver
+from gridbridge.services.watch.sharing import AnswerSharing
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.snapshots import Snapshots
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.snapshots import SnapshotRows
 
 FAILED_IN_A_ROW = 2  # failed answers that close a cluster's queues: one may be an accident
 
 _log = logging.getLogger(__name__)
 
 
-class Answers:
+class LastClusterAnswers:
     """The last good answer of each cluster; a bad one says nothing about any job."""
 
     def __init__(
         self,
-        observers: Mapping[str, Observer],
-        database: Database,
-        show: Callable[[Answer, ClusterSnapshot | None], None],
+        observers: Mapping[str, ClusterObserver],
+        database: StateFile,
+        show: Callable[[ClusterAnswer, ClusterSnapshot | None], None],
         clock: Clock,
     ) -> None:
         self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
         self._clock = clock
         self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
-        self._snapshots = Snapshots(database)
-        self._sharing = Sharing(database, clock)
+        self._snapshots = SnapshotRows(database)
+        self._sharing = AnswerSharing(database, clock)
         self._show = show
 
-    def take(self) -> tuple[Answer, ...]:
+    def take(self) -> tuple[ClusterAnswer, ...]:
         """Return the answers that came since the last call."""
         came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
         for answer in came:
@@ -52,7 +52,7 @@ class Answers:
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
-    def _remember(self, answer: Answer) -> None:
+    def _remember(self, answer: ClusterAnswer) -> None:
         if answer.snapshot:
             self.good[answer.cluster] = answer.snapshot
             self._failed.pop(answer.cluster, None)
@@ -75,7 +75,7 @@ def _moved(seen: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
     return replace(seen, taken_at=seen.taken_at + step)
 
 
-def _summary(answer: Answer) -> dict[str, object]:
+def _summary(answer: ClusterAnswer) -> dict[str, object]:
     if answer.snapshot is None:
         return {"trouble": answer.trouble}
     return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}

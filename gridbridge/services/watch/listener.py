@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, plain_words
-from gridbridge.services.watch.push import AGAIN_S, Rate
+from gridbridge.services.watch.push import AGAIN_S, PushRate
 from gridbridge.shell.retry import until_stopped
 
 ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
@@ -18,7 +18,7 @@ ROOM = 1000  # ids that are kept between two looks; who writes more than that ha
 _log = logging.getLogger(__name__)
 
 
-class Listener:
+class EndListener:
     """Listens to one cluster in a thread of its own."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Listener:
     ) -> None:
         self._cluster = cluster
         self._ends = listen
-        self._rate = Rate(limit_per_s, clock)
+        self._rate = PushRate(limit_per_s, clock)
         self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
         self._told = ""

@@ -9,11 +9,11 @@ from typing import Protocol
 from gridbridge.apply.adapters import status_of
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.users import Users
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.services.watch.sharing import answer_of, place_of, without
-from gridbridge.services.work.threads import NotStarted, Threads
+from gridbridge.services.work.threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.snapshots import LastAnswer
 
@@ -23,18 +23,18 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ClusterAnswer:
     """What came of one question: a snapshot, or the reason why there is none."""
 
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: Vocabulary | None = None  # now and then
+    vocabulary: ClusterVocabulary | None = None  # now and then
     trouble: str = ""
     shared: LastAnswer | None = None  # where other programs want to know it
 
 
-class Pace(Protocol):
+class QueryPace(Protocol):
     """How often clusters are asked, by gridbridge.toml."""
 
     @property
@@ -58,11 +58,11 @@ class Pace(Protocol):
         ...
 
 
-def _none(_cluster: str) -> Sent:
-    return Sent()
+def _none(_cluster: str) -> SentJob:
+    return SentJob()
 
 
-def stretched(usual_s: float, pace: Pace) -> float:
+def stretched(usual_s: float, pace: QueryPace) -> float:
     """Return the interval of a cluster that usually takes this long to answer.
 
     It is so long that questions take at most `query_share` of the time, but not so long that its
@@ -72,21 +72,21 @@ def stretched(usual_s: float, pace: Pace) -> float:
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
 
-class Observer:
+class ClusterObserver:
     """One cluster's questioner."""
 
     def __init__(
         self,
         cluster: str,
         where: Away,
-        pace: Pace,
+        pace: QueryPace,
         clock: Clock,
         users: Users | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
         self.interval_s = pace.interval_s
-        self._threads = Threads(max_workers=1, thread_name_prefix=cluster)
+        self._threads = ThreadPool(max_workers=1, thread_name_prefix=cluster)
         self._where = where
         self._pace = pace
         self._clock = clock
@@ -94,12 +94,12 @@ class Observer:
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()
-        self._asked: Future[Answer] | None = None
+        self._asked: Future[ClusterAnswer] | None = None
         self._last_took_s = 0.0
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: Pace, transfer_queues: Collection[str]) -> None:
+    def follow(self, where: Away, pace: QueryPace, transfer_queues: Collection[str]) -> None:
         """Go on under another configuration, in which the cluster is the same.
 
         The cluster has often changed as well, so its words are asked for again.
@@ -113,7 +113,7 @@ class Observer:
     def ask_if_due(
         self,
         wanted: Callable[[], frozenset[int]],
-        sent: Callable[[str], Sent] = _none,
+        sent: Callable[[str], SentJob] = _none,
     ) -> None:
         """Ask when it is time and no question is open.
 
@@ -124,7 +124,7 @@ class Observer:
             self._due = self._asked_at + self.interval_s
             self._asked = self._threads.submit(self._ask, wanted(), sent(self.cluster))
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> ClusterAnswer | None:
         """Return the answer once, None while there is none.
 
         A failed question does not make the interval longer: the time until it failed says nothing
@@ -139,11 +139,11 @@ class Observer:
         self._keep_to_interval()
         return self._dated(answer)
 
-    def _came(self, asked: "Future[Answer]") -> Answer:
+    def _came(self, asked: "Future[ClusterAnswer]") -> ClusterAnswer:
         try:
             return asked.result()
-        except NotStarted as error:
-            return Answer(cluster=self.cluster, trouble=plain_words(error))
+        except ThreadNotStarted as error:
+            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
 
     def _keep_to_interval(self) -> None:
         """Set the time of the next question, after the last one."""
@@ -151,7 +151,7 @@ class Observer:
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
-    def _dated(self, answer: Answer) -> Answer:
+    def _dated(self, answer: ClusterAnswer) -> ClusterAnswer:
         """Date an answer by its age, since the clock may have been set after the question."""
         taken_at = self._clock.moment(self._asked_at)
         shared = answer.shared and replace(
@@ -164,7 +164,7 @@ class Observer:
         """Stop asking; a question that is under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, wanted: frozenset[int], sent: Sent) -> Answer:
+    def _ask(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
         """Ask for both at once; what others sent is in what they read alone."""
         answer = self._answered(wanted, sent)
         seen = answer.snapshot
@@ -174,24 +174,24 @@ class Observer:
             answer = replace(answer, shared=shared)
         return replace(answer, snapshot=seen and without(seen, sent.jobs - wanted))
 
-    def _answered(self, wanted: frozenset[int], sent: Sent) -> Answer:
+    def _answered(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
         try:
             seen, took_s = status_of(self._where).snapshot(
                 self._where, self.cluster, wanted | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
-            return Answer(cluster=self.cluster, trouble=plain_words(error))
+            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
         except Exception as error:  # an odd answer of one cluster does not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
-            return Answer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
-        return Answer(
+            return ClusterAnswer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
+        return ClusterAnswer(
             cluster=self.cluster,
             took_s=took_s,
             snapshot=self._owned(seen),
             vocabulary=self._vocabulary(),
         )
 
-    def _vocabulary(self) -> Vocabulary | None:
+    def _vocabulary(self) -> ClusterVocabulary | None:
         """Ask which names it offers when that is due; without an answer the last ones count."""
         if self._clock.steady_s() < self._words_due:
             return None

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from gridbridge.errors import StateError
 from gridbridge.model.ids import job_ids
-from gridbridge.shell.child import Child
+from gridbridge.shell.child import ChildProgram
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
 AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again after that long
 WINDOW_S = 10.0  # the time over which the rate is measured
 
 
-class Rate:
+class PushRate:
     """How many ends come; above the limit the next poll has to find them."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
@@ -34,7 +34,7 @@ class Rate:
         return frozenset(ids) if len(self._times) <= self._most else frozenset()
 
 
-class Push:
+class PushedEnds:
     """The ends that one cluster pushes."""
 
     def __init__(
@@ -47,10 +47,10 @@ class Push:
     ) -> None:
         self._argv = argv
         self._environment = environment
-        self._rate = Rate(limit_per_s, clock)
+        self._rate = PushRate(limit_per_s, clock)
         self._folder = folder
         self._clock = clock
-        self._child: Child | None = None
+        self._child: ChildProgram | None = None
         self._started_at = -AGAIN_S
         self._fifo = _open_fifo(folder)
 
@@ -73,7 +73,7 @@ class Push:
             return
         if self._clock() - self._started_at >= AGAIN_S:
             self._started_at = self._clock()
-            self._child = Child(self._argv, self._environment, self._folder)
+            self._child = ChildProgram(self._argv, self._environment, self._folder)
 
 
 def _open_fifo(folder: str) -> int:

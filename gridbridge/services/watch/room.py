@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.room import lacks
 from gridbridge.model.places import CAMPAIGNS
-from gridbridge.model.site.host import Room
+from gridbridge.model.site.host import FolderRoom
 from gridbridge.shell import host
 
 LOOK_S = 5.0
@@ -45,12 +45,12 @@ class RoomWatch:
         self._lacks = found
 
 
-def own_rooms(folder: str = CAMPAIGNS) -> dict[str, Room]:
+def own_rooms(folder: str = CAMPAIGNS) -> dict[str, FolderRoom]:
     """Return the room of the folder for campaigns where that is a filesystem of its own."""
     return {folder: host.room(folder)} if os.path.ismount(folder) else {}
 
 
-def rooms_of(tmpdirs: Iterable[str]) -> dict[str, Room]:
+def rooms_of(tmpdirs: Iterable[str]) -> dict[str, FolderRoom]:
     """Return the room of folders for TMPDIR; missing folders are execd's trouble."""
     rooms = {folder: host.room(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}

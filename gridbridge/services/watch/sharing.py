@@ -12,11 +12,11 @@ from datetime import datetime
 
 from gridbridge import __version__
 from gridbridge.errors import plain_words
-from gridbridge.model.route import Away, Login
-from gridbridge.model.snapshot import ClusterSnapshot, Sent
+from gridbridge.model.route import Away, SshLogin
+from gridbridge.model.snapshot import ClusterSnapshot, SentJob
 from gridbridge.shell.clock import Clock
 from gridbridge.state import answer_rows
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
 
 AHEAD_S = 1.0  # by which an answer's time may lie ahead: clocks are slewed
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SharedAnswer:
     """A cluster's answer that somebody else asked for; without a snapshot there was none."""
 
     snapshot: ClusterSnapshot | None = None
@@ -33,10 +33,10 @@ class Found:
     is_regular: bool = False  # from who asks again by itself, and has shown what it was told
 
 
-class Sharing:
+class AnswerSharing:
     """Where answers are put and found."""
 
-    def __init__(self, database: Database, clock: Clock, *, is_dry: bool = False) -> None:
+    def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the table; in a dry run nothing is put there."""
         self._answers = LastAnswers(database)
         self._clock = clock
@@ -49,7 +49,7 @@ class Sharing:
 
     def find(
         self, cluster: str, place: str, released: frozenset[str], limit_s: float
-    ) -> Found | None:
+    ) -> SharedAnswer | None:
         """Return an answer from there that is young enough and covers what was sent.
 
         It is young enough below the limit, or while who asked it asks no other.
@@ -62,14 +62,14 @@ class Sharing:
             return None
         is_regular = last.every_s > 0
         if last.trouble:
-            return Found(trouble=last.trouble, is_regular=is_regular)
+            return SharedAnswer(trouble=last.trouble, is_regular=is_regular)
         seen = _read(cluster, last)
-        return Found(snapshot=seen, is_regular=is_regular) if seen else None
+        return SharedAnswer(snapshot=seen, is_regular=is_regular) if seen else None
 
 
 def answer_of(
     seen: ClusterSnapshot | None,
-    sent: Sent,
+    sent: SentJob,
     place: str,
     now: datetime,
     *,
@@ -98,10 +98,10 @@ def place_of(where: Away, transfer_queues: Iterable[str]) -> str:
     return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
 
 
-def _words(where: Away | Login) -> Iterator[str]:
+def _words(where: Away | SshLogin) -> Iterator[str]:
     for name in where.__slots__:
         value = getattr(where, name)
-        yield from _words(value) if isinstance(value, Login) else (f"{name}={value}",)
+        yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
 def _read(cluster: str, last: LastAnswer) -> ClusterSnapshot | None:

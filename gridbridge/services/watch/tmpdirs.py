@@ -5,8 +5,8 @@ from collections.abc import Callable
 from gridbridge.apply.clusters import home
 from gridbridge.batch import keeper_of
 from gridbridge.model.policy import Policy
-from gridbridge.services.work.question import Question
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.question import BackgroundQuery
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell import host
 
 ASK_S = 600.0  # between two questions: an administrator may move the folder
@@ -16,10 +16,10 @@ TMPDIR = "tmpdir"  # queue_conf(5)
 class Tmpdirs:
     """Asks home now and then; no round waits for the answer."""
 
-    def __init__(self, policy: Policy, workers: Workers, clock: Callable[[], float]) -> None:
+    def __init__(self, policy: Policy, workers: OwnerThreads, clock: Callable[[], float]) -> None:
         self._policy = policy
         self._known: frozenset[str] = frozenset()
-        self._question = Question[tuple[str, ...], frozenset[str]](
+        self._question = BackgroundQuery[tuple[str, ...], frozenset[str]](
             workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
         )
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from gridbridge.errors import GridbridgeError, plain_words
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 
 AT_ONCE = 100  # jobs in one question
 
@@ -16,12 +16,12 @@ Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
 
 
-class Question(Generic[Subject, Told]):
+class BackgroundQuery(Generic[Subject, Told]):
     """A question, the jobs that it is about now, and when it may be asked again."""
 
     def __init__(
         self,
-        workers: Workers,
+        workers: OwnerThreads,
         cluster: str,
         name: str,
         ask: Callable[[Subject], Told],

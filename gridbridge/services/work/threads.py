@@ -16,7 +16,7 @@ from gridbridge.errors import GridbridgeError
 Outcome = TypeVar("Outcome")
 
 
-class NotStarted(GridbridgeError):
+class ThreadNotStarted(GridbridgeError):
     """No thread could be started, so nothing was done."""
 
 
@@ -27,7 +27,7 @@ def has_no_room(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and is_of_start
 
 
-class Threads(ThreadPoolExecutor):
+class ThreadPool(ThreadPoolExecutor):
     """A pool whose outcome is a failure if no thread can be started."""
 
     def submit(
@@ -57,5 +57,5 @@ def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
 
 def _failed(error: RuntimeError) -> "Future[Outcome]":
     failed: Future[Outcome] = Future()
-    failed.set_exception(NotStarted(f"{error}: the service has all that it may start"))
+    failed.set_exception(ThreadNotStarted(f"{error}: the service has all that it may start"))
     return failed

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from gridbridge.services.work.threads import Threads
+from gridbridge.services.work.threads import ThreadPool
 
 A_PERSON = 2  # threads
 
@@ -16,11 +16,11 @@ Subject = TypeVar("Subject")
 Outcome = TypeVar("Outcome")
 
 
-class Workers:
+class OwnerThreads:
     """The threads of the people for whom acts are under way."""
 
     def __init__(self) -> None:
-        self._threads: dict[str, Threads] = {}
+        self._threads: dict[str, ThreadPool] = {}
         self._open: dict[str, list[Future[object]]] = {}
 
     def do(
@@ -28,7 +28,7 @@ class Workers:
     ) -> "Future[Outcome]":
         """Do something for a person in a thread, after everything asked for them before."""
         self._dismiss_idle()
-        threads = self._threads.get(owner) or Threads(A_PERSON, f"for-{owner}")
+        threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
         future = threads.submit(act, subject)
         self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]  # any outcome

@@ -24,7 +24,7 @@ LATE = b"no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class BootstrapMachine:
     """A machine, and who logs in there."""
 
     address: str
@@ -40,7 +40,7 @@ class Machine:
 
 
 @contextmanager
-def logged_in(machine: Machine) -> Iterator[paramiko.SSHClient]:
+def logged_in(machine: BootstrapMachine) -> Iterator[paramiko.SSHClient]:
     """Log in; NotAdmitted for any other host key, NotReached when there is no login yet."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -52,7 +52,7 @@ def logged_in(machine: Machine) -> Iterator[paramiko.SSHClient]:
         client.close()
 
 
-def _connect(client: paramiko.SSHClient, machine: Machine) -> None:
+def _connect(client: paramiko.SSHClient, machine: BootstrapMachine) -> None:
     try:
         client.connect(
             machine.address,
@@ -124,7 +124,7 @@ def _read(channel: paramiko.Channel, said: bytearray) -> None:
             raise TooLong((CLIENT,), MOST_BYTES)
 
 
-def _key(machine: Machine) -> tuple[str, paramiko.PKey]:
+def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
     """Read the key that was told; NotAdmitted for none, and for what is no key."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
@@ -135,11 +135,11 @@ def _key(machine: Machine) -> tuple[str, paramiko.PKey]:
     return entry.key.get_name(), entry.key
 
 
-def _refused(machine: Machine) -> NotAdmitted:
+def _refused(machine: BootstrapMachine) -> NotAdmitted:
     wrong = f"{machine.address} does not show the host key that its provider told"
     return NotAdmitted((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
 
 
-def _not_reached(machine: Machine, why: bytes) -> NotReached:
+def _not_reached(machine: BootstrapMachine, why: bytes) -> NotReached:
     told = f"{machine.user}@{machine.address}: ".encode() + why
     return NotReached((CLIENT,), FAILED, stderr=told)

@@ -16,11 +16,11 @@ import paramiko
 from paramiko import SSHException
 
 from gridbridge.errors import CommandFailed, NotReached, TooLong
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell.connection.login import ConfiguredLogin, configured, connect, words_of
 from gridbridge.shell.retry import once_more
-from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, Completed
-from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
+from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, CompletedProgram
+from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
@@ -33,7 +33,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what matters is told
 
 
 @dataclass(slots=True)
-class Line:
+class LoginConnection:
     """The connection of one login, None while there is none."""
 
     client: paramiko.SSHClient | None = None
@@ -43,24 +43,24 @@ class Line:
     )
 
 
-class Stale(SSHException):
+class StaleConnection(SSHException):
     """A connection that had carried requests carries no more; nothing of this one was sent."""
 
 
-class Connections(Client):
+class Connections(OpenSshClient):
     """The open connections; any thread may ask."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, ...], Line] = {}
+        self._lines: dict[tuple[str, ...], LoginConnection] = {}
 
     def carry(
         self,
-        login: Login,
+        login: SshLogin,
         token: str,
         request: bytes,
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
-    ) -> tuple[Completed, bool]:
+    ) -> tuple[CompletedProgram, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
         A connection that fails once is given up: the next request makes a new one. The far side
@@ -69,7 +69,9 @@ class Connections(Client):
         known = configured(login)
         if known.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
+        line = self._lines.setdefault(
+            (login.host, login.port, login.user, login.person), LoginConnection()
+        )
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
@@ -80,7 +82,7 @@ class Connections(Client):
         finally:
             line.channels.release()
 
-    def listen(self, login: Login, command: str, text: bytes) -> Iterator[bytes]:
+    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Have a command read a text there, and give what it prints, nothing once a second.
 
         It runs until we listen no more: then its standard input is closed. Raises NotReached for
@@ -89,7 +91,9 @@ class Connections(Client):
         known = configured(login)
         if known.is_by_client:
             raise NotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
+        line = self._lines.setdefault(
+            (login.host, login.port, login.user, login.person), LoginConnection()
+        )
         try:
             channel = _channel(line, known, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
@@ -114,8 +118,8 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: Line, login: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
-) -> tuple[Completed, bool]:
+    line: LoginConnection, login: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
+) -> tuple[CompletedProgram, bool]:
     try:
         channel = _channel(line, login, deadline)
     except TROUBLES as error:
@@ -131,16 +135,18 @@ def _ask(
 
 
 def _channel(
-    line: Line, known: ConfiguredLogin, deadline: float, command: str = FAR_SHELL
+    line: LoginConnection, known: ConfiguredLogin, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
     """Open a channel with the far shell in it; nothing of a request is sent yet.
 
     A connection of earlier requests may have been ended there, as by a restart of sshd.
     """
-    return once_more(partial(_open, line, known, deadline, command), Stale)
+    return once_more(partial(_open, line, known, deadline, command), StaleConnection)
 
 
-def _open(line: Line, known: ConfiguredLogin, deadline: float, command: str) -> paramiko.Channel:
+def _open(
+    line: LoginConnection, known: ConfiguredLogin, deadline: float, command: str
+) -> paramiko.Channel:
     transport, is_new = _transport(line, known, deadline)
     try:
         channel = transport.open_session(timeout=_left_s(deadline))
@@ -150,12 +156,12 @@ def _open(line: Line, known: ConfiguredLogin, deadline: float, command: str) -> 
     except TROUBLES as error:
         if is_new or transport.is_active():
             raise
-        raise Stale(str(error)) from error
+        raise StaleConnection(str(error)) from error
     return channel
 
 
 def _transport(
-    line: Line, known: ConfiguredLogin, deadline: float
+    line: LoginConnection, known: ConfiguredLogin, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     """Return the connection, and whether it was made for this request."""
     with line.lock:
@@ -187,7 +193,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 
 def _exchange(
     channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
-) -> Completed:
+) -> CompletedProgram:
     """Send a request and read both outputs to their ends; OverflowError beyond `most_bytes`."""
     channel.sendall(request)
     channel.shutdown_write()
@@ -203,19 +209,19 @@ def _exchange(
             stderr += channel.recv_stderr(CHUNK_BYTES)
         if len(stdout) + len(stderr) > most_bytes:
             raise OverflowError
-    return Completed((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
+    return CompletedProgram((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
 
 
 def _is_ready(channel: paramiko.Channel) -> bool:
     return channel.recv_ready() or channel.recv_stderr_ready()
 
 
-def _drop(line: Line) -> None:
+def _drop(line: LoginConnection) -> None:
     with line.lock:
         _close(line)
 
 
-def _close(line: Line) -> None:
+def _close(line: LoginConnection) -> None:
     if line.client:
         line.client.close()
         line.client = None
@@ -228,5 +234,5 @@ def _left_s(deadline: float) -> float:
     return left_s
 
 
-def _failed(words: bytes) -> Completed:
-    return Completed((CLIENT,), FAILED if words else -SIGKILL, b"", words)
+def _failed(words: bytes) -> CompletedProgram:
+    return CompletedProgram((CLIENT,), FAILED if words else -SIGKILL, b"", words)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gridbridge.model.route import Login
-from gridbridge.shell.runner import ANSWER_BYTES, Completed
-from gridbridge.shell.ssh import Client
+from gridbridge.model.route import SshLogin
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.ssh import OpenSshClient
 
 if TYPE_CHECKING:
     from gridbridge.shell.connection.connections import Connections
 
 
-class LazyConnections(Client):
+class LazyConnections(OpenSshClient):
     """Carries requests as Connections does."""
 
     def __init__(self) -> None:
@@ -24,16 +24,16 @@ class LazyConnections(Client):
 
     def carry(
         self,
-        login: Login,
+        login: SshLogin,
         token: str,
         request: bytes,
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
-    ) -> tuple[Completed, bool]:
+    ) -> tuple[CompletedProgram, bool]:
         """Have the far shell do a request over an open connection."""
         return self._loaded().carry(login, token, request, timeout_s, most_bytes)
 
-    def listen(self, login: Login, command: str, text: bytes) -> Iterator[bytes]:
+    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Have a command read a text there, and give what it prints."""
         return self._loaded().listen(login, command, text)
 

@@ -15,7 +15,7 @@ from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SS
 from paramiko.hostkeys import InvalidHostKey
 
 from gridbridge.errors import NotReached, plain_words
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
@@ -33,14 +33,14 @@ CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 class ConfiguredLogin:
     """A login with what the caller's own files say of it."""
 
-    login: Login
+    login: SshLogin
     home: str
     uid: int
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
     is_by_client: bool = False  # its words need OpenSSH's client
 
 
-def configured(login: Login) -> ConfiguredLogin:
+def configured(login: SshLogin) -> ConfiguredLogin:
     """Read the files of whoever's key it is: root asks as somebody."""
     is_other = login.person and not os.geteuid()
     try:

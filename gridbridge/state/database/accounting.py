@@ -16,18 +16,24 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
+from gridbridge.model.accounting import (
+    PER_TRANSFER,
+    AccountingCursor,
+    AccountingFilePosition,
+    RemoteRecord,
+    UsageSource,
+)
 from gridbridge.model.ids import parse_transfer
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before anything was kept; a zone may be a day behind
 
 CURSORS = Table(
     "cursors",
     METADATA,
-    Column("cluster", Words, primary_key=True),
-    Column("path", Words, nullable=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("path", PrintableText, nullable=False),
     Column("device", Text, nullable=False),  # 64 bits without a sign: too much for SQL's numbers
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
@@ -38,15 +44,15 @@ CURSORS = Table(
 REMOTE_RECORDS = Table(
     "remote_records",
     METADATA,
-    Column("cluster", Words, primary_key=True),
-    Column("mark", Words, primary_key=True),
-    Column("transfer", Words, primary_key=True),
-    Column("source", Words, nullable=False),
-    *(Column(name, Words, nullable=False) for name in ("home", "owner", "queue", "host")),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("mark", PrintableText, primary_key=True),
+    Column("transfer", PrintableText, primary_key=True),
+    Column("source", PrintableText, nullable=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("home", "owner", "queue", "host")),
     *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
-    Column("pe_task", Words, nullable=False),
-    Column("kept_at", Moment, nullable=False),
-    *(Column(name, Moment) for name in ("submitted_at", "started_at", "ended_at")),
+    Column("pe_task", PrintableText, nullable=False),
+    Column("kept_at", MomentColumn, nullable=False),
+    *(Column(name, MomentColumn) for name in ("submitted_at", "started_at", "ended_at")),
     *(Column(name, BigInteger) for name in ("failed", "exit_status")),
     *(Column(name, Float) for name in ("wallclock_s", "user_s", "system_s", "max_rss_kb")),
     Index("remote_records_task", "home", "job", "task"),
@@ -66,22 +72,22 @@ _RECORDS_OF = (
 )
 
 
-class Accounting:
+class UsageRows:
     """What is kept of remote jobs' records."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert_cursor = database.upsert(CURSORS)
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
-    def put_cursor(self, cursor: Cursor) -> None:
+    def put_cursor(self, cursor: AccountingCursor) -> None:
         """Keep how far a cluster's accounting was read."""
         place = asdict(cursor.place)
         values = place | {"device": str(place["device"]), "inode": str(place["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
-    def cursors(self) -> tuple[Cursor, ...]:
+    def cursors(self) -> tuple[AccountingCursor, ...]:
         """Return how far each cluster's accounting was read."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
@@ -112,7 +118,7 @@ class Accounting:
         rows = self._database.rows(
             _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS
         )
-        return tuple(RemoteRecord(**{**row, "source": Source(row["source"])}) for row in rows)
+        return tuple(RemoteRecord(**{**row, "source": UsageSource(row["source"])}) for row in rows)
 
     def forget_records(self, before: datetime) -> None:
         """Remove what was kept of remote jobs before that time."""
@@ -123,8 +129,10 @@ def _key(record: RemoteRecord) -> tuple[str, str, str]:
     return record.cluster, record.mark, record.transfer
 
 
-def _cursor(row: RowMapping) -> Cursor:
-    place = Place(
+def _cursor(row: RowMapping) -> AccountingCursor:
+    place = AccountingFilePosition(
         device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
     )
-    return Cursor(cluster=row["cluster"], path=row["path"], place=place, skipped=row["skipped"])
+    return AccountingCursor(
+        cluster=row["cluster"], path=row["path"], place=place, skipped=row["skipped"]
+    )

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, case, exists, func, select, tuple_
 
-from gridbridge.model.campaigns.campaign import Array, Outcome
-from gridbridge.model.campaigns.copies import Copies, Rival
+from gridbridge.model.campaigns.campaign import Array, TaskOutcome
+from gridbridge.model.campaigns.copies import CompetingAttempt, SpeculativeAttempts
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.core import StateFile
 
 _LIVE = ATTEMPTS.alias("live")
 _ARRAY = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array)
@@ -25,7 +25,7 @@ _COPIED = (  # begins with arrays of copies: they are few, other attempts many
         exists().where(
             _LIVE.c.campaign == ATTEMPTS.c.campaign,
             _LIVE.c.task == ATTEMPTS.c.task,
-            _LIVE.c.outcome == Outcome.PENDING,
+            _LIVE.c.outcome == TaskOutcome.PENDING,
         ),
     )
     .distinct()
@@ -53,8 +53,8 @@ _NOW = (
     )
     .group_by(ATTEMPTS.c.task)
     .having(
-        func.sum(case((ATTEMPTS.c.outcome == Outcome.PENDING, 1), else_=0)) > 0,
-        func.sum(case((ATTEMPTS.c.outcome == Outcome.SUCCESS, 1), else_=0)) == 0,
+        func.sum(case((ATTEMPTS.c.outcome == TaskOutcome.PENDING, 1), else_=0)) > 0,
+        func.sum(case((ATTEMPTS.c.outcome == TaskOutcome.SUCCESS, 1), else_=0)) == 0,
     )
     .order_by(ATTEMPTS.c.task)
 )
@@ -63,19 +63,21 @@ _NOW = (
 class CampaignCopies:
     """What is kept of them."""
 
-    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
-    def rivals(self, campaigns: Iterable[int]) -> tuple[Rival, ...]:
+    def rivals(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
         """Return all attempts of the tasks that had a copy and of which one lives."""
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
-            Rival(**row | {"outcome": Outcome(row["outcome"]), "is_copy": bool(row["is_copy"])})
+            CompetingAttempt(
+                **row | {"outcome": TaskOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])}
+            )
             for row in rows
         )
 
-    def intend(self, copies: Copies, at: datetime) -> Array | None:
+    def intend(self, copies: SpeculativeAttempts, at: datetime) -> Array | None:
         """Put copies of those tasks into a new array that still live; None where none does."""
         with self._database.transaction():
             of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}

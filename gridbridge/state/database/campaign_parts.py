@@ -4,16 +4,16 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part, Waiting
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch, WaitingTasks
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.core import StateFile
 from gridbridge.state.database.predictions import FORECASTS
 
-_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(Part))).where(
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TaskBatch))).where(
     PARTS.c.token == bindparam("token")
 )
-_ALL = select(*(PARTS.c[field.name] for field in fields(Part)), CAMPAIGNS.c.uid).join(
+_ALL = select(*(PARTS.c[field.name] for field in fields(TaskBatch)), CAMPAIGNS.c.uid).join(
     CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
 )
 _OF_PERSON = (
@@ -29,19 +29,19 @@ _LAST = select(func.max(PARTS.c.number).label("number")).where(
 class CampaignParts:
     """What is kept of parts."""
 
-    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
-    def of_token(self, token: str) -> Part | None:
+    def of_token(self, token: str) -> TaskBatch | None:
         """Look a part up by the name of the file that brought it."""
         rows = self._database.rows(_BY_TOKEN, token=token)
-        return next((Part(**row) for row in map(dict, rows)), None)
+        return next((TaskBatch(**row) for row in map(dict, rows)), None)
 
-    def all(self) -> tuple[tuple[Part, int], ...]:
+    def all(self) -> tuple[tuple[TaskBatch, int], ...]:
         """Return every part, and whose it is."""
         rows = (dict(row) for row in self._database.rows(_ALL))
-        return tuple((Part(**row), uid) for row in rows for uid in (row.pop("uid"),))
+        return tuple((TaskBatch(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return the campaigns of a person that are kept, each with 0 and with its parts."""
@@ -54,14 +54,14 @@ class CampaignParts:
         (row,) = self._database.rows(_LAST, campaign=campaign)
         return int(row["number"] or 0)
 
-    def add(self, found: Campaign, part: Part, token: str) -> None:
+    def add(self, found: Campaign, part: TaskBatch, token: str) -> None:
         """Keep a part, whose tasks wait from now on; what was foretold was of fewer tasks."""
         first, this = found.tasks, CAMPAIGNS.c.number == found.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})
             more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
-            waiting = Waiting(first=first, last=first + part.tasks - 1)
+            waiting = WaitingTasks(first=first, last=first + part.tasks - 1)
             self._campaigns.wait_again(found.number, waiting)
             of = FORECASTS.c.campaign == found.number
             self._database.execute(delete(FORECASTS).where(of))

@@ -14,27 +14,19 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.campaigns.campaign import (
-    Array,
-    ArrayState,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
 from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
+from gridbridge.state.database.sent_jobs import ARRAY, IS_GOING, IS_OPEN
 
 ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is learnt of an attempt
 
 CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
-ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
 ATTEMPT = tuple(ATTEMPTS.c)
-# Not `!= OVER`: an index finds the few that are open among all that ever were.
-IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
-IS_GOING = or_(
-    CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
-    and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
-)
 BY_NUMBER = select(*CAMPAIGN).order_by(CAMPAIGNS.c.number)
 BRIEFLY = select(*(one for one in CAMPAIGN if one.name != "jdl")).order_by(CAMPAIGNS.c.number)
 JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
@@ -53,19 +45,15 @@ ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
     ),
 )
 OPEN_ARRAYS = select(*ARRAY).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
-SENT_TO = select(*ARRAY).where(
-    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN
-)
-ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
 )
 PENDING = (
     select(*ATTEMPT)
-    .where(OF_ARRAY, ATTEMPTS.c.outcome == Outcome.PENDING)
+    .where(OF_ARRAY, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
     .order_by(ATTEMPTS.c.place)
 )
-RAN = (Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME)
+RAN = (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL, TaskOutcome.WALLTIME)
 DURATIONS = (
     select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
     .join_from(
@@ -103,7 +91,7 @@ KEPT_OFF = (
     .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
 )
 NEXT_WAITING = (
-    select(*(WAITING.c[field.name] for field in fields(Waiting)))
+    select(*(WAITING.c[field.name] for field in fields(WaitingTasks)))
     .where(WAITING.c.campaign == bindparam("campaign"))
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )

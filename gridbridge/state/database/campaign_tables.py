@@ -22,27 +22,33 @@ from sqlalchemy import (
     text,
 )
 
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
-from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    MomentColumn,
+    PrintableText,
+)
+from gridbridge.state.database.core import StateFile
 
 CAMPAIGNS = Table(
     "campaigns",
     METADATA,
     Column("number", COUNTED, primary_key=True),
     Column("uid", BigInteger, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("state", Words, nullable=False),
-    Column("submitted_at", Moment, nullable=False),
+    Column("owner", PrintableText, nullable=False),
+    Column("state", PrintableText, nullable=False),
+    Column("submitted_at", MomentColumn, nullable=False),
     Column("tasks", BigInteger, nullable=False),
     Column("ended", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
     Column("cancelled", BigInteger, nullable=False, server_default="0"),
-    Column("token", Words, nullable=False, unique=True),
-    Column("digest", Words, nullable=False),
-    Column("jdl", Json, nullable=False),
-    Column("ended_at", Moment),
+    Column("token", PrintableText, nullable=False, unique=True),
+    Column("digest", PrintableText, nullable=False),
+    Column("jdl", JsonColumn, nullable=False),
+    Column("ended_at", MomentColumn),
     Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # by root's ledger
 )
 
@@ -54,16 +60,18 @@ WAITING = Table(
     Column("last", BigInteger, nullable=False),
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
-    Column("avoid", Words, nullable=False, server_default=""),  # clusters, a blank around each
-    Column("never", Words, nullable=False, server_default=""),  # as `avoid`
+    Column(
+        "avoid", PrintableText, nullable=False, server_default=""
+    ),  # clusters, a blank around each
+    Column("never", PrintableText, nullable=False, server_default=""),  # as `avoid`
 )
 
 DONE = Table(
     "campaign_requests",
     METADATA,
-    Column("token", Words, primary_key=True),  # of a request that was done
+    Column("token", PrintableText, primary_key=True),  # of a request that was done
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("done_at", Moment, nullable=False),
+    Column("done_at", MomentColumn, nullable=False),
 )
 
 PARTS = Table(
@@ -72,8 +80,8 @@ PARTS = Table(
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("tasks", BigInteger, nullable=False),
-    Column("digest", Words, nullable=False),
-    Column("token", Words, nullable=False, unique=True),
+    Column("digest", PrintableText, nullable=False),
+    Column("token", PrintableText, nullable=False, unique=True),
 )
 
 ARRAYS = Table(
@@ -81,11 +89,11 @@ ARRAYS = Table(
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, nullable=False),
-    Column("state", Words, nullable=False),
+    Column("cluster", PrintableText, nullable=False),
+    Column("state", PrintableText, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("job_id", BigInteger, nullable=False),
-    Column("intended_at", Moment, nullable=False),
+    Column("intended_at", MomentColumn, nullable=False),
     Column("is_repeated", Boolean, nullable=False, server_default=false()),
     Column("copies_beyond_s", BigInteger),  # of arrays of copies
     Index("campaign_arrays_state", "state"),
@@ -103,7 +111,7 @@ ATTEMPTS = Table(
     Column("attempt", BigInteger, primary_key=True, autoincrement=False),
     Column("array", BigInteger, nullable=False),
     Column("place", BigInteger, nullable=False),
-    Column("outcome", Words, nullable=False),
+    Column("outcome", PrintableText, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
     Column("is_past", Boolean, nullable=False, server_default=false()),  # its event was closed
@@ -120,7 +128,7 @@ PLACE = ("campaign", "array", "place")  # the key of what is noted about attempt
 
 
 def delete_places(
-    database: Database,
+    database: StateFile,
     table: Table,
     places: Iterable[Mapping[str, object]],
     *also: ColumnElement[bool],
@@ -132,7 +140,7 @@ def delete_places(
     database.execute_each(of_place, rows)
 
 
-def forget_ended(database: Database, table: Table) -> None:
+def forget_ended(database: StateFile, table: Table) -> None:
     """Delete a table's rows about attempts that have ended, which it has by array and place.
 
     Array by array, since nothing but a whole array can be found at once among the attempts.
@@ -142,7 +150,7 @@ def forget_ended(database: Database, table: Table) -> None:
         noted.setdefault((row["campaign"], row["array"]), []).append(row["place"])
     for (campaign, array), places in noted.items():
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.array == array)
-        query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == Outcome.PENDING)
+        query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
         pending = {row["place"] for row in database.rows(query)}
         over = ({"campaign": campaign, "array": array, "place": one} for one in places)
         delete_places(database, table, (one for one in over if one["place"] not in pending))
@@ -163,6 +171,6 @@ def campaign_of(row: dict[str, Any]) -> Campaign:
 def jdl_of(kept: Mapping[str, Any]) -> Jdl:
     """Return a JDL."""
     clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
-    known = {**kept, "type": Type(kept["type"]), "outputs": tuple(kept["outputs"])}
+    known = {**kept, "type": CampaignType(kept["type"]), "outputs": tuple(kept["outputs"])}
     datasets = {name: DatasetWish(**each) for name, each in kept["datasets"].items()}
     return Jdl(**known | {"clusters": clusters, "datasets": datasets})

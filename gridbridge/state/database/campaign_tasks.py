@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
-from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Attempt, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.steps import FIRST
-from gridbridge.model.campaigns.task import MadeWay, Moved, ShownTask
+from gridbridge.model.campaigns.task import PublishedTask, TaskMove, TaskPreemption
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
@@ -21,15 +21,15 @@ from gridbridge.state.database.campaign_tables import (
     PLACE,
     WAITING,
 )
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.core import StateFile
 from gridbridge.state.database.marks import WAYS
 from gridbridge.state.database.predictions import ENDS, RATIOS
 
 OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # tasks
-SHOWN = frozenset(each.name for each in fields(ShownTask))
-RANKS = {Outcome.SUCCESS: 3, Outcome.PENDING: 2, Outcome.COPY: 0}  # of all others: 1
-BESIDES = (Outcome.PENDING, Outcome.COPY)
+SHOWN = frozenset(each.name for each in fields(PublishedTask))
+RANKS = {TaskOutcome.SUCCESS: 3, TaskOutcome.PENDING: 2, TaskOutcome.COPY: 0}  # of all others: 1
+BESIDES = (TaskOutcome.PENDING, TaskOutcome.COPY)
 
 _SENT = (
     select(
@@ -66,10 +66,10 @@ _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
 class CampaignTasks:
     """What is kept of single tasks."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def sent(self, campaign: int, low: int, high: int) -> tuple[ShownTask, ...]:
+    def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedTask, ...]:
         """Return the tasks between two numbers that were ever sent, by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
@@ -108,7 +108,7 @@ class CampaignTasks:
                 attempt=row["attempt"],
                 array=NO_ARRAY,
                 place=0,
-                outcome=Outcome.UNWANTED,
+                outcome=TaskOutcome.UNWANTED,
             )
             kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
             self._database.execute(insert(ATTEMPTS), kept)
@@ -137,7 +137,7 @@ class CampaignTasks:
             self._database.execute(update(CAMPAIGNS).where(this).values(**values))
 
 
-def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
+def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask:
     """Return a task by the attempt that says most of it, with those that ran beside it."""
     ways = tuple(_made_way(each) for each in attempts if each["way_job"] is not None)
     moved = tuple(_moves(attempts))
@@ -148,21 +148,21 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
     beyond_s = row["copies_beyond_s"]
     copies = tuple(_copy(one) for one in others if one["outcome"] in BESIDES)
     known = {name: value for name, value in row.items() if name in SHOWN}
-    known |= {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
+    known |= {"outcome": TaskOutcome(row["outcome"]), "is_waiting": is_waiting}
     known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
-    return ShownTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
+    return PublishedTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
 
 
-def _moves(attempts: list[dict[str, Any]]) -> Iterator[Moved]:
+def _moves(attempts: list[dict[str, Any]]) -> Iterator[TaskMove]:
     """Give the attempts that were moved, each with the cluster of the next one."""
     for count, row in enumerate(attempts, 1):
-        if row["outcome"] == Outcome.MOVED:
+        if row["outcome"] == TaskOutcome.MOVED:
             to = next((each["cluster"] or "" for each in attempts[count:]), "")
-            yield Moved(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
+            yield TaskMove(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
 
 
-def _made_way(row: dict[str, Any]) -> MadeWay:
-    return MadeWay(
+def _made_way(row: dict[str, Any]) -> TaskPreemption:
+    return TaskPreemption(
         attempt=row["attempt"],
         cluster=row["cluster"] or "",
         job=row["way_job"],
@@ -180,6 +180,6 @@ def _copy(row: dict[str, Any]) -> ShownCopy:
     return ShownCopy(
         attempt=row["attempt"],
         cluster=row["cluster"] or "",
-        outcome=Outcome(row["outcome"]),
+        outcome=TaskOutcome(row["outcome"]),
         beyond_s=row["copies_beyond_s"],
     )

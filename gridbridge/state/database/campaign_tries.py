@@ -18,10 +18,10 @@ from sqlalchemy import (
     update,
 )
 
-from gridbridge.model.campaigns.adoption import Adoption, Kept
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
-from gridbridge.model.campaigns.events import Event
-from gridbridge.model.campaigns.plan import Step, Stepped, Tried
+from gridbridge.model.campaigns.adoption import RecoveryStep, StoredCampaign
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, TaskOutcome
+from gridbridge.model.campaigns.events import CampaignEvent
+from gridbridge.model.campaigns.plan import AttemptOutcome, ProloguePhaseResult, PrologueStep
 from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
@@ -30,9 +30,9 @@ from gridbridge.state.database.campaign_tables import (
     WAITING,
     delete_places,
 )
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.core import Database
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.marks import CancellationMarks
 
 AT_A_TIME = 500  # tasks in one question
 
@@ -47,19 +47,19 @@ _TRIED = (
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
-        ATTEMPTS.c.outcome != Outcome.PENDING,
+        ATTEMPTS.c.outcome != TaskOutcome.PENDING,
         ~ATTEMPTS.c.is_past,
     )
 )
 _PENDING = (
     select(*ATTEMPTS.c)
-    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
+    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == TaskOutcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"),
     ATTEMPTS.c.array == bindparam("of_array"),
-    ATTEMPTS.c.outcome == Outcome.PENDING,
+    ATTEMPTS.c.outcome == TaskOutcome.PENDING,
 )
 _PLACES = select(ATTEMPTS.c.place).where(_OF_ARRAY)
 _AT_PLACES = (
@@ -93,7 +93,7 @@ _OF_EVENT = and_(
         _LATER.c.campaign == ATTEMPTS.c.campaign,
         _LATER.c.task == ATTEMPTS.c.task,
         _LATER.c.attempt > ATTEMPTS.c.attempt,
-        _LATER.c.outcome != Outcome.COPY,
+        _LATER.c.outcome != TaskOutcome.COPY,
     ),
 )
 _FAILED = (
@@ -160,7 +160,9 @@ _STEPS = (
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 _FAILED_BEFORE = (
-    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == Outcome.UNWANTED).label("is_unwanted"))
+    select(
+        ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == TaskOutcome.UNWANTED).label("is_unwanted")
+    )
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
@@ -168,7 +170,9 @@ _FAILED_BEFORE = (
     )
     .group_by(ATTEMPTS.c.task)
     .having(
-        func.sum(case((ATTEMPTS.c.outcome.in_((Outcome.PENDING, Outcome.SUCCESS)), 1), else_=0))
+        func.sum(
+            case((ATTEMPTS.c.outcome.in_((TaskOutcome.PENDING, TaskOutcome.SUCCESS)), 1), else_=0)
+        )
         == 0
     )
 )
@@ -182,7 +186,7 @@ _CANCELLED_UNSENT = and_(
 class CampaignTries:
     """What is asked of attempts."""
 
-    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
@@ -196,7 +200,7 @@ class CampaignTries:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         wanted = sorted(places)
         return tuple(
-            Attempt(**row | {"outcome": Outcome(row["outcome"])})
+            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])})
             for begin in range(0, len(wanted), AT_A_TIME)
             for row in map(
                 dict,
@@ -206,7 +210,7 @@ class CampaignTries:
 
     def earlier(
         self, attempts: Sequence[Attempt], copied: Container[tuple[int, int]] = ()
-    ) -> tuple[Tried, ...]:
+    ) -> tuple[AttemptOutcome, ...]:
         """Return what became of the other attempts of these tasks, and where.
 
         Attempts count from when their owner had a task tried again. A first attempt has others
@@ -218,7 +222,7 @@ class CampaignTries:
         for campaign, task in sorted(later | {key for key in first if key in copied}):
             tasks.setdefault(campaign, []).append(task)
         return tuple(
-            Tried(**dict(row) | {"outcome": Outcome(row["outcome"])})
+            AttemptOutcome(**dict(row) | {"outcome": TaskOutcome(row["outcome"])})
             for campaign, every in tasks.items()
             for begin in range(0, len(every), AT_A_TIME)
             for row in self._database.rows(
@@ -227,7 +231,7 @@ class CampaignTries:
         )
 
     def failed(
-        self, event: Event, outcomes: Sequence[Outcome], after: int, most: int
+        self, event: CampaignEvent, outcomes: Sequence[TaskOutcome], after: int, most: int
     ) -> tuple[Attempt, ...]:
         """Return the last attempts of the first tasks after one that an event counts, by task.
 
@@ -235,24 +239,24 @@ class CampaignTries:
         """
         found = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
-            Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
+            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, found)
         )
 
-    def close(self, event: Event, outcomes: Sequence[Outcome]) -> None:
+    def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
         """Let the attempts that an event counts be none of its tasks when it is opened again.
 
         Those whose tasks wait again are none of them already.
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
-    def take_back(self, array: Array, outcomes: Iterable[Outcome]) -> tuple[Attempt, ...]:
+    def take_back(self, array: Array, outcomes: Iterable[TaskOutcome]) -> tuple[Attempt, ...]:
         """Forget the attempts of an array that never ran, of tasks that had ended so before.
 
         Returns them; those tasks are what they were.
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
-        found = tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+        found = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
         delete_places(self._database, ATTEMPTS, map(asdict, found))
         self._judge(array.campaign, [one.task for one in found], is_past=False)
         return found
@@ -271,15 +275,15 @@ class CampaignTries:
             some = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
             self._database.execute(these.where(some))
 
-    def steps(self, campaigns: Iterable[Campaign]) -> tuple[Stepped, ...]:
+    def steps(self, campaigns: Iterable[Campaign]) -> tuple[ProloguePhaseResult, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
         clusters = {one.number: one.jdl.clusters.keys() for one in campaigns if one.jdl.has_steps}
-        found: dict[tuple[int, int], Stepped] = {}
+        found: dict[tuple[int, int], ProloguePhaseResult] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
             step, cluster = step_of(task, clusters[number])
-            known = row | {"outcome": Outcome(row["outcome"])}
-            found[number, task] = Stepped(**known, step=step, cluster=cluster)
+            known = row | {"outcome": TaskOutcome(row["outcome"])}
+            found[number, task] = ProloguePhaseResult(**known, step=step, cluster=cluster)
         return tuple(found.values())
 
     def tried(self, campaign: int) -> frozenset[str]:
@@ -295,7 +299,7 @@ class CampaignTries:
         )
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: Step, at: datetime) -> Array | None:
+    def intend_step(self, step: PrologueStep, at: datetime) -> Array | None:
         """Put a prologue or epilogue into a new array; None for a campaign that is no more."""
         found = self._campaigns.find(step.campaign)
         if not found:
@@ -315,12 +319,12 @@ class CampaignTries:
             )
         }
 
-    def kept(self, campaign: int) -> Kept:
+    def kept(self, campaign: int) -> StoredCampaign:
         """Return what is kept of a campaign's tasks that have not ended."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
-        attempts = tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+        attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
         found = self._campaigns.find(campaign)
-        return Kept(
+        return StoredCampaign(
             waiting=self._campaigns.waiting_of(campaign),
             arrays=self._campaigns.arrays_of(campaign),
             attempts=attempts,
@@ -328,7 +332,7 @@ class CampaignTries:
             clusters=frozenset(found.jdl.clusters if found else ()),
         )
 
-    def adopt(self, adoption: Adoption) -> None:
+    def adopt(self, adoption: RecoveryStep) -> None:
         """Keep a portion of what root's ledger knew."""
         campaign = adoption.campaign
         undone = (
@@ -347,15 +351,15 @@ class CampaignTries:
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
-                Marks(self._database).cancel(campaign, task)
+                CancellationMarks(self._database).cancel(campaign, task)
 
-    def _take_up(self, adoption: Adoption) -> tuple[int, ...]:
+    def _take_up(self, adoption: RecoveryStep) -> tuple[int, ...]:
         """Let tasks go on that had ended without success, but have attempts that may live.
 
         Each ends anew with them. Return those that their owner had cancelled before they were sent,
         as far as was known then: their attempts are to be deleted.
         """
-        live = {one.task for one in adoption.attempts if one.outcome is Outcome.PENDING}
+        live = {one.task for one in adoption.attempts if one.outcome is TaskOutcome.PENDING}
         live |= {one.first for one in adoption.again}
         tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):
@@ -371,6 +375,6 @@ class CampaignTries:
         return tuple(unwanted)
 
 
-def _of(event: Event, outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _of(event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> dict[str, object]:
     of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
     return {**of, "outcomes": [*outcomes], "status": event.exit_status}

@@ -5,41 +5,41 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import BigInteger, Column, Float, Table, delete, select
 
-from gridbridge.model.campaigns.sharing import Usage
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.campaigns.sharing import DecayedUsage
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 USAGE = Table(
     "campaign_usage",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("at", MomentColumn, nullable=False),
     Column("used_s", Float, nullable=False),
     Column("success_s", Float, nullable=False),
     Column("successes", Float, nullable=False),
 )
 
-_ALL = select(*(USAGE.c[field.name] for field in fields(Usage)))
+_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
 
 
 class CampaignUsage:
     """What is kept of it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[Usage, ...]:
+    def all(self) -> tuple[DecayedUsage, ...]:
         """Return what is kept, of every campaign and cluster."""
-        return tuple(Usage(**row) for row in map(dict, self._database.rows(_ALL)))
+        return tuple(DecayedUsage(**row) for row in map(dict, self._database.rows(_ALL)))
 
-    def keep(self, usages: Iterable[Usage]) -> None:
+    def keep(self, usages: Iterable[DecayedUsage]) -> None:
         """Keep these in the place of what was kept of the same campaigns and clusters."""
         with self._database.transaction():
             for one in usages:
                 self._database.execute(self._database.upsert(USAGE), asdict(one))
 
-    def forget(self, usages: Iterable[Usage]) -> None:
+    def forget(self, usages: Iterable[DecayedUsage]) -> None:
         """Forget campaigns at clusters."""
         with self._database.transaction():
             for one in usages:

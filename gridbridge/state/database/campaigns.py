@@ -20,12 +20,11 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.plan import KeptOff
-from gridbridge.model.snapshot import Sent
 from gridbridge.state.database import campaign_queries as queries
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
@@ -37,33 +36,19 @@ from gridbridge.state.database.campaign_tables import (
     jdl_of,
     values_of,
 )
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.core import StateFile
 
 AT_A_TIME = 500  # campaigns in one question
 
 
-def sent_to(database: Database, cluster: str) -> Sent:
-    """Return the arrays at a cluster of which a task may live."""
-    rows = database.rows(queries.SENT_TO, cluster=cluster)
-    return Sent(
-        jobs=frozenset(row["job_id"] for row in rows),
-        released=frozenset(
-            f"{row['campaign']}.{row['number']}"
-            for row in rows
-            if row["state"] == ArrayState.RELEASED
-        ),
-        is_watched=bool(rows or database.rows(queries.ANY)),
-    )
-
-
-class Campaigns:
+class CampaignRows:
     """What is kept of campaigns."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     @property
-    def database(self) -> Database:
+    def database(self) -> StateFile:
         """The state file that they are in."""
         return self._database
 
@@ -73,7 +58,7 @@ class Campaigns:
         with self._database.transaction():
             values = values_of(campaign) | {"token": token, "number": number}
             self._database.execute(insert(CAMPAIGNS), values)
-            self.wait_again(number, Waiting(first=0, last=campaign.tasks - 1))
+            self.wait_again(number, WaitingTasks(first=0, last=campaign.tasks - 1))
         return number
 
     def last_number(self) -> int:
@@ -137,7 +122,7 @@ class Campaigns:
         """Return every array of a campaign."""
         return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
 
-    def waiting_of(self, campaign: int) -> tuple[Waiting, ...]:
+    def waiting_of(self, campaign: int) -> tuple[WaitingTasks, ...]:
         """Return the tasks of a campaign that wait to be sent, the most urgent first."""
         rows = self._database.rows(queries.NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
@@ -153,7 +138,7 @@ class Campaigns:
         """Return the attempts of an array whose ends are not known, by place."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         rows = map(dict, self._database.rows(queries.PENDING, **of))
-        return tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+        return tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
 
     def intend(
         self,
@@ -211,12 +196,12 @@ class Campaigns:
         if rows:
             self._database.execute(queries.ENDED, rows)
 
-    def wait_again(self, campaign: int, *waiting: Waiting) -> None:
+    def wait_again(self, campaign: int, *waiting: WaitingTasks) -> None:
         """Let tasks wait to be sent."""
         if rows := [_waiting_row(campaign, one) for one in waiting]:
             self._database.execute(insert(WAITING), rows)
 
-    def wait_no_longer(self, campaign: int, waiting: Iterable[Waiting]) -> None:
+    def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTasks]) -> None:
         """Send none of these tasks."""
         if rows := [{"of_campaign": campaign, "of_first": one.first} for one in waiting]:
             self._database.execute(queries.TAKEN, rows)
@@ -294,7 +279,7 @@ class Campaigns:
     def _take_of(self, campaign: int, kind: KeptOff) -> list[tuple[int, int, int]]:
         taken: list[tuple[int, int, int]] = []
         query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
-        rest: list[Waiting] = []
+        rest: list[WaitingTasks] = []
         gone: list[dict[str, int]] = []
         for row in self._database.rows(query, campaign=campaign):
             last = min(row["last"], row["first"] + kind.tasks - len(taken) - 1)
@@ -318,7 +303,7 @@ class Campaigns:
         return tuple(campaign_of(dict(row)) for row in self._database.rows(query, **values))
 
 
-def _waiting_row(campaign: int, waiting: Waiting) -> dict[str, Any]:
+def _waiting_row(campaign: int, waiting: WaitingTasks) -> dict[str, Any]:
     names = {"avoid": _listed(waiting.avoid), "never": _listed(waiting.never)}
     return asdict(waiting) | {"campaign": campaign} | names
 
@@ -334,13 +319,13 @@ def _listed(clusters: Iterable[str]) -> str:
     return f" {words} " if words else ""
 
 
-def _waiting(row: dict[str, Any]) -> Waiting:
-    return Waiting(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
+def _waiting(row: dict[str, Any]) -> WaitingTasks:
+    return WaitingTasks(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
 
 
 def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
     """Return the rows of an array's attempts; the first has the place 1."""
-    of = {"campaign": array.campaign, "array": array.number, "outcome": Outcome.PENDING}
+    of = {"campaign": array.campaign, "array": array.number, "outcome": TaskOutcome.PENDING}
     return [
         {**of, "task": task, "attempt": attempt, "place": place}
         for place, (task, attempt) in enumerate(tasks, start=1)

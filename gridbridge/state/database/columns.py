@@ -23,13 +23,13 @@ from sqlalchemy import (
 )
 
 from gridbridge.model import lines, message
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
 
 _PLAIN = printable.replace("%", "")
 
 
-class Moment(TypeDecorator[datetime]):
+class MomentColumn(TypeDecorator[datetime]):
     """An aware time."""
 
     impl = String(32)
@@ -48,7 +48,7 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
-class Words(TypeDecorator[str]):
+class PrintableText(TypeDecorator[str]):
     """Any text, as in messages: what is not printable ASCII is `%XX`.
 
     People's texts carry bytes that are not UTF-8 (as surrogates) and NULs, which SQLite or
@@ -67,24 +67,28 @@ class Words(TypeDecorator[str]):
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
-class Verdict(TypeDecorator[Message]):
+class VerdictColumn(TypeDecorator[StarterMessage]):
     """A message as it lies in the spool, but of any length."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Message | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: StarterMessage | None, dialect: Dialect) -> str | None:
         """Write it; a message without a value is empty text."""
         return None if value is None else message.encode(value).decode("ascii")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Message | None:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StarterMessage | None:
         """Read it."""
         if value is None:
             return None
-        return Message(**lines.decode(value.encode("ascii"), message.KEYS)) if value else Message()
+        return (
+            StarterMessage(**lines.decode(value.encode("ascii"), message.KEYS))
+            if value
+            else StarterMessage()
+        )
 
 
-class Job(TypeDecorator[JobState]):
+class JobStateColumn(TypeDecorator[JobState]):
     """A job's state: its facts, a blank, and the text for people; empty while not listed."""
 
     impl = Text
@@ -110,7 +114,7 @@ def written(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-class Json(TypeDecorator[Mapping[str, object]]):
+class JsonColumn(TypeDecorator[Mapping[str, object]]):
     """Words and numbers of any shape, for people and for programs."""
 
     impl = Text

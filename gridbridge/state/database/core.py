@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PORTION = 5000  # rows that are changed at once: a tenth of a second
 
 
-class Database:
+class StateFile:
     """The state file, open; for one thread.
 
     The groups of tables (Transfers, Decisions ...) are made over it. Every method of theirs is
@@ -41,7 +41,7 @@ class Database:
         self._failed = False
 
     @classmethod
-    def open(cls, url: str, *, is_unchanged: bool = False) -> "Database":
+    def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
         """Open the state at `sqlite:////PATH` or `postgresql://...`, made or migrated first.
 
         With `is_unchanged` it has to be there as this program knows it, and each change fails.

@@ -17,18 +17,25 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.report import Decision
-from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words, written
-from gridbridge.state.database.core import Database
+from gridbridge.model.report import RecordedDecision
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    MomentColumn,
+    PrintableText,
+    written,
+)
+from gridbridge.state.database.core import StateFile
 
 DECISIONS = Table(
     "decisions",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("at", Moment, nullable=False),
-    Column("program", Words, nullable=False),
-    Column("sentence", Words, nullable=False),
-    Column("inputs", Json, nullable=False),
+    Column("at", MomentColumn, nullable=False),
+    Column("program", PrintableText, nullable=False),
+    Column("sentence", PrintableText, nullable=False),
+    Column("inputs", JsonColumn, nullable=False),
 )
 
 _DECISION = (
@@ -55,10 +62,10 @@ _ADD = insert(DECISIONS).values(
 )
 
 
-class Decisions:
+class DecisionRows:
     """What is kept of decisions."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def record(
@@ -72,12 +79,12 @@ class Decisions:
         values["of_inputs"] = written(inputs)
         self._database.execute(_ADD, values)
 
-    def find(self, number: int) -> Decision | None:
+    def find(self, number: int) -> RecordedDecision | None:
         """Look a decision up."""
         found = self._found(_ONE, number=number)
         return found[0] if found else None
 
-    def last(self, count: int) -> tuple[Decision, ...]:
+    def last(self, count: int) -> tuple[RecordedDecision, ...]:
         """Return the newest decisions, oldest first."""
         return self._found(_LAST, count=count)[::-1]
 
@@ -85,5 +92,5 @@ class Decisions:
         """Remove decisions from before that time, and the oldest beyond that many bytes."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
-    def _found(self, query: Executable, **values: object) -> tuple[Decision, ...]:
-        return tuple(Decision(**row) for row in self._database.rows(query, **values))
+    def _found(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:
+        return tuple(RecordedDecision(**row) for row in self._database.rows(query, **values))

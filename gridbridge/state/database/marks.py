@@ -5,49 +5,54 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 
-from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.making_way.contest import Request, Tried, Way
-from gridbridge.model.campaigns.wiping import IF_WAITING, Mark, Wipe, WipedFor
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.making_way.contest import Preemption, Request, Tried
+from gridbridge.model.campaigns.wiping import (
+    IF_WAITING,
+    ArrayCancellation,
+    CancellationMark,
+    WipedFor,
+)
 from gridbridge.state.database.campaign_tables import ATTEMPTS, PLACE, delete_places, forget_ended
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 MARKS = Table(
     "campaign_marks",
     METADATA,
     *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
-    Column("wiped_for", Words, nullable=False),
+    Column("wiped_for", PrintableText, nullable=False),
 )
 
 WAYS = Table(
     "campaign_ways",
     METADATA,
     *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
-    Column("cluster", Words, nullable=False),
+    Column("cluster", PrintableText, nullable=False),
     Column("job", BigInteger, nullable=False),
     Column("task", BigInteger, nullable=False),
-    Column("lacked", Words, nullable=False),
-    Column("at", Moment, nullable=False, index=True),
+    Column("lacked", PrintableText, nullable=False),
+    Column("at", MomentColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == WipedFor.UNWANTED
-Marked = Mapping[tuple[int, int], Mapping[int, Mark]]  # of campaigns' arrays, by places
+Marked = Mapping[tuple[int, int], Mapping[int, CancellationMark]]  # of campaigns' arrays, by places
 
 
-class Marks:
+class CancellationMarks:
     """What is kept of them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Marked:
         """Return all marks."""
-        found: dict[tuple[int, int], dict[int, Mark]] = {}
+        found: dict[tuple[int, int], dict[int, CancellationMark]] = {}
         for row in self._database.rows(select(MARKS)):
-            mark = Mark(wiped_for=WipedFor(row["wiped_for"]))
+            mark = CancellationMark(wiped_for=WipedFor(row["wiped_for"]))
             found.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
         return found
 
-    def put(self, wipe: Wipe) -> None:
+    def put(self, wipe: ArrayCancellation) -> None:
         """Mark tasks; one that was marked before gets the new mark.
 
         But what its owner wants no more stays so, and a task is only to be deleted while it waits
@@ -62,12 +67,12 @@ class Marks:
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
-            rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == Outcome.PENDING))
+            rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING))
             marks = [dict(row) | {"wiped_for": WipedFor.UNWANTED} for row in rows]
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
 
-    def remove(self, wipe: Wipe) -> None:
+    def remove(self, wipe: ArrayCancellation) -> None:
         """Take marks off: these tasks are not deleted any more, unless their owner wants that."""
         delete_places(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
@@ -78,17 +83,19 @@ class Marks:
     def wiped(self, campaign: int, task: int) -> int:
         """Return how many attempts of a task were wiped before they started."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
-        query = select(func.count().label("times")).where(*of, ATTEMPTS.c.outcome == Outcome.WIPED)
+        query = select(func.count().label("times")).where(
+            *of, ATTEMPTS.c.outcome == TaskOutcome.WIPED
+        )
         return int(self._database.rows(query)[0]["times"])
 
 
-class Ways:
+class PreemptionRows:
     """For which local jobs tasks ended, as long as their campaigns are known."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, way: Way, at: datetime) -> None:
+    def put(self, way: Preemption, at: datetime) -> None:
         """Note the tasks of one."""
         known = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
         known |= {"lacked": ",".join(way.lacked)}
@@ -106,7 +113,7 @@ class Ways:
         return found
 
 
-def _keys(wipe: Wipe) -> Iterable[dict[str, int]]:
+def _keys(wipe: ArrayCancellation) -> Iterable[dict[str, int]]:
     for places in wipe.places:
         for place in places:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": place}

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, select
 
-from gridbridge.model.campaigns.wiping import Missed
+from gridbridge.model.campaigns.wiping import MissingSince
 from gridbridge.state.database.campaign_tables import delete_places, forget_ended
-from gridbridge.state.database.columns import METADATA, Moment
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.columns import METADATA, MomentColumn
+from gridbridge.state.database.core import StateFile
 
 MISSING = Table(
     "campaign_missing",
@@ -16,7 +16,7 @@ MISSING = Table(
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("array", BigInteger, primary_key=True, autoincrement=False),
     Column("place", BigInteger, primary_key=True, autoincrement=False),
-    Column("since", Moment, nullable=False),
+    Column("since", MomentColumn, nullable=False),
 )
 
 Place = tuple[int, int, int]  # a campaign, an array, a place in it
@@ -25,7 +25,7 @@ Place = tuple[int, int, int]  # a campaign, an array, a place in it
 class MissingTasks:
     """What is kept of them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Mapping[Place, datetime]:
@@ -33,7 +33,7 @@ class MissingTasks:
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
-    def note(self, missed: Iterable[Missed]) -> None:
+    def note(self, missed: Iterable[MissingSince]) -> None:
         """Note what has changed, and forget the attempts that have ended."""
         missing: list[dict[str, object]] = []
         listed: list[dict[str, int]] = []

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.forecast import Kept
-from gridbridge.model.campaigns.jobratio import Prediction, Ratio
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.campaigns.forecast import StoredForecast
+from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioPrediction
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 RATIOS = Table(
     "campaign_ratios",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, primary_key=True),
+    Column("cluster", PrintableText, primary_key=True),
     Column("ratio", Float, nullable=False),
     Column("free", BigInteger, nullable=False),
     Column("submitted", BigInteger, nullable=False),
@@ -25,8 +25,8 @@ ENDS = Table(  # a row a minute in which tasks ended
     "campaign_ends",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, primary_key=True),
-    Column("minute", Moment, primary_key=True),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("minute", MomentColumn, primary_key=True),
     Column("ended", BigInteger, nullable=False),
 )
 
@@ -34,15 +34,15 @@ FORECASTS = Table(
     "campaign_forecasts",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("made_at", Moment, nullable=False),
-    Column("p50_at", Moment, nullable=False),
-    Column("p90_at", Moment, nullable=False),
-    Column("ended_at", Moment),
+    Column("made_at", MomentColumn, nullable=False),
+    Column("p50_at", MomentColumn, nullable=False),
+    Column("p90_at", MomentColumn, nullable=False),
+    Column("ended_at", MomentColumn),
 )
 
 _OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
-_RATIOS = select(*(RATIOS.c[field.name] for field in fields(Ratio))).where(_OF_CAMPAIGNS)
-_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(Kept))).order_by(
+_RATIOS = select(*(RATIOS.c[field.name] for field in fields(JobRatio))).where(_OF_CAMPAIGNS)
+_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(StoredForecast))).order_by(
     FORECASTS.c.campaign
 )
 _SINCE = (
@@ -58,21 +58,21 @@ _THIS_MINUTE = and_(
 )
 
 
-class Predictions:
+class PredictionRows:
     """What is learnt."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def ratios(self, campaigns: Iterable[int]) -> tuple[Ratio, ...]:
+    def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
         """Return the job ratios that are kept of these campaigns."""
         rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
-        return tuple(Ratio(**row) for row in map(dict, rows))
+        return tuple(JobRatio(**row) for row in map(dict, rows))
 
-    def keep(self, predicted: Iterable[Prediction]) -> None:
+    def keep(self, predicted: Iterable[JobRatioPrediction]) -> None:
         """Keep job ratios for the next cycle."""
         ratios = [
-            Ratio(
+            JobRatio(
                 campaign=one.campaign,
                 cluster=one.cluster,
                 ratio=one.ratio,
@@ -114,11 +114,11 @@ class Predictions:
             of = ENDS.c.campaign == row["campaign"]
             self._database.execute(delete(ENDS).where(of, is_old))
 
-    def forecasts(self) -> tuple[Kept, ...]:
+    def forecasts(self) -> tuple[StoredForecast, ...]:
         """Return the forecasts that were made halfway, by campaign."""
-        return tuple(Kept(**row) for row in map(dict, self._database.rows(_FORECASTS)))
+        return tuple(StoredForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
 
-    def keep_forecast(self, kept: Kept) -> None:
+    def keep_forecast(self, kept: StoredForecast) -> None:
         """Keep one."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(kept))
 

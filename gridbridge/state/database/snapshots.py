@@ -18,35 +18,41 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    MomentColumn,
+    PrintableText,
+)
+from gridbridge.state.database.core import StateFile
 
 SNAPSHOTS = Table(
     "snapshots",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("cluster", Words, nullable=False),
-    Column("taken_at", Moment, nullable=False),
+    Column("cluster", PrintableText, nullable=False),
+    Column("taken_at", MomentColumn, nullable=False),
     Column("ok", Boolean, nullable=False),
     Column("took_s", Float, nullable=False),
-    Column("summary", Json, nullable=False),
+    Column("summary", JsonColumn, nullable=False),
 )
 ANSWERS = Table(
     "answers",
     METADATA,
-    Column("cluster", Words, primary_key=True),
-    Column("place", Words, nullable=False),
-    Column("asked_at", Moment, nullable=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("place", PrintableText, nullable=False),
+    Column("asked_at", MomentColumn, nullable=False),
     Column("every_s", Float, nullable=False),
-    Column("covers", Words, nullable=False),
-    Column("trouble", Words, nullable=False),
-    Column("digest", Words, nullable=False),
+    Column("covers", PrintableText, nullable=False),
+    Column("trouble", PrintableText, nullable=False),
+    Column("digest", PrintableText, nullable=False),
 )
 CONTENTS = Table(
     "answer_contents",
     METADATA,
-    Column("cluster", Words, primary_key=True),
-    Column("digest", Words, nullable=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("digest", PrintableText, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
 
@@ -75,10 +81,10 @@ class LastAnswer:
     content: bytes = b""  # what it lists
 
 
-class Snapshots:
+class SnapshotRows:
     """What is kept of the clusters' answers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def record(
@@ -103,7 +109,7 @@ class Snapshots:
 class LastAnswers:
     """The last answer of each cluster, for all programs that have the state file."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def put(self, cluster: str, answer: LastAnswer) -> None:

@@ -7,25 +7,25 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Table, UniqueConstraint, delete, insert, select, update
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.notices import Severity, Subscription, Way
+from gridbridge.model.campaigns.notices import NotificationChannel, Severity, Subscription
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.columns import COUNTED, METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.columns import COUNTED, METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 SUBSCRIPTIONS = Table(
     "campaign_subscriptions",
     METADATA,
     Column("number", COUNTED, primary_key=True),
     Column("uid", BigInteger, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("way", Words, nullable=False),
-    Column("identity", Words, nullable=False),
-    Column("severity", Words, nullable=False),
-    Column("token", Words, nullable=False),
-    Column("told_until", Moment, nullable=False),
+    Column("owner", PrintableText, nullable=False),
+    Column("way", PrintableText, nullable=False),
+    Column("identity", PrintableText, nullable=False),
+    Column("severity", PrintableText, nullable=False),
+    Column("token", PrintableText, nullable=False),
+    Column("told_until", MomentColumn, nullable=False),
     Column("tries", BigInteger, nullable=False),
-    Column("next_at", Moment, nullable=False),
+    Column("next_at", MomentColumn, nullable=False),
     UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
 )
 _EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))).order_by(
@@ -33,10 +33,10 @@ _EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))
 )
 
 
-class Subscriptions:
+class SubscriptionRows:
     """What is kept of them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[Subscription, ...]:
@@ -82,7 +82,7 @@ class Subscriptions:
         )
         found = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
         found += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
-        campaigns = Campaigns(self._database)
+        campaigns = CampaignRows(self._database)
         looked_up = ((campaigns.find(number), at, is_over) for number, at, is_over in found)
         return tuple((one, at, is_over) for one, at, is_over in looked_up if one)
 
@@ -92,5 +92,5 @@ class Subscriptions:
 
 
 def _subscription(row: dict[str, Any]) -> Subscription:
-    words = {"way": Way(row["way"]), "severity": Severity(row["severity"])}
+    words = {"way": NotificationChannel(row["way"]), "severity": Severity(row["severity"])}
     return Subscription(**row | words)

@@ -20,45 +20,52 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
-from gridbridge.state.database.columns import COUNTED, METADATA, Job, Moment, Verdict, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer, TransferEvent
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JobStateColumn,
+    MomentColumn,
+    PrintableText,
+    VerdictColumn,
+)
+from gridbridge.state.database.core import StateFile
 
 TRANSFERS = Table(
     "transfers",
     METADATA,
-    Column("name", Words, primary_key=True),
+    Column("name", PrintableText, primary_key=True),
     Column("uid", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, nullable=False),
+    Column("cluster", PrintableText, nullable=False),
     Column("job", BigInteger, nullable=False),
     Column("task", BigInteger, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("remote", Words, nullable=False),
-    Column("queue", Words, nullable=False),
-    Column("phase", Words, nullable=False),
-    Column("record", Words, nullable=False),
-    Column("wake", Words, nullable=False),
-    Column("rerun", Words, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("owner", PrintableText, nullable=False),
+    Column("remote", PrintableText, nullable=False),
+    Column("queue", PrintableText, nullable=False),
+    Column("phase", PrintableText, nullable=False),
+    Column("record", PrintableText, nullable=False),
+    Column("wake", PrintableText, nullable=False),
+    Column("rerun", PrintableText, nullable=False),
+    Column("created_at", MomentColumn, nullable=False),
+    Column("updated_at", MomentColumn, nullable=False),
     Column("remote_id", BigInteger, nullable=False),
-    Column("desired", Words, nullable=False),
-    Column("local_state", Job, nullable=False),
-    Column("remote_state", Job, nullable=False),
-    Column("remote_host", Words, nullable=False),
-    Column("since", Moment),
+    Column("desired", PrintableText, nullable=False),
+    Column("local_state", JobStateColumn, nullable=False),
+    Column("remote_state", JobStateColumn, nullable=False),
+    Column("remote_host", PrintableText, nullable=False),
+    Column("since", MomentColumn),
     Column("missed_polls", BigInteger, nullable=False),
-    Column("missing_since", Moment),
-    Column("seen_at", Moment),
-    Column("verdict", Verdict),
-    Column("closed_at", Moment),
+    Column("missing_since", MomentColumn),
+    Column("seen_at", MomentColumn),
+    Column("verdict", VerdictColumn),
+    Column("closed_at", MomentColumn),
     Column("pinned", Boolean, nullable=False),
-    Column("claim", Words, nullable=False),
-    Column("claimed", Words, nullable=False),
-    Column("guard", Words, nullable=False),
+    Column("claim", PrintableText, nullable=False),
+    Column("claimed", PrintableText, nullable=False),
+    Column("guard", PrintableText, nullable=False),
     Column("reguarded", Boolean, nullable=False),
-    Column("reason", Words, nullable=False),
-    *(Column(name, Words, nullable=False) for name in ("cause", "listed")),
+    Column("reason", PrintableText, nullable=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("cause", "listed")),
     Index("transfers_closed_at", "closed_at"),
     Index("transfers_task", "cluster", "job", "task"),
 )
@@ -67,15 +74,15 @@ EVENTS = Table(
     "events",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("name", Words, nullable=False),
+    Column("name", PrintableText, nullable=False),
     Column("uid", BigInteger, nullable=False),
-    Column("at", Moment, nullable=False),
-    Column("text", Words, nullable=False),
+    Column("at", MomentColumn, nullable=False),
+    Column("text", PrintableText, nullable=False),
     Index("events_transfer", "name", "uid"),
 )
 
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
-_EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
 _OLDEST_FIRST = select(*_TRANSFER).order_by(
     TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
 )
@@ -95,7 +102,7 @@ _CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
 _UNPROVED = and_(
     TRANSFERS.c.closed_at.is_not(None),
     TRANSFERS.c.record == "",
-    TRANSFERS.c.listed != Listed.YES,
+    TRANSFERS.c.listed != OwnershipProof.YES,
     ~TRANSFERS.c.reguarded,
 )
 _EVENTS_OF = (
@@ -106,10 +113,10 @@ _EVENTS_OF = (
 _ADD_EVENT = insert(EVENTS)
 
 
-class Transfers:
+class TransferRows:
     """What is kept of each transfer; readers get values that never change."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(TRANSFERS)
 
@@ -146,13 +153,15 @@ class Transfers:
         """Return the transfers that closed at that time or later, oldest first."""
         return self._found(_CLOSED_SINCE, at=at)
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: TransferEvent) -> None:
         """Add a line to a transfer's history."""
         self._database.execute(_ADD_EVENT, asdict(event))
 
-    def events(self, name: str, uid: int) -> tuple[Event, ...]:
+    def events(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
         """Return a transfer's history in the order in which it was written."""
-        return tuple(Event(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
+        return tuple(
+            TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid)
+        )
 
     def forget(self, before: datetime) -> int:
         """Remove transfers that closed before that time; return how many.

@@ -14,14 +14,14 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.ganeti import (
     DEFAULT_POLICY,
     NO_NODE,
-    Cluster,
-    Group,
-    Instance,
-    Node,
-    Policy,
-    Spec,
-    Status,
-    Template,
+    DiskTemplate,
+    GanetiCluster,
+    GanetiInstance,
+    GanetiNode,
+    GanetiPolicy,
+    InstanceSpec,
+    InstanceStatus,
+    NodeGroup,
 )
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
@@ -38,7 +38,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class GanetiRow:
     """A line's fields, and where it is."""
 
     where: str  # file:line
@@ -112,7 +112,7 @@ def _bare(text: str) -> str:
 MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
 
 
-def read(path: str) -> Cluster:
+def read(path: str) -> GanetiCluster:
     """Read a file; ParseError, with the line, when it is none."""
     try:
         with open(path, "rb") as file:
@@ -127,7 +127,7 @@ def read(path: str) -> Cluster:
     return parse(text, path)
 
 
-def parse(text: str, path: str) -> Cluster:
+def parse(text: str, path: str) -> GanetiCluster:
     """Read the text of a file."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
@@ -146,10 +146,12 @@ def parse(text: str, path: str) -> Cluster:
         at = _owner(row, groups)
         groups[at] = replace(groups[at], policy=told)
     tags = tuple(line for _, line in sections["tags"])
-    return Cluster(groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy)
+    return GanetiCluster(
+        groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
+    )
 
 
-def _owner(row: Row, groups: Sequence[Group]) -> int:
+def _owner(row: GanetiRow, groups: Sequence[NodeGroup]) -> int:
     """Return the index of the group that a policy is of, by its name or uuid."""
     owner = row.fields[0]
     found = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
@@ -180,12 +182,12 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
     return dict(zip(SECTIONS, found, strict=False))
 
 
-def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[Row]:
+def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiRow]:
     """Return the lines' fields, with what is missing at the end as `later` has it."""
     rows = []
     for number, line in lines:
         fields = tuple(line.split("|"))
-        row = Row(where=f"{path}:{number}", fields=fields)
+        row = GanetiRow(where=f"{path}:{number}", fields=fields)
         if len(fields) < least:
             raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
         rows.append(replace(row, fields=fields + later[len(fields) - least :]))
@@ -201,13 +203,13 @@ def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _group(row: Row) -> Group:
+def _group(row: GanetiRow) -> NodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(
             f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}"
         )
-    return Group(
+    return NodeGroup(
         name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
         allocation=allocation,
@@ -216,7 +218,7 @@ def _group(row: Row) -> Group:
     )
 
 
-def _node(row: Row, groups: Mapping[str, int]) -> Node:
+def _node(row: GanetiRow, groups: Mapping[str, int]) -> GanetiNode:
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
@@ -226,9 +228,9 @@ def _node(row: Row, groups: Mapping[str, int]) -> Node:
     return _told_node(row, name, group)
 
 
-def _told_node(row: Row, name: str, group: int) -> Node:
+def _told_node(row: GanetiRow, name: str, group: int) -> GanetiNode:
     role = row.fields[7]  # any other word counts as N
-    return Node(
+    return GanetiNode(
         name=name,
         mem=row.number(1, "the node's memory"),
         own_mem=row.whole(2, "its own memory"),
@@ -248,22 +250,22 @@ def _told_node(row: Row, name: str, group: int) -> Node:
     )
 
 
-def _instance(row: Row, nodes: Mapping[str, int]) -> Instance:
+def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
     primary = row.place(6, "node", nodes)
     secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
-    template = row.word(row.fields[8], "the disk template", Template)
-    if template is Template.DRBD and secondary == primary:
+    template = row.word(row.fields[8], "the disk template", DiskTemplate)
+    if template is DiskTemplate.DRBD and secondary == primary:
         raise row.wrong("primary and secondary are one node", "two nodes")
-    if template is Template.DRBD and secondary == NO_NODE:
+    if template is DiskTemplate.DRBD and secondary == NO_NODE:
         raise row.wrong("a drbd instance has no secondary node", "two nodes")
     if row.is_yes(12, "whether it is forthcoming"):
         raise row.wrong("the instance is forthcoming", "one that is there")
-    return Instance(
+    return GanetiInstance(
         name=row.fields[0],
         mem=row.whole(1, "its memory"),
         disk=row.whole(2, "its disk space"),
         vcpus=row.whole(3, "its number of processors"),
-        status=row.word(row.fields[4], "its status", Status),
+        status=row.word(row.fields[4], "its status", InstanceStatus),
         is_balanced=row.is_yes(5, "whether it is balanced"),
         primary=primary,
         secondary=secondary,
@@ -274,23 +276,23 @@ def _instance(row: Row, nodes: Mapping[str, int]) -> Instance:
     )
 
 
-def _policy(row: Row) -> Policy:
+def _policy(row: GanetiRow) -> GanetiPolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
     limits = [_spec(row, text) for text in specs]
-    return Policy(
+    return GanetiPolicy(
         standard=_spec(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
         templates=tuple(
-            row.word(text, "a disk template", Template) for text in _listed(row.fields[3])
+            row.word(text, "a disk template", DiskTemplate) for text in _listed(row.fields[3])
         ),
         vcpu_ratio=row.number(4, "the ratio of processors"),
         spindle_ratio=row.number(5, "the ratio of spindles"),
     )
 
 
-def _spec(row: Row, text: str) -> Spec:
+def _spec(row: GanetiRow, text: str) -> InstanceSpec:
     numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(
@@ -298,4 +300,4 @@ def _spec(row: Row, text: str) -> Spec:
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )
     mem, vcpus, disk, disks, nics, spindles = numbers
-    return Spec(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)
+    return InstanceSpec(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)

@@ -2,16 +2,16 @@
 
 from gridbridge.model.elastic.ganeti import (
     NO_NODE,
-    Cluster,
-    Group,
-    Instance,
-    Node,
-    Policy,
-    Spec,
+    GanetiCluster,
+    GanetiInstance,
+    GanetiNode,
+    GanetiPolicy,
+    InstanceSpec,
+    NodeGroup,
 )
 
 
-def written(cluster: Cluster) -> str:
+def written(cluster: GanetiCluster) -> str:
     """Return the text of a cluster's file, as htools(1) writes it."""
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((one.name, one.policy) for one in cluster.groups)]
@@ -25,13 +25,13 @@ def written(cluster: Cluster) -> str:
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _group_line(one: Group) -> str:
+def _group_line(one: NodeGroup) -> str:
     return "|".join(
         (one.name, one.uuid, one.allocation, ",".join(one.tags), ",".join(one.networks))
     )
 
 
-def _node_line(one: Node, groups: tuple[Group, ...]) -> str:
+def _node_line(one: GanetiNode, groups: tuple[NodeGroup, ...]) -> str:
     role = "Y" if one.is_offline else "M" if one.is_master else "N"
     numbers = (f"{one.mem:.0f}", one.own_mem, one.free_mem, f"{one.disk:.0f}", one.free_disk)
     exclusive = "Y" if one.has_own_spindles else "N"
@@ -43,7 +43,7 @@ def _node_line(one: Node, groups: tuple[Group, ...]) -> str:
     )
 
 
-def _instance_line(one: Instance, nodes: list[str]) -> str:
+def _instance_line(one: GanetiInstance, nodes: list[str]) -> str:
     secondary = "" if one.secondary == NO_NODE else nodes[one.secondary]
     balanced = "Y" if one.is_balanced else "N"
     spindles = "-" if one.spindles is None else one.spindles
@@ -54,14 +54,14 @@ def _instance_line(one: Instance, nodes: list[str]) -> str:
     )
 
 
-def _policy_line(owner: str, one: Policy) -> str:
+def _policy_line(owner: str, one: GanetiPolicy) -> str:
     limits = ";".join(_spec_text(spec) for pair in one.limits for spec in pair)
     ratios = (_number(one.vcpu_ratio), _number(one.spindle_ratio))
     templates = ",".join(template.value for template in one.templates)
     return _line(owner, _spec_text(one.standard), limits, templates, *ratios)
 
 
-def _spec_text(one: Spec) -> str:
+def _spec_text(one: InstanceSpec) -> str:
     numbers = (one.mem, one.vcpus, one.disk, one.disks, one.nics, one.spindles)
     return ",".join(str(number) for number in numbers)
 

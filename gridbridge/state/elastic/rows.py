@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.model.elastic.seeing import BalanceStatistics
 from gridbridge.shell.files import lines
 
 COLUMNS = 8
@@ -16,7 +16,7 @@ YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
 MOST = 10**12  # no number of a round reaches it
 
 
-def append(path: str, row: Statistics) -> None:
+def append(path: str, row: BalanceStatistics) -> None:
     """Add a row, in one write; StateError when it can't be.
 
     Half a row that a full disk has left is ended first, so that it spoils no other.
@@ -27,14 +27,14 @@ def append(path: str, row: Statistics) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def encode(row: Statistics) -> str:
+def encode(row: BalanceStatistics) -> str:
     """Write a row; its time is ISO 8601 with its zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
-def read(path: str) -> tuple[tuple[Statistics, ...], tuple[int, ...]]:
+def read(path: str) -> tuple[tuple[BalanceStatistics, ...], tuple[int, ...]]:
     """Return the rows in the order of time, and the numbers of the lines that are none.
 
     StarCluster's own files are read too: their times have no zone, and are in UTC. Raises
@@ -67,20 +67,20 @@ def _append(path: str, line: str) -> None:
         os.close(end)
 
 
-def _rows(told: Iterator[str]) -> Iterator[tuple[int, Statistics | None]]:
+def _rows(told: Iterator[str]) -> Iterator[tuple[int, BalanceStatistics | None]]:
     for number, line in enumerate(told, 1):
         if line.strip():
             yield number, _row(line.strip())
 
 
-def _row(line: str) -> Statistics | None:
+def _row(line: str) -> BalanceStatistics | None:
     try:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
         numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
         if moment.year not in YEARS or not all(abs(one) < MOST for one in numbers):
             return None
-        return Statistics(
+        return BalanceStatistics(
             at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
             hosts=int(hosts),
             running=int(running),

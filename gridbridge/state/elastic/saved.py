@@ -14,7 +14,7 @@ from typing import TypeVar
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Watched
-from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
 from gridbridge.shell import files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
@@ -34,7 +34,7 @@ MOST = 1e300  # no number of any cluster is near it
 Value = TypeVar("Value")
 
 
-def write(folder: str, documents: Documents, kept: Kept) -> None:
+def write(folder: str, documents: PrintedOutputs, kept: SavedRound) -> None:
     """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
 
     No link that is there already is followed, and no pipe written to: somebody else may have made
@@ -65,7 +65,7 @@ def _mode() -> int:
     return 0o666 & ~mask
 
 
-def read(folder: str) -> tuple[Documents, Kept]:
+def read(folder: str) -> tuple[PrintedOutputs, SavedRound]:
     """Read a folder; ParseError with a line for what is wrong or missing.
 
     qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
@@ -75,15 +75,15 @@ def read(folder: str) -> tuple[Documents, Kept]:
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
-        return documents, Kept(now=datetime.fromtimestamp(written, UTC).astimezone())
+        return documents, SavedRound(now=datetime.fromtimestamp(written, UTC).astimezone())
     return documents, _State(path, _bytes(folder, STATE)).kept()
 
 
-def _documents(folder: str) -> Documents:
+def _documents(folder: str) -> PrintedOutputs:
     if os.path.exists(os.path.join(folder, OAR)):
-        return Documents(oar=_bytes(folder, OAR))
+        return PrintedOutputs(oar=_bytes(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
-    return Documents(
+    return PrintedOutputs(
         qstat=_bytes(folder, QSTAT),
         qhost=_bytes(folder, QHOST),
         qconf=_bytes(folder, QCONF) if has_layout else b"",
@@ -117,7 +117,7 @@ def _node_told(node: Node) -> dict[str, object]:
     return told | {key: value for key, value in more.items() if value}
 
 
-def _more_told(kept: Kept) -> dict[str, object]:
+def _more_told(kept: SavedRound) -> dict[str, object]:
     """Tell what else is known, as far as anything is."""
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in kept.runtimes.items():
@@ -172,7 +172,7 @@ class _State:
             raise ParseError(f"{path}: no JSON: {error}") from error
         self._told = self._table(told, "", KEYS + MORE)
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedRound:
         """Return it; ParseError with a line for each key that is wrong."""
         found = self._kept()
         if self._mistakes:
@@ -181,7 +181,7 @@ class _State:
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
         return found
 
-    def _kept(self) -> Kept:
+    def _kept(self) -> SavedRound:
         now = self._time(self._told, "now")
         if now is None:
             self._wrong("now", self._told.get("now"), A_TIME)
@@ -189,7 +189,7 @@ class _State:
         if not isinstance(nodes, dict):
             self._wrong("nodes", nodes, "a table of nodes by their names")
             nodes = {}
-        return Kept(
+        return SavedRound(
             now=now or datetime.min.replace(tzinfo=UTC),
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),

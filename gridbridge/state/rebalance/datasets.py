@@ -17,14 +17,14 @@ from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageUn
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
-    Done,
     Replica,
+    ReplicaOutcome,
     Sums,
     read_sums,
     sums_text,
 )
 from gridbridge.shell import files, rsync
-from gridbridge.shell.lock import Held
+from gridbridge.shell.lock import MomentaryLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
 MOST_DONE = 100  # lines of what was done about a dataset
@@ -33,7 +33,7 @@ MOST_SUMS = 1 << 28  # of checksums: two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-class Records:
+class DatasetRecords:
     """The datasets of whoever runs this."""
 
     def __init__(self, folder: str) -> None:
@@ -108,22 +108,22 @@ class Records:
         """Say whether a command works on a dataset just now."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
-        with Held(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
-    def note_done(self, name: str, done: Done) -> None:
+    def note_done(self, name: str, done: ReplicaOutcome) -> None:
         """Note what the service had done about a dataset; the oldest of many are forgotten."""
         kept = [*self.done(name), done][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(one) | {'at': one.at.isoformat()})}\n" for one in kept)
         files.replace(self._hidden(name, DONE), rows.encode(), 0o600)
 
-    def done(self, name: str) -> list[Done]:
+    def done(self, name: str) -> list[ReplicaOutcome]:
         """Return what the service had done about a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
             data, _ = files.read(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
-            return [Done(**row | {"at": _moment(row["at"])}) for row in rows]
+            return [ReplicaOutcome(**row | {"at": _moment(row["at"])}) for row in rows]
         except FileNotFoundError:
             return []
         except NO_RECORD as error:
@@ -141,7 +141,7 @@ class Records:
     def alone(self, name: str) -> Iterator[None]:
         """Work on a dataset while no other command does; GridbridgeError when one does."""
         self._make()
-        with Held(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
                 raise GridbridgeError(f"{name}: another command of yours works on it; wait for it")
             yield
@@ -191,7 +191,7 @@ def _is_there(path: str, folder: int | None = None) -> bool:
 
 @contextmanager
 def _released(path: str) -> Iterator[bool]:
-    held = Held(path)
+    held = MomentaryLock(path)
     is_ours = held.__enter__()
     try:
         yield is_ours

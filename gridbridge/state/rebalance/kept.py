@@ -25,7 +25,7 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Let:
+class Delegation:
     """A dataset that its owner lets the service look after."""
 
     uid: int
@@ -60,28 +60,28 @@ def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
         )
 
 
-def listed(folder: str = CAMPAIGNS) -> list[Let]:
+def listed(folder: str = CAMPAIGNS) -> list[Delegation]:
     """Return what people let, each dataset once, of each person the first MOST.
 
     What is wrong there is left out.
     """
-    found: list[Let] = []
+    found: list[Delegation] = []
     for paths in picked.staying(KEPT_DATASET, MOST, folder).values():
-        of_one: dict[str, Let] = {}
+        of_one: dict[str, Delegation] = {}
         for one in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(one.dataset, one)
         found += of_one.values()
     return found
 
 
-def _read(path: str, folder: str) -> Iterator[Let]:
+def _read(path: str, folder: str) -> Iterator[Delegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
         data, facts = files.read(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name
-            yield Let(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+            yield Delegation(uid=facts.st_uid, owner=owner, file=path, dataset=name)
 
 
 def _file_of(dataset: str) -> str:

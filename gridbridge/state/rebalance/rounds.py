@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.rounds import Round, ShownQuiet, ShownRound
+from gridbridge.model.rebalance.rounds import RebalanceRound, ShownQuiet, ShownRound
 from gridbridge.state import publishing, shown
 
 QUIET = "rebalance-quiesced.json"
 
 
-def begin(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
+def begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
     """Show that a round began; one that was begun before and never ended counts on."""
     last = read(kind, folder)
     if last is None or not last.is_open:
@@ -20,13 +20,13 @@ def begin(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
         )
 
 
-def end(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
+def end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
     """Show that it ended."""
     last = read(kind, folder) or ShownRound(began_at=at)
     publishing.put(_path(kind, folder), shown.encode(replace(last, ended_at=at)))
 
 
-def read(kind: Round, folder: str = PUBLISHED) -> ShownRound | None:
+def read(kind: RebalanceRound, folder: str = PUBLISHED) -> ShownRound | None:
     """Return what is shown of a kind; None where none began, StateError for what is not ours."""
     return shown.read(_path(kind, folder), ShownRound)
 
@@ -42,5 +42,5 @@ def quiesced(folder: str = PUBLISHED) -> datetime | None:
     return found.since if found else None
 
 
-def _path(kind: Round, folder: str) -> str:
+def _path(kind: RebalanceRound, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"

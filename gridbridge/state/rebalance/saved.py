@@ -9,12 +9,12 @@ from typing import TypeVar
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.moments import NEVER
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Recent,
-    Snapshot,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
     TaskState,
 )
 
@@ -73,7 +73,7 @@ Word = TypeVar("Word", bound=StrEnum)
 Row = Mapping[str, object]
 
 
-def read(path: str) -> tuple[Snapshot, Row]:
+def read(path: str) -> tuple[PlacementSnapshot, Row]:
     """Read a file: what is to be decided about, and what it says of the rules.
 
     ParseError for what is no JSON, ConfigError with a line for each thing that is wrong.
@@ -105,10 +105,10 @@ class _Reading:
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
             yield f"{self._path}: {more} more are wrong"
 
-    def snapshot(self, told: object) -> Snapshot:
+    def snapshot(self, told: object) -> PlacementSnapshot:
         """Read it whole."""
         top = self._table(told, "", KEYS)
-        snapshot = Snapshot(
+        snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
             hosts=tuple(self._host(*row) for row in self._rows(top, "hosts", OF_HOST)),
             jobs=tuple(self._job(*row) for row in self._rows(top, "jobs", OF_JOB)),
@@ -125,8 +125,8 @@ class _Reading:
         found = _given(told, "policy") if isinstance(told, dict) else {}
         return self._table(found, "policy", None)
 
-    def _host(self, at: str, row: Row) -> Host:
-        return Host(
+    def _host(self, at: str, row: Row) -> PlacementHost:
+        return PlacementHost(
             name=self._required(row, at, "name", _name, A_NAME, ""),
             kind=self._as(row, at, "kind", _text, A_NAME, ""),
             is_up=self._as(row, at, "up", _bool, YES, True),
@@ -139,8 +139,8 @@ class _Reading:
             zone=self._as(row, at, "zone", _text, A_NAME, ""),
         )
 
-    def _job(self, at: str, row: Row) -> Job:
-        return Job(
+    def _job(self, at: str, row: Row) -> PlacementJob:
+        return PlacementJob(
             name=self._required(row, at, "name", _name, A_NAME, ""),
             is_autobalanced=self._as(row, at, "autobalance", _bool, YES, True),
             replicas=self._as(row, at, "replicas", _whole, WHOLE, 0),
@@ -148,8 +148,8 @@ class _Reading:
             max_per_host=self._as(row, at, "max_per_host", _whole, WHOLE, None),
         )
 
-    def _task(self, at: str, row: Row) -> Task:
-        return Task(
+    def _task(self, at: str, row: Row) -> PlacementTask:
+        return PlacementTask(
             job=self._required(row, at, "job", _name, A_NAME, ""),
             number=self._required(row, at, "number", _whole, WHOLE, 0),
             size_bytes=self._as(row, at, "bytes", _whole, WHOLE, 0),
@@ -159,9 +159,9 @@ class _Reading:
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
         )
 
-    def _recent(self, told: object) -> Recent:
+    def _recent(self, told: object) -> RecentMoves:
         table = self._table(told, "recent", OF_RECENT)
-        return Recent(
+        return RecentMoves(
             hosts=self._times(table, "hosts"),
             replicated=self._times(table, "replicated"),
             jobs=self._times(table, "jobs"),

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.apply import as_user
 from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
+from gridbridge.apply.campaigns.arrays import ArrayDeferred, ArrayRefused, CampaignRefused
 from gridbridge.errors import (
     AlreadySubmitted,
     CommandFailed,
@@ -17,8 +17,8 @@ from gridbridge.errors import (
     OwnerUnknown,
     ParseError,
 )
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
-from gridbridge.shell.runner import Completed
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def array(number: int, copies_beyond_s: int | None = None) -> tuple[Array, tuple
             attempt=1,
             array=number,
             place=place,
-            outcome=Outcome.PENDING,
+            outcome=TaskOutcome.PENDING,
         )
         for place, task in enumerate(tasks, start=1)
     )
@@ -57,10 +57,10 @@ class Helper:
         self.says = (0, "", "")
         monkeypatch.setattr(as_user, "run", self._run)
 
-    def _run(self, argv: tuple[str, ...], *_: object) -> Completed:
+    def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])
         status, out, err = self.says
-        return Completed(argv, status, out.encode(), err.encode())
+        return CompletedProgram(argv, status, out.encode(), err.encode())
 
 
 @pytest.fixture(name="helper")
@@ -84,7 +84,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
         (0, ArrayRefused, "no queue x"),
         (73, GridbridgeError, "qalter: exit status 1"),
         (0, AlreadySubmitted, "other"),
-        (0, NotNow, "full"),
+        (0, ArrayDeferred, "full"),
     ]
 
 
@@ -99,7 +99,7 @@ def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
     ("says", "error"),
     [
         ((2, "", "not the file"), CampaignRefused),
-        ((75, "", "no cluster"), NotNow),
+        ((75, "", "no cluster"), ArrayDeferred),
         ((1, "0 71 \n", "killed"), CommandFailed),
         ((0, "0 seven \n", ""), ParseError),
         ((0, "what\n", ""), ParseError),

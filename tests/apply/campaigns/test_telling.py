@@ -7,18 +7,23 @@ import pytest
 
 from gridbridge.apply.campaigns.telling import tell
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.notices import Message, Severity, Subscription, Way
+from gridbridge.model.campaigns.notices import (
+    Notification,
+    NotificationChannel,
+    Severity,
+    Subscription,
+)
 from gridbridge.model.campaigns.sections import Notifications
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def message(way: Way, identity: str) -> Message:
+def message(way: NotificationChannel, identity: str) -> Notification:
     """Return what somebody is to be told."""
     known = {"uid": 1000, "owner": "alice", "severity": Severity.HIGH, "token": "ab"}
     known |= {"told_until": NOON, "next_at": NOON}
     one = Subscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
-    return Message(
+    return Notification(
         subscription=one,
         subject="gridbridge: campaign 12: BLACKLIST",
         lines=("campaign 12: closed", "$(touch evil)"),
@@ -39,7 +44,7 @@ def _policy(tmp_path: Path) -> Notifications:
 
 def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_path: Path) -> None:
     """One word, and the lines on its standard input; nothing in them is run."""
-    tell(message(Way.JABBER, "alice@chat"), policy)
+    tell(message(NotificationChannel.JABBER, "alice@chat"), policy)
 
     assert (tmp_path / "chat.told").read_text().splitlines() == [
         "1 alice@chat",
@@ -51,7 +56,7 @@ def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_pat
 
 
 def test_a_mail_is_given_to_the_sites_mailer(policy: Notifications, tmp_path: Path) -> None:
-    tell(message(Way.MAIL, "alice@example.org"), policy)
+    tell(message(NotificationChannel.MAIL, "alice@example.org"), policy)
 
     first, *lines = (tmp_path / "mail.told").read_text().splitlines()
     assert first == "2 -i alice@example.org"
@@ -63,4 +68,4 @@ def test_a_program_that_fails_has_told_nobody(policy: Notifications, tmp_path: P
     (tmp_path / "chat").write_text("#!/bin/sh\nexit 75\n")
 
     with pytest.raises(CommandFailed):
-        tell(message(Way.JABBER, "alice@chat"), policy)
+        tell(message(NotificationChannel.JABBER, "alice@chat"), policy)

@@ -12,24 +12,26 @@ import pytest
 
 from gridbridge.apply.elastic import membership
 from gridbridge.apply.elastic.membership import GridEngineMembership
-from gridbridge.apply.elastic.preparing import Preparing
-from gridbridge.batch.gridengine.membership.hosts import Instance
+from gridbridge.apply.elastic.preparing import MachineBootstrap
+from gridbridge.batch.gridengine.membership.hosts import HostInstance
 from gridbridge.errors import AddressTaken, InNoQueue, StillThere
-from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep, Leaving
+from gridbridge.model.elastic.joining import HostDeparture, JoiningMachine, JoinStep, LeaveStep
 from gridbridge.model.elastic.sections import Bootstrap
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
-CELL = Cell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
+CELL = GridEngineCell(
+    root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
+)
 
 
 class Hosts:
     """The calls of batch.gridengine.membership.hosts: one host, and what was done with it."""
 
-    def __init__(self, *instances: Instance) -> None:
+    def __init__(self, *instances: HostInstance) -> None:
         self.there = instances
         self.done: list[str] = []
 
-    def instances(self, *_: object) -> tuple[Instance, ...]:
+    def instances(self, *_: object) -> tuple[HostInstance, ...]:
         """Return its queue instances."""
         return self.there
 
@@ -67,7 +69,7 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
     """Return a cell with one host."""
     monkeypatch.setattr(membership, "hosts", hosts)
     monkeypatch.setattr(membership, "address_of", lambda _: "10.0.0.9")
-    preparing = Preparing(settings=Bootstrap(), cell=CELL)
+    preparing = MachineBootstrap(settings=Bootstrap(), cell=CELL)
     return GridEngineMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
 
@@ -79,12 +81,12 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
 ) -> None:
     """In those that its pool names, else in those of its host groups, but best-effort ones."""
-    usual = Instance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-    besteffort = Instance(
+    usual = HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+    besteffort = HostInstance(
         queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
     )
     hosts = Hosts(usual, besteffort)
-    node = Joining(name="n1", address="10.0.0.9", slots=4, queues=queues)
+    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
     assert site(hosts, monkeypatch).join(node) is JoinStep.JOINED
     assert hosts.done == expected
@@ -95,8 +97,10 @@ def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
 ) -> None:
     """All of them are found in one look at the queues of the cell."""
     names = ("all.q", "long.q")
-    hosts = Hosts(*(Instance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
-    node = Joining(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
+    hosts = Hosts(
+        *(HostInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names)
+    )
+    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
     site(hosts, monkeypatch).join(node)
 
     expected = ["all.q@n1 4", "long.q@n1 4", "all.q long.q @n1 after the others", "open n1"]
@@ -107,7 +111,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second one has to see the number that the first one has got."""
-    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
     def queue_up(_: object, host: str, queues: tuple[str, ...]) -> None:
@@ -119,7 +123,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     monkeypatch.setattr(hosts, "admitted", lambda *_: ("n1", "n2"))
     cell = site(hosts, monkeypatch)
     nodes = [
-        Joining(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
+        JoiningMachine(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
         for name in ("n1", "n2")
     ]
     with ThreadPoolExecutor(2) as threads:
@@ -134,7 +138,7 @@ def test_queues_are_changed_for_one_host_after_the_other(
     monkeypatch: pytest.MonkeyPatch, joins: bool
 ) -> None:
     """Grid Engine would lose a change beside a host's leaving, which writes whole queues back."""
-    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
     def change(*_: object) -> None:
@@ -146,7 +150,7 @@ def test_queues_are_changed_for_one_host_after_the_other(
         monkeypatch.setattr(hosts, name, change)
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(GridEngineMembership, "_emptied", lambda *_, **__: "")
-    node = Joining(name="n1", address="10.0.0.9", slots=4)
+    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(cell.leave, "n2", is_dead=True)]
         ends.append(
@@ -160,17 +164,19 @@ def test_queues_are_changed_for_one_host_after_the_other(
 
 def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """No task would come there: it is as one that never joins, and the log says why."""
-    node = Joining(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
+    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
 
     with pytest.raises(InNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
         site(Hosts(), monkeypatch).join(node)
 
 
 def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = Instance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
+    only = HostInstance(
+        queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
+    )
     hosts = Hosts(only)
 
-    done = site(hosts, monkeypatch).join(Joining(name="n1", address="10.0.0.9", slots=4))
+    done = site(hosts, monkeypatch).join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
 
     assert (done, hosts.done) == (JoinStep.JOINED, ["open n1"])
 
@@ -186,11 +192,11 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
     settings = Bootstrap(steps="mounts", mounts=str(tmp_path / "mounts"))
-    cell = replace(cell, preparing=Preparing(settings=settings, cell=CELL), root=note(done))
+    cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
     monkeypatch.setattr(membership, "address_of", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(AddressTaken):
-        cell.join(Joining(name="n1", address="10.0.0.9", slots=4))
+        cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
     assert (done, hosts.done) == ([], [])
 
 
@@ -209,14 +215,16 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(membership, "address_of", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
-    assert cell.join(Joining(name="n1", address="10.0.0.9", slots=4)) is JoinStep.ADMITTED
+    assert cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4)) is JoinStep.ADMITTED
 
 
 def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
-    node = Joining(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
+    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    node = JoiningMachine(
+        name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q"))
+    )
 
     assert site(hosts, monkeypatch).join(node) is JoinStep.CLOSED
 
@@ -226,7 +234,7 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
 ) -> None:
     """Not their whole arrays, of which other tasks run elsewhere: who types the line ends these."""
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
-    hosts = Hosts(Instance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
+    hosts = Hosts(HostInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
     with pytest.raises(StillThere, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
         site(hosts, monkeypatch).leave("n1", is_dead=True)
@@ -236,7 +244,7 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
 def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
+    used = HostInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
     hosts = Hosts(used)
     monkeypatch.setattr(hosts, "put_back", lambda *_: setattr(hosts, "there", ()))
 
@@ -251,7 +259,7 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
 def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
     granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(membership.reservations, "granted", lambda _: granted)
 
@@ -279,11 +287,13 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def leave(programs: Path, *, is_dead: bool = False) -> tuple[Leaving, list[str]]:
+def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostDeparture, list[str]]:
     """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = Cell(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
-    preparing = Preparing(settings=Bootstrap(), cell=cell)
+    cell = GridEngineCell(
+        root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports
+    )
+    preparing = MachineBootstrap(settings=Bootstrap(), cell=cell)
     site = GridEngineMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()
@@ -292,11 +302,11 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[Leaving, list[str]]
 
 def test_a_daemon_ends_before_its_host_is_removed(programs: Path) -> None:
     """One that runs registers its host again (qconf(1), -ke)."""
-    assert leave(programs) == (Leaving.left(), ["-ke n1", "-de n1"])
+    assert leave(programs) == (HostDeparture.left(), ["-ke n1", "-de n1"])
 
 
 def test_the_daemon_of_a_dead_host_is_not_asked_to_end(programs: Path) -> None:
-    assert leave(programs, is_dead=True) == (Leaving.left(), ["-de n1"])
+    assert leave(programs, is_dead=True) == (HostDeparture.left(), ["-de n1"])
 
 
 def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> None:
@@ -305,20 +315,20 @@ def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> Non
     told, _ = leave(programs)
 
     why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows it'
-    assert told == Leaving.kept(why)
+    assert told == HostDeparture.kept(why)
 
 
 def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = Instance(
+    used = HostInstance(
         queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
 
     told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)
 
     why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows by what"
-    assert told == Leaving.kept(why)
+    assert told == HostDeparture.kept(why)
 
 
 @pytest.mark.parametrize(
@@ -329,6 +339,6 @@ def test_a_host_with_reserved_slots_is_not_idle(
 ) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
     monkeypatch.setattr(membership.reservations, "granted", lambda _: {granted: 2})
-    usual = Instance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+    usual = HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 
     assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

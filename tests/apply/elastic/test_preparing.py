@@ -10,16 +10,18 @@ from subprocess import PIPE
 
 import pytest
 
-from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.apply.elastic.preparing import MachineBootstrap
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.joining import Joining
+from gridbridge.model.elastic.joining import JoiningMachine
 from gridbridge.model.elastic.sections import Bootstrap
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 CONF = Path(__file__).parents[3] / "conf"
 NOBODY = 65534
-NODE = Joining(name="alpha-n7", address="127.0.0.1")
-CELL = Cell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
+NODE = JoiningMachine(name="alpha-n7", address="127.0.0.1")
+CELL = GridEngineCell(
+    root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
+)
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def named(name: str) -> Iterator[None]:
         yield
 
 
-def said(preparing: Preparing) -> str:
+def said(preparing: MachineBootstrap) -> str:
     """Return what is refused about it."""
     with pytest.raises(ConfigError) as told:
         preparing.prepare(NODE, ())
@@ -45,7 +47,7 @@ def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Pa
     """Anything else would end the round of all nodes."""
     mounts = tmp_path / "fstab"
     settings = Bootstrap(steps="mounts", mounts=str(mounts))
-    preparing = Preparing(settings=settings, cell=CELL)
+    preparing = MachineBootstrap(settings=settings, cell=CELL)
 
     assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)
     mounts.write_bytes(b"\xff")

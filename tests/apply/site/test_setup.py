@@ -6,13 +6,13 @@ import pytest
 
 from gridbridge.apply.site.setup import forget, make, recall, remember
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.site.setup import Edit, Undo, Verb
+from gridbridge.model.site.setup import EditVerb, SetupEdit, SharedSettingUndo
 
 
-def an_undo(former: str, attribute: str = "queue_sort_method") -> Undo:
-    done = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno")
-    back = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
-    return Undo(done=done, undo=back)
+def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:
+    done = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno")
+    back = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
+    return SharedSettingUndo(done=done, undo=back)
 
 
 @pytest.fixture
@@ -44,4 +44,4 @@ def test_broken_notes_are_told(notes: str) -> None:
 
 def test_an_edit_that_fails_tells_the_last_words() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        make(Edit(verb=Verb.SHELL, value="echo no such thing >&2; exit 3"), None)
+        make(SetupEdit(verb=EditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)

@@ -10,12 +10,12 @@ from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from tests.decisions.transfer.test_plan import a_transfer
 
 SEVERAL = (
@@ -31,10 +31,10 @@ NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
 KEPT = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
 
 
-def act(guard: str = Guard.NONE) -> Action:
+def act(guard: str = Guard.NONE) -> TransferAction:
     """Return an act on the task, which has this guard."""
     one = a_transfer(name=f"gb.alpha.{DEFERRED}.2.1", guard=guard)
-    return Action(act=Act.RELEASE_LOCAL, transfer=one, why="")
+    return TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why="")
 
 
 class Clients:
@@ -213,7 +213,9 @@ def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
 
 def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = Cell(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
+    cell = GridEngineCell(
+        root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports
+    )
 
     told = accounts_of(cell, (ALTERED, GONE, DEFERRED))
 
@@ -227,7 +229,9 @@ def _one(job: int) -> bytes:
     return number + SEVERAL.partition(number)[2]
 
 
-@pytest.mark.parametrize("clusters", [{"alpha": Cluster(kind=Kind.OAR)}, {}], ids=["OAR", "none"])
+@pytest.mark.parametrize(
+    "clusters", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"]
+)
 def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
     clusters: dict[str, Cluster],
 ) -> None:

@@ -6,11 +6,19 @@ import pytest
 
 from gridbridge.apply.transfer.requests import translated, translated_for
 from gridbridge.batch.gridengine.request import parallel_of, read_request
-from gridbridge.errors import Unmappable
+from gridbridge.errors import UnmappableRequest
 from gridbridge.model.request import JobSpec
-from gridbridge.model.route import Route
-from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
-from gridbridge.model.vocabulary import Vocabulary, encode
+from gridbridge.model.route import TransferRoute
+from gridbridge.model.transfer.mapping import (
+    ANY,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    MappingRule,
+    RequestMapping,
+)
+from gridbridge.model.vocabulary import ClusterVocabulary, encode
 from gridbridge.state.published import vocabulary_path
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
@@ -27,14 +35,14 @@ CONTEXT = (
     b"<JB_context><VA_variable>gridbridge_queues</VA_variable>"
     b"<VA_value>transfer-beta long.q</VA_value></JB_context>"
 )
-RULES = Mapping(
+RULES = RequestMapping(
     {
-        (RESOURCE, "h_rt"): Rule(to="walltime"),
-        (RESOURCE, "gpu"): Rule(reject="none"),
-        (PE, "mpi"): Rule(to="orte"),
-        (PROJECT, ANY): Rule(to="foreign"),
-        (QUEUE, "long.q"): Rule(to="batch.q"),
-        (QUEUE, ANY): Rule(reject="there is batch.q only"),
+        (RESOURCE, "h_rt"): MappingRule(to="walltime"),
+        (RESOURCE, "gpu"): MappingRule(reject="none"),
+        (PE, "mpi"): MappingRule(to="orte"),
+        (PROJECT, ANY): MappingRule(to="foreign"),
+        (QUEUE, "long.q"): MappingRule(to="batch.q"),
+        (QUEUE, ANY): MappingRule(reject="there is batch.q only"),
     }
 )
 
@@ -73,10 +81,10 @@ def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
 
 def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
     """Its own words are compared with what the request has become, not with what it was."""
-    known = Vocabulary(
+    known = ClusterVocabulary(
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
-    with pytest.raises(Unmappable, match=r"^beta has no queue batch\.q$"):
+    with pytest.raises(UnmappableRequest, match=r"^beta has no queue batch\.q$"):
         translated(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
 
 
@@ -88,28 +96,28 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
     spread: str, groups: tuple[tuple[int, int], ...]
 ) -> None:
     everything = frozenset({ANY})
-    known = Vocabulary(
+    known = ClusterVocabulary(
         resource=everything,
         pe=everything,
         project=everything,
         queue=everything,
         node=frozenset({"n1", "n2", "n3"}),
     )
-    rules = Mapping({**RULES.rules, (PE, "mpi"): Rule(spread=spread)})
+    rules = RequestMapping({**RULES.rules, (PE, "mpi"): MappingRule(spread=spread)})
     there, _ = translated(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
 
     assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
 
 
 def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
-    route = Route(remote="beta")
+    route = TransferRoute(remote="beta")
     for folder in ("vocabularies", "queues"):
         (tmp_path / folder).mkdir()
     (tmp_path / "queues/transfer-beta").touch()
     request = read_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
     serial = JobSpec(transfer="gb", request=request)
     before, _ = translated_for("transfer-beta", route, serial, str(tmp_path))
-    words = Vocabulary(resource=frozenset({"h_rt"}))
+    words = ClusterVocabulary(resource=frozenset({"h_rt"}))
     Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode(words))
     after, left_out = translated_for("transfer-beta", route, serial, str(tmp_path))
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
-from gridbridge.batch.embedded.database import Database
-from gridbridge.batch.embedded.job import End, NewJob
+from gridbridge.batch.embedded.database import JobStore
+from gridbridge.batch.embedded.job import EmbeddedJobEnd, NewJob
 from tests.contract.waiting import until
 
 PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
@@ -37,7 +37,7 @@ class Site:
         self.folder = str(path / "cluster")
         self.ran = path / "ran"
         self.run("create", f"--slots={slots}")
-        self.database = Database(self.folder)
+        self.database = JobStore(self.folder)
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """Run the program."""
@@ -77,10 +77,10 @@ class Site:
         self.database.account_for_lost()
         keeper.call(self.database)
 
-    def end(self, job: int) -> End:
+    def end(self, job: int) -> EmbeddedJobEnd:
         """Wait, asking now and then, until a job has ended, and return how."""
 
-        def ended() -> tuple[str, End] | None:
+        def ended() -> tuple[str, EmbeddedJobEnd] | None:
             self.look()
             return self.database.end_of(job)
 

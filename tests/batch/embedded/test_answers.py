@@ -16,12 +16,12 @@ from gridbridge.batch.embedded.answers import (
     read_jobs,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Folder
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import EmbeddedFolder
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
 CLUSTER = ClusterLine(host="h", slots="2", used="1", waiting="0")
-FOLDER = Folder(path="/c", python="/usr/bin/python3", timeout_s=5)
+FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)
@@ -56,16 +56,16 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
 @pytest.mark.parametrize(
     ("request_", "lacks"),
     [
-        (Request(), ""),
-        (Request(hard=(("remote", ""),)), ""),
-        (Request(hard=(("gb_beta_up", ""),)), ""),
-        (Request(hard=(("h_rt", ""),)), "h_rt"),
-        (Request(notify=True), "-notify"),
-        (Request(checkpoint="c"), "checkpointing"),
+        (JobRequest(), ""),
+        (JobRequest(hard=(("remote", ""),)), ""),
+        (JobRequest(hard=(("gb_beta_up", ""),)), ""),
+        (JobRequest(hard=(("h_rt", ""),)), "h_rt"),
+        (JobRequest(notify=True), "-notify"),
+        (JobRequest(checkpoint="c"), "checkpointing"),
     ],
     ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
 )
-def test_what_a_cluster_has_not_is_named(request_: Request, lacks: str) -> None:
+def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> None:
     reason = commands.refusal(request_)
 
     assert reason == (f"an embedded cluster has no {lacks}" if lacks else "")
@@ -73,7 +73,7 @@ def test_what_a_cluster_has_not_is_named(request_: Request, lacks: str) -> None:
 
 def test_words_of_others_are_never_options() -> None:
     """A name or path may begin with a dash, or be empty."""
-    spec = JobSpec(transfer="-gb", request=Request(), shell="--held")
+    spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
     argv = commands.submit_held(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
@@ -81,6 +81,6 @@ def test_words_of_others_are_never_options() -> None:
 
 
 def test_a_job_has_the_slots_that_it_was_granted() -> None:
-    spec = JobSpec(transfer="gb", request=Request(), pe="smp", slots=4)
+    spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
     assert "--slots=4" in commands.submit_held(FOLDER, spec)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import limits
-from gridbridge.batch.embedded.database import Refused
-from gridbridge.batch.embedded.job import End, Job, NewJob
-from gridbridge.batch.embedded.limits import Limits
+from gridbridge.batch.embedded.database import RequestRefused
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd, NewJob
+from gridbridge.batch.embedded.limits import TaskLimits
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
-KILLED = End(signal=9)
+KILLED = EmbeddedJobEnd(signal=9)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> 
     return site.database.add(request, "me")
 
 
-def run_all(site: Site) -> list[Job]:
+def run_all(site: Site) -> list[EmbeddedJob]:
     """Note jobs as running, by a process that is over, as long as there is room."""
     started = []
     while job := site.database.next_to_start():
@@ -123,17 +123,17 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
     [
         (0, KILLED, ""),
         (1, KILLED, "deletion"),
-        (1, End(exit_status=0), ""),
+        (1, EmbeddedJobEnd(exit_status=0), ""),
     ],
 )
 def test_a_deleted_task_that_ended_by_itself_was_not_killed(
-    site: Site, deleting: int, end: End, why: str
+    site: Site, deleting: int, end: EmbeddedJobEnd, why: str
 ) -> None:
     array = add(site, 1)
     job = site.database.job(array)._replace(deleting=deleting)
     forget(site)
 
-    assert Limits(site.database, job, 0).judge(job, end).killed_for == why
+    assert TaskLimits(site.database, job, 0).judge(job, end).killed_for == why
 
 
 def test_a_keeper_outlives_a_database_that_does_not_answer(
@@ -141,11 +141,11 @@ def test_a_keeper_outlives_a_database_that_does_not_answer(
 ) -> None:
     """Else nobody would see the end of its task."""
 
-    def locked(number: int = 0) -> list[Job]:
+    def locked(number: int = 0) -> list[EmbeddedJob]:
         raise sqlite3.OperationalError(f"database is locked: {number}")
 
     job = site.database.job(add(site, 1, yields=True))
-    watched = Limits(site.database, job, 0)
+    watched = TaskLimits(site.database, job, 0)
     with monkeypatch.context() as patch:
         patch.setattr(site.database, "jobs", locked)
         watched.look()
@@ -157,7 +157,7 @@ def test_an_array_that_can_not_be_is_refused_in_one_line(site: Site, words: str)
     done = site.run("submit", words, stdin="exit 0\n")
 
     assert (done.returncode, done.stderr.count("\n")) == (os.EX_DATAERR, 1)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         add(site, -1)
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import process, status, submit
-from gridbridge.batch.embedded.database import Database
+from gridbridge.batch.embedded.database import JobStore
 from gridbridge.batch.embedded.schema import VERSION
 from gridbridge.batch.submission import Result
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Folder
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import EmbeddedFolder
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"
-SPEC = JobSpec(transfer="gb.a.1.0.1", request=Request(), cwd="/", script=b"exit 0\n")
+SPEC = JobSpec(transfer="gb.a.1.0.1", request=JobRequest(), cwd="/", script=b"exit 0\n")
 MANY = 5000
 OF_LIBC = 0b11 << 31  # signals 32 and 33, which glibc's posix_spawn ignores
 
@@ -33,8 +33,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def reach(site: Site, python: str = sys.executable) -> Folder:
-    return Folder(path=site.folder, python=python, timeout_s=20)
+def reach(site: Site, python: str = sys.executable) -> EmbeddedFolder:
+    return EmbeddedFolder(path=site.folder, python=python, timeout_s=20)
 
 
 def test_jobs_start_in_their_order_and_none_passes_a_wider_one(site: Site) -> None:
@@ -205,7 +205,7 @@ def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
 
     try:
         with pytest.raises(StateError, match="newer"):
-            Database(site.folder)
+            JobStore(site.folder)
         with pytest.raises(CommandFailed, match="newer"):
             submit.state(reach(site), "1")
     finally:
@@ -225,7 +225,7 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
     """It may be on a disk that is not mounted just now, so nothing is refused for good."""
-    nowhere = Folder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
+    nowhere = EmbeddedFolder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (Result.LATER, [])

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import methods, schema, submit
-from gridbridge.batch.embedded.database import Database, Refused
-from gridbridge.batch.embedded.job import Job, NewJob, Queue
+from gridbridge.batch.embedded.database import JobStore, RequestRefused
+from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedQueue, NewJob
 from gridbridge.errors import ParseError
-from gridbridge.model.route import Folder
+from gridbridge.model.route import EmbeddedFolder
 from tests.batch.embedded.site import Site
 
 AWAY = "transfer-beta"
@@ -22,7 +22,7 @@ AWAY = "transfer-beta"
 def site(tmp_path: Path) -> Iterator[Site]:
     """Return a cluster with one slot of its own and two in a queue to beta; nothing is started."""
     made = Site(tmp_path, slots=1)
-    made.database.put_queue(Queue(AWAY, 2, str(tmp_path), "beta", 3))
+    made.database.put_queue(EmbeddedQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
     made.empty()
 
@@ -108,7 +108,7 @@ def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
     ids=["nowhere", "not in that queue", "no such queue"],
 )
 def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RequestRefused, match=words):
         add(site, slots, queue)
 
 
@@ -181,11 +181,11 @@ def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Database(str(tmp_path), create=True)
+    JobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
     monkeypatch.setattr(schema, "STEPS", (schema.TABLES, second))
     monkeypatch.setattr(schema, "VERSION", 2)
-    database = Database(str(tmp_path))
+    database = JobStore(str(tmp_path))
 
     with sqlite3.connect(tmp_path / "jobs.db") as file:
         columns = [row[1] for row in file.execute("PRAGMA table_info(script)")]
@@ -194,7 +194,7 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(
 
 def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
     """A starter is told of those by execd's files; nothing else can be asked for."""
-    folder = Folder(path=site.folder, python=sys.executable, timeout_s=20)
+    folder = EmbeddedFolder(path=site.folder, python=sys.executable, timeout_s=20)
     request = submit.request_of(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)
@@ -203,6 +203,6 @@ def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
 
 
 def test_letters_of_a_job_that_was_put_back() -> None:
-    job = Job(1, "", "", "", "", "", "", 1, 0.0, 1, "", 0, "", None, 0, 0, restarted=1)
+    job = EmbeddedJob(1, "", "", "", "", "", "", 1, 0.0, 1, "", 0, "", None, 0, 0, restarted=1)
 
     assert (job.letters, job._replace(pid=2, held=0).letters) == ("hRq", "Rr")

@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.accounting import (
 )
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import AskedArray
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -151,9 +151,11 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert outcome_of(end_of(killed), walltime_s=60) is Outcome.CANCELLED
-    assert outcome_of(end_of(replace(killed, deleted_by="")), walltime_s=60) is Outcome.SIGNAL
-    assert outcome_of(end_of(replace(killed, deleted_by="NONE")), walltime_s=60) is Outcome.SIGNAL
+    assert outcome_of(end_of(killed), walltime_s=60) is TaskOutcome.CANCELLED
+    assert outcome_of(end_of(replace(killed, deleted_by="")), walltime_s=60) is TaskOutcome.SIGNAL
+    assert (
+        outcome_of(end_of(replace(killed, deleted_by="NONE")), walltime_s=60) is TaskOutcome.SIGNAL
+    )
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
     assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)
 

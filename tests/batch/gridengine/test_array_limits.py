@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine.status import array_limits
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayLimits
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 CONF = """#global:
 execd_spool_dir              /var/spool/gridengine/execd
@@ -20,7 +20,7 @@ shell_start_mode             posix_compliant
 """
 
 
-def cell(folder: Path, said: str, status: int = 0) -> Cell:
+def cell(folder: Path, said: str, status: int = 0) -> GridEngineCell:
     """Return a cell whose qconf says this of the global configuration."""
     (folder / "said").write_text(said)
     qconf = folder / "qconf"
@@ -28,7 +28,7 @@ def cell(folder: Path, said: str, status: int = 0) -> Cell:
     qconf.write_text(f"#!/bin/sh\n{shown}\n")
     qconf.chmod(0o755)
     known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-    return Cell(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
+    return GridEngineCell(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from gridbridge.batch.gridengine.parse import parse_status, read_xml
 from gridbridge.batch.gridengine.submit import submit
 from gridbridge.batch.submission import Result
 from gridbridge.decisions.site.besteffort.findings import RULE, RULE_NAME
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Edit, Verb
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import EditVerb, SetupEdit
 from gridbridge.model.snapshot import ClusterSnapshot
 
 QSUB = """#!/bin/sh
@@ -28,17 +28,17 @@ case $* in
 esac
 echo 12.1-3:1
 """
-WISH = Request(hard=(("h_rt", "60"),), types=("besteffort",), targets="long.q")
+WISH = JobRequest(hard=(("h_rt", "60"),), types=("besteffort",), targets="long.q")
 SPEC = JobSpec(transfer="gc.alpha.1.1", request=WISH, tasks=3)
 ROW = "<{0}>{1}</{0}>"
 TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
 
 
 @pytest.fixture(name="cell")
-def _cell(tmp_path: Path) -> Iterator[Cell]:
+def _cell(tmp_path: Path) -> Iterator[GridEngineCell]:
     (tmp_path / "qsub").write_text(QSUB)
     (tmp_path / "qsub").chmod(0o755)
-    return Cell(
+    return GridEngineCell(
         root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
     )
 
@@ -69,7 +69,7 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
     return parse_status(data, cluster="b", taken_at=now, uncounted=uncounted)
 
 
-def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: Cell) -> None:
+def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell) -> None:
     """And for no other: the queue that the JDL names is one of ordinary jobs."""
     words = commands.submit_held(cell, SPEC)
 
@@ -77,7 +77,9 @@ def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: Cell) -> None:
     assert "-q" not in words
 
 
-def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: Cell) -> None:
+def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(
+    cell: GridEngineCell,
+) -> None:
     answer = submit(cell, SPEC)
 
     assert (answer.result, answer.remote_id) == (Result.ACCEPTED, "12")
@@ -134,7 +136,7 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
     assert found == {"slots": ("n1",), "lic": ("global",)}
 
 
-def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: Cell) -> None:
+def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEngineCell) -> None:
     """Best-effort queues say no, and take no job that did not ask for them."""
     shown = "".join(
         f"qname {name}\nrerun {rerun}\ncomplex_values {values}\n\n"
@@ -166,24 +168,24 @@ esac
 """
 
 
-def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: Cell) -> None:
+def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCell) -> None:
     """The first rule that fits counts, so ours comes first; what else stands there stays."""
     folder = Path(cell.binaries)
     (folder / "qconf").write_text(QCONF)
     (folder / "qconf").chmod(0o755)
     (folder / "quota").write_text(QUOTA)
-    exempt = Edit(verb=Verb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
+    exempt = SetupEdit(verb=EditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
 
     for _ in range(2):
         _make(exempt, cell)
         limits = [line.split() for line in (folder / "quota").read_text().splitlines()]
         assert [line[0] for line in limits].count("limit") == 3
         assert " ".join(limits[4]) == RULE
-    _make(Edit(verb=Verb.INCLUDE, name="q", attribute=RULE_NAME), cell)
+    _make(SetupEdit(verb=EditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
 
     assert (folder / "quota").read_text() == QUOTA
 
 
-def _make(edit: Edit, cell: Cell) -> None:
+def _make(edit: SetupEdit, cell: GridEngineCell) -> None:
     line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
     subprocess.run(["/bin/sh", "-c", line], check=True)

@@ -6,19 +6,21 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobSpec, Pairs, Request
-from gridbridge.model.route import Cell
+from gridbridge.model.request import JobRequest, JobSpec, Pairs
+from gridbridge.model.route import GridEngineCell
 
-CELL = Cell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=Request(), cwd="/home/a b")
+CELL = GridEngineCell(
+    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
+)
+SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 
 
-def submit(asked: Request) -> tuple[str, ...]:
+def submit(asked: JobRequest) -> tuple[str, ...]:
     return commands.submit_held(CELL, SPEC.but(request=asked))
 
 
 def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
-    assert submit(Request()) == (
+    assert submit(JobRequest()) == (
         *("/b/qsub", "-clear", "-C", "", "-terse", "-h", "-N", "gb.alpha.1.0.1"),
         *("-A", "gb.alpha.1.0.1", "-S", "/bin/sh", "-m", "n", "-r", "n", "-j", "y"),
         *("-o", "/dev/null", "-wd", "/home/a b"),
@@ -34,21 +36,21 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (Request(notify=True), ("-notify",)),
-        (Request(project="p"), ("-P", "p")),
-        (Request(checkpoint="c"), ("-ckpt", "c")),
-        (Request(priority=-100), ("-p", "-100")),
-        (Request(priority=100), ()),
-        (Request(share=5), ("-js", "5")),
-        (Request(context=(("a", "1"), ("b", ""))), ("-ac", "a=1", "-ac", "b=")),
+        (JobRequest(notify=True), ("-notify",)),
+        (JobRequest(project="p"), ("-P", "p")),
+        (JobRequest(checkpoint="c"), ("-ckpt", "c")),
+        (JobRequest(priority=-100), ("-p", "-100")),
+        (JobRequest(priority=100), ()),
+        (JobRequest(share=5), ("-js", "5")),
+        (JobRequest(context=(("a", "1"), ("b", ""))), ("-ac", "a=1", "-ac", "b=")),
         (
-            Request(hard=(("h_rt", "60"), ("arch", ""))),
+            JobRequest(hard=(("h_rt", "60"), ("arch", ""))),
             ("-hard", "-l", "h_rt=60", "-hard", "-l", "arch"),
         ),
-        (Request(soft=(("arch", "x"),)), ("-soft", "-l", "arch=x")),
-        (Request(stays=True), ("-hard", "-l", "remote=false")),
+        (JobRequest(soft=(("arch", "x"),)), ("-soft", "-l", "arch=x")),
+        (JobRequest(stays=True), ("-hard", "-l", "remote=false")),
         (
-            Request(
+            JobRequest(
                 hard=(("remote", "true"), ("hostname", "n1"), ("qname", "q"), ("gb_beta_free", "1"))
             ),
             (),
@@ -59,8 +61,8 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
         *("stays", "home"),
     ],
 )
-def test_a_request_is_passed_on_or_dropped(asked: Request, words: tuple[str, ...]) -> None:
-    assert submit(asked) == (*submit(Request()), *words)
+def test_a_request_is_passed_on_or_dropped(asked: JobRequest, words: tuple[str, ...]) -> None:
+    assert submit(asked) == (*submit(JobRequest()), *words)
 
 
 def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
@@ -68,10 +70,10 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
 
     What they free goes to local jobs first: they come after all others.
     """
-    best_effort = Request(types=("besteffort",), stays=True)
+    best_effort = JobRequest(types=("besteffort",), stays=True)
     last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
 
-    assert submit(best_effort) == (*submit(Request()), *last)
+    assert submit(best_effort) == (*submit(JobRequest()), *last)
     without = commands.without_way(SPEC.but(request=best_effort))
     assert commands.submit_held(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
 
@@ -92,7 +94,7 @@ def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -
 )
 def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
     """No shell ever sees the command line, so nothing is quoted and nothing can break out."""
-    words = submit(Request(context=((name, value),)))
+    words = submit(JobRequest(context=((name, value),)))
 
     assert words[-2:] == ("-ac", f"{name}={value}")
 
@@ -133,7 +135,7 @@ def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
 
 def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
     """The qmaster would keep both, and each would have to be met."""
-    asked = Request(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
+    asked = JobRequest(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
 
     assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
     assert commands.refusal(asked) == ""
@@ -146,7 +148,7 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
 
 def test_a_resource_may_have_one_of_several_values() -> None:
     """As complex(5) has it for strings; a cell whose resource is a number refuses it."""
-    asked = Request(either=((("arch", "lx-*"), ("arch", "sol-*")),))
+    asked = JobRequest(either=((("arch", "lx-*"), ("arch", "sol-*")),))
 
     assert submit(asked)[-3:] == ("-hard", "-l", "arch=lx-*|sol-*")
     assert commands.refusal(asked) == ""
@@ -155,20 +157,20 @@ def test_a_resource_may_have_one_of_several_values() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (Request(hard=(("mem>=", "2G"),)), "asked for NAME=VALUE alone, not mem>=2G"),
-        (Request(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
-        (Request(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
-        (Request(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
+        (JobRequest(hard=(("mem>=", "2G"),)), "asked for NAME=VALUE alone, not mem>=2G"),
+        (JobRequest(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
+        (JobRequest(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
+        (JobRequest(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
         (
-            Request(hard=(("mem", "2G"), ("mem", "3G"))),
+            JobRequest(hard=(("mem", "2G"), ("mem", "3G"))),
             "one value of a resource, not mem=2G and mem=3G",
         ),
-        (Request(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
-        (Request(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
-        (Request(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
+        (JobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
+        (JobRequest(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
+        (JobRequest(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
     ],
 )
-def test_what_qsub_has_no_words_for_is_refused_here(asked: Request, reason: str) -> None:
+def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: str) -> None:
     assert reason in commands.refusal(asked)
 
 
@@ -189,7 +191,7 @@ def test_conditions_about_strings_are_expressions(
     hard: Pairs, either: tuple[Pairs, ...], said: str
 ) -> None:
     """One for each name: of two `-l a=` qsub takes the last."""
-    asked = Request(hard=hard, either=either)
+    asked = JobRequest(hard=hard, either=either)
 
     argv = submit(asked)
 

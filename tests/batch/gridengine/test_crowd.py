@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.crowd import Table, read_amount, read_crowd
+from gridbridge.batch.gridengine.crowd import ComplexTable, read_amount, read_crowd
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Place
-from gridbridge.model.site.setup import Complex
+from gridbridge.model.campaigns.making_way.cell import CrowdedCell, HostResources, ResourceShortage
+from gridbridge.model.site.setup import ComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
 G = 1024.0**3
@@ -21,7 +21,9 @@ ROWS = (
     ("arch", "STRING", "==", "YES", "NO", "NONE"),
 )
 KEYS = ("name", "type", "relation", "requestable", "consumable", "default")
-TABLE = Table(Complex(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS)
+TABLE = ComplexTable(
+    ComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS
+)
 
 
 @pytest.fixture(name="cell", scope="module")
@@ -46,7 +48,7 @@ def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: Crowded
     """It takes a slot for each of its processes, and what each job takes without asking."""
     (alone,) = (one for one in cell.asked if one.alone)
 
-    assert alone == Asked(
+    assert alone == ResourceShortage(
         job=alone.job,
         slots=2,
         defaults={"slots": 2, "boot": 1},
@@ -74,7 +76,7 @@ def test_places_are_of_local_queues_with_what_is_free_there(cell: CrowdedCell) -
     places = {one.name: one for one in cell.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}
-    assert places["all.q@beta-n1"] == Place(
+    assert places["all.q@beta-n1"] == HostResources(
         name="all.q@beta-n1", slots=2, free={"mem": G, "boot": 3}, alone=frozenset({"alone"})
     )
     assert places["all.q@beta-n2"].slots == 1

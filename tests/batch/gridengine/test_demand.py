@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import CellSeen, Waiting
-from gridbridge.model.elastic.layout import Layout, Resource
+from gridbridge.model.elastic.cell import CellSeen, WaitingJobs
+from gridbridge.model.elastic.layout import CellLayout, CellResource
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
@@ -28,13 +28,13 @@ def cell(*rows: tuple[object, ...]) -> CellSeen:
     return read_cell(document.encode(), QHOST)
 
 
-def layout_of(**shortcuts: str) -> Layout:
+def layout_of(**shortcuts: str) -> CellLayout:
     """Return a cell with these resources."""
-    rows = [Resource(name=name, shortcut=short) for name, short in shortcuts.items()]
-    return Layout(resources={key: one for one in rows for key in (one.name, one.shortcut)})
+    rows = [CellResource(name=name, shortcut=short) for name, short in shortcuts.items()]
+    return CellLayout(resources={key: one for one in rows for key in (one.name, one.shortcut)})
 
 
-def asking(pe: str) -> list[Waiting]:
+def asking(pe: str) -> list[WaitingJobs]:
     """Return what waits in the golden cell for a parallel environment, or for none."""
     found = read_cell(QSTAT, QHOST)
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
@@ -182,17 +182,19 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
 @pytest.mark.parametrize(
     ("shortcut", "laid_out", "expected"),
     [
-        ("h", Layout(), "hostname"),
-        ("q", Layout(), "qname"),
-        ("mf", Layout(), "mem_free"),
-        ("m", Layout(), "m"),
+        ("h", CellLayout(), "hostname"),
+        ("q", CellLayout(), "qname"),
+        ("mf", CellLayout(), "mem_free"),
+        ("m", CellLayout(), "m"),
         ("host", layout_of(hostname="host"), "hostname"),
         ("gpu", layout_of(gpu="gpu"), "gpu"),
         ("h", layout_of(gpu="g"), "hostname"),
         ("q", layout_of(quality="q"), "quality"),
     ],
 )
-def test_a_shortcut_is_read_as_its_resource(shortcut: str, laid_out: Layout, expected: str) -> None:
+def test_a_shortcut_is_read_as_its_resource(
+    shortcut: str, laid_out: CellLayout, expected: str
+) -> None:
     """By the cell's own list, and where it has none of that name by that of every cell."""
     asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)

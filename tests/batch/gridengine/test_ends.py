@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.batch.gridengine.ends import settled, told
-from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.job import FutureEnd, JobEnd
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEVEN = RemoteRecord(
     transfer="gb.alpha.7.0.1",
     cluster="beta",
-    source=Source.ACCOUNTING,
+    source=UsageSource.ACCOUNTING,
     mark="",
     job_id=2,
     owner="alice",

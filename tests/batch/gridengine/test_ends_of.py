@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 from tests.batch.gridengine.test_accounting import OURS, task
 
 NOW = datetime.now(UTC)
@@ -30,7 +30,7 @@ class Site:
         qacct.chmod(0o755)
         root = binaries = str(folder)
         known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-        self.cell = Cell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
+        self.cell = GridEngineCell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
 
     def ends(
         self, *numbers: int, looks_since: datetime | None = None

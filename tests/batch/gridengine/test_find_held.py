@@ -9,8 +9,8 @@ import pytest
 
 from gridbridge.batch.gridengine.submit import find_held, find_others, state, submit
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import GridEngineCell
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
@@ -41,14 +41,14 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
     )
 
 
-def cell_of(folder: Path, shown: str, *rows: str) -> Cell:
+def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCell:
     """Return a cell whose qstat lists these rows of alice's jobs, and shows jobs by their ids."""
     (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
     (folder / "shown").write_text(shown)
     qstat = folder / "qstat"
     qstat.write_text(QSTAT.format(folder))
     qstat.chmod(0o755)
-    return Cell(
+    return GridEngineCell(
         root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
     )
 
@@ -115,13 +115,13 @@ def test_half_a_list_is_none(tmp_path: Path) -> None:
         find_held(cell, NAME, "alice")
 
 
-def a_cell(folder: Path, answer: str) -> Cell:
+def a_cell(folder: Path, answer: str) -> GridEngineCell:
     """Return a cell whose qstat says this."""
     (folder / "answer").write_text(answer)
     qstat = folder / "qstat"
     qstat.write_text(f"#!/bin/sh\nexec cat {folder}/answer\n")
     qstat.chmod(0o755)
-    return Cell(
+    return GridEngineCell(
         root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
     )
 
@@ -200,7 +200,7 @@ def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark:
     qsub = tmp_path / "qsub"
     qsub.write_text(f"#!/bin/sh\necho ${{MAIL-none}} >{tmp_path}/mark\necho 7\n")
     qsub.chmod(0o755)
-    spec = JobSpec(transfer=ARRAY, request=Request(), script=b"", tasks=tasks)
+    spec = JobSpec(transfer=ARRAY, request=JobRequest(), script=b"", tasks=tasks)
 
     assert submit(cell, spec).remote_id == "7"
     assert (tmp_path / "mark").read_text() == f"{mark}\n"

@@ -6,9 +6,11 @@ import pytest
 
 from gridbridge.batch.gridengine import commands, home
 from gridbridge.batch.gridengine.request import ranges_of, read_request
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
-CELL = Cell(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCell(
+    root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
+)
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
 HARD = (("h_rt", "60"), ("remote", "false"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.membership.hosts import (
-    Instance,
+    HostInstance,
     has_reported,
     instances,
     next_number,
@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.membership.hosts import (
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.attributes import varying
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
@@ -30,7 +30,9 @@ def golden(name: str) -> bytes:
 def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
     (found,) = read_instances(golden("host-busy"))
 
-    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
+    assert found == HostInstance(
+        queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",)
+    )
 
 
 def test_a_task_of_an_array_is_told_by_its_number() -> None:
@@ -53,7 +55,7 @@ def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() ->
 def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:
     (found,) = read_instances(golden("host-new"))
 
-    assert found == Instance(queue="all.q", slots=4, is_used=False, is_disabled=True)
+    assert found == HostInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
 
 
 @pytest.mark.parametrize("change", [TRANSFERRING, RESERVED], ids=["a task starts", "reserved"])
@@ -89,7 +91,7 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
     """It says so by ending with 1 and without a word."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     folder, program = str(tmp_path), tmp_path / "qstat"
-    where = Cell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
+    where = GridEngineCell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     assert instances(where, "n1") == ()

@@ -13,10 +13,16 @@ from gridbridge.batch.gridengine.layout import arrays, asked, read
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import varying
-from gridbridge.model.elastic.access import Identity, UserList
+from gridbridge.model.elastic.access import JobIdentity, UserList
 from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.layout import Counted, Environment, Relation, Resource, Spread
-from gridbridge.model.route import Cell
+from gridbridge.model.elastic.layout import (
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
+)
+from gridbridge.model.route import GridEngineCell
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue
@@ -52,11 +58,11 @@ def test_resources_are_known_by_name_and_by_shortcut() -> None:
     found = read(layout(**BY_HAND)).resources
 
     assert found["vmem"] is found["h_vmem"]
-    assert found["h_vmem"] == Resource(
-        name="h_vmem", shortcut="vmem", counted=Counted.BY_SLOT, default="1G"
+    assert found["h_vmem"] == CellResource(
+        name="h_vmem", shortcut="vmem", counted=ConsumableKind.BY_SLOT, default="1G"
     )
-    assert found["exclusive"].relation is Relation.EXCLUSIVE
-    assert found["licence"].counted is Counted.BY_JOB
+    assert found["exclusive"].relation is ResourceRelation.EXCLUSIVE
+    assert found["licence"].counted is ConsumableKind.BY_JOB
     assert found["remote"].is_forced
 
 
@@ -64,9 +70,9 @@ def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
     found = read(layout(**BY_HAND)).environments
 
     assert list(found.values()) == [
-        Environment(name="smp", spread=Spread.ONE_HOST, slots=99),
-        Environment(name="mpi", spread=Spread.ANY_HOSTS, slots=40),
-        Environment(name="pairs", spread=Spread.FIXED, per_host=2),
+        ParallelEnvironment(name="smp", spread=SlotSpread.ONE_HOST, slots=99),
+        ParallelEnvironment(name="mpi", spread=SlotSpread.ANY_HOSTS, slots=40),
+        ParallelEnvironment(name="pairs", spread=SlotSpread.FIXED, per_host=2),
     ]
 
 
@@ -253,12 +259,12 @@ ANSWERS = {
 }
 
 
-def answering(folder: Path, answers: Mapping[str, str]) -> Cell:
+def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCell:
     """Return a cell whose clients answer so."""
     for name, body in answers.items():
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")
         os.chmod(folder / name, 0o755)
-    return Cell(
+    return GridEngineCell(
         root=str(folder),
         cell="default",
         binaries=str(folder),
@@ -275,7 +281,7 @@ def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
     assert found.groups == {"@all": {"n1", "n2"}}
-    assert found.environments["smp"].spread is Spread.ONE_HOST
+    assert found.environments["smp"].spread is SlotSpread.ONE_HOST
     assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
     assert asked(b"", documents.qconf) == ("arch", "h_vmem")
     first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
@@ -320,8 +326,8 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
     rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
     assert [one.shape.identity for one in rows] == [
-        Identity(owner="bob", group="users", project="p1"),
-        Identity(owner="bob", group="users", project="", checkpoint="blcr"),
+        JobIdentity(owner="bob", group="users", project="p1"),
+        JobIdentity(owner="bob", group="users", project="", checkpoint="blcr"),
     ]
 
 
@@ -331,7 +337,7 @@ def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
 
     assert (found.user_lists, found.projects) == ({}, None)
     rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
-    assert {one.shape.identity for one in rows} == {Identity()}
+    assert {one.shape.identity for one in rows} == {JobIdentity()}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex, Edit, Verb
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import ComplexRow, EditVerb, SetupEdit
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.
@@ -27,10 +27,10 @@ esac
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Cell:
+def cell(tmp_path: Path) -> GridEngineCell:
     (tmp_path / "qconf").write_text(FAKE)
     (tmp_path / "qconf").chmod(0o755)
-    return Cell(
+    return GridEngineCell(
         root="/var/lib/gridengine",
         cell="beta",
         qmaster_port="6454",
@@ -40,18 +40,18 @@ def cell(tmp_path: Path) -> Cell:
     )
 
 
-def make(edit: Edit, cell: Cell) -> int:
+def make(edit: SetupEdit, cell: GridEngineCell) -> int:
     line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
     return subprocess.run(
         ["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False
     ).returncode
 
 
-def read(cell: Cell, name: str) -> str:
+def read(cell: GridEngineCell, name: str) -> str:
     return Path(cell.binaries, name).read_text()
 
 
-def write(cell: Cell, name: str, text: str) -> None:
+def write(cell: GridEngineCell, name: str, text: str) -> None:
     Path(cell.binaries, name).write_text(text)
 
 
@@ -64,7 +64,9 @@ def test_folded_values_are_read_whole() -> None:
 def test_the_table_of_complexes_is_read_and_written_alike() -> None:
     rows = qconf.complexes(b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n")
 
-    expected = Complex(name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES")
+    expected = ComplexRow(
+        name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES"
+    )
     assert rows == {"remote": expected}
     assert expected.row == "remote rm BOOL == YES NO 0 0"
 
@@ -89,51 +91,53 @@ def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
     assert qconf.clock(b"endpoint is not up\n", now=0.0) is None
 
 
-def test_a_complex_is_added_and_replaced_among_the_others(cell: Cell) -> None:
+def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) -> None:
     write(cell, "table-sc", "slots s INT\nremote old\nremote_x keep\n")
 
-    make(Edit(verb=Verb.SET_COMPLEX, name="remote", value="remote new"), cell)
+    make(SetupEdit(verb=EditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
 
     assert read(cell, "table-sc") == "slots s INT\nremote_x keep\nremote new\n"
 
 
-@pytest.mark.parametrize("verb", [Verb.SET_COMPLEX, Verb.DROP_COMPLEX])
-def test_a_table_that_could_not_be_read_is_never_written(verb: Verb, cell: Cell) -> None:
+@pytest.mark.parametrize("verb", [EditVerb.SET_COMPLEX, EditVerb.DROP_COMPLEX])
+def test_a_table_that_could_not_be_read_is_never_written(
+    verb: EditVerb, cell: GridEngineCell
+) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
-    status = make(Edit(verb=verb, name="remote", value="remote new"), cell)
+    status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
 
     assert status != 0
     assert read(cell, "asked") == "-sc\n"
 
 
-def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: Cell) -> None:
+def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCell) -> None:
     write(cell, "table-ssconf", "a 1\nparams none\n")
 
-    make(Edit(verb=Verb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
+    make(SetupEdit(verb=EditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
 
     assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
 
 
-def test_a_host_gets_its_first_configuration_and_then_more(cell: Cell) -> None:
-    make(Edit(verb=Verb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
-    make(Edit(verb=Verb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
-    make(Edit(verb=Verb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
+def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell) -> None:
+    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
+    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
+    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
 
     assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
 
 
-def test_a_host_configuration_goes_with_its_last_setting(cell: Cell) -> None:
+def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCell) -> None:
     write(cell, "host-h", "#h:\nload_sensor   /a\n\n")
 
-    make(Edit(verb=Verb.DROP_HOST, name="h", attribute="load_sensor"), cell)
+    make(SetupEdit(verb=EditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
 
     assert not Path(cell.binaries, "host-h").exists()
 
 
-def test_a_queue_is_the_template_with_its_own_values(cell: Cell) -> None:
+def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> None:
     write(cell, "table-sq", "qname  template\nslots   1\nshell  /bin/sh\n")
 
-    make(Edit(verb=Verb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
+    make(SetupEdit(verb=EditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
 
     assert read(cell, "queue") == "qname q\nslots 4\nshell  /bin/sh\n"
 
@@ -141,27 +145,33 @@ def test_a_queue_is_the_template_with_its_own_values(cell: Cell) -> None:
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (Edit(verb=Verb.ADMIT, kind="operator", name="gb"), "-ao gb"),
-        (Edit(verb=Verb.DISMISS, kind="submit", name="h"), "-ds h"),
-        (Edit(verb=Verb.ADMIT, kind="admin", name="h"), "-ah h"),
-        (Edit(verb=Verb.DROP_QUEUE, name="q"), "-dq q"),
+        (SetupEdit(verb=EditVerb.ADMIT, kind="operator", name="gb"), "-ao gb"),
+        (SetupEdit(verb=EditVerb.DISMISS, kind="submit", name="h"), "-ds h"),
+        (SetupEdit(verb=EditVerb.ADMIT, kind="admin", name="h"), "-ah h"),
+        (SetupEdit(verb=EditVerb.DROP_QUEUE, name="q"), "-dq q"),
         (
-            Edit(verb=Verb.REPLACE, kind="queue", name="q", attribute="slots", value="4"),
+            SetupEdit(verb=EditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"),
             "-rattr queue slots 4 q",
         ),
         (
-            Edit(verb=Verb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"),
+            SetupEdit(
+                verb=EditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"
+            ),
             "-mattr queue pe_list smp q",
         ),
         (
-            Edit(
-                verb=Verb.DROP, kind="exechost", name="h", attribute="complex_values", value="r=1"
+            SetupEdit(
+                verb=EditVerb.DROP,
+                kind="exechost",
+                name="h",
+                attribute="complex_values",
+                value="r=1",
             ),
             "-dattr exechost complex_values r=1 h",
         ),
     ],
 )
-def test_plain_edits_are_one_qconf(edit: Edit, expected: str, cell: Cell) -> None:
+def test_plain_edits_are_one_qconf(edit: SetupEdit, expected: str, cell: GridEngineCell) -> None:
     make(edit, cell)
 
     assert read(cell, "asked") == f"{expected}\n"

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.gridengine import objects, tools
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import QueueLimits
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 QCONF = """#!/bin/sh
 cat "$0.$1" 2>/dev/null && exit
@@ -20,17 +20,17 @@ exit 1
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Cell:
+def cell(tmp_path: Path) -> GridEngineCell:
     """Return a cell whose qconf shows what lies beside it."""
     (tmp_path / "qconf").write_text(QCONF)
     (tmp_path / "qconf").chmod(0o755)
     folder = str(tmp_path)
-    return Cell(
+    return GridEngineCell(
         root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10
     )
 
 
-def test_each_queue_is_found_by_its_name(cell: Cell, tmp_path: Path) -> None:
+def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -> None:
     shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
     (tmp_path / "qconf.-sq").write_text(shown)
 
@@ -42,11 +42,13 @@ def test_each_queue_is_found_by_its_name(cell: Cell, tmp_path: Path) -> None:
     }
 
 
-def test_a_cell_without_queues_has_none(cell: Cell) -> None:
+def test_a_cell_without_queues_has_none(cell: GridEngineCell) -> None:
     assert objects.queues(cell) == {}
 
 
-def test_queues_that_are_there_and_not_shown_are_a_failure(cell: Cell, tmp_path: Path) -> None:
+def test_queues_that_are_there_and_not_shown_are_a_failure(
+    cell: GridEngineCell, tmp_path: Path
+) -> None:
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):
@@ -72,7 +74,7 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(cell: Cell, tmp_path:
     ],
 )
 def test_limits_that_differ_by_host_are_those_of_the_only_host(
-    cell: Cell, tmp_path: Path, queue: str, found: QueueLimits
+    cell: GridEngineCell, tmp_path: Path, queue: str, found: QueueLimits
 ) -> None:
     """Several hosts, or a value by host group, tell nothing."""
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")

@@ -14,13 +14,13 @@ from gridbridge.batch.gridengine.request import (
     read_request,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
 
 
-def read(name: str) -> Request:
+def read(name: str) -> JobRequest:
     return read_request((GOLDEN / f"{name}.xml").read_bytes())
 
 

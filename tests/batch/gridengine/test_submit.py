@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.batch.gridengine.submit import _read_answer
 from gridbridge.batch.submission import Result
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'
 BY_JSV = "Unable to run job: job rejected: critical errors in site policy: ask for h_rt.\nExiting."
@@ -41,4 +41,4 @@ TOO_MANY = (
     ],
 )
 def test_an_answer_is_read_by_the_words_of_qsub_itself(words: str, expected: str) -> None:
-    assert _read_answer(Completed(("qsub",), 1, b"", words.encode())).result == expected
+    assert _read_answer(CompletedProgram(("qsub",), 1, b"", words.encode())).result == expected

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from gridbridge.batch.gridengine.status import vocabulary
-from gridbridge.model.route import Cell
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.vocabulary import ClusterVocabulary
 
 QCONF = """#!/bin/sh
 echo "$@" >>"${0%/*}/asked"
@@ -42,11 +42,11 @@ def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
     """Names and shortcuts; what is not requestable is no word; an empty list is no failure."""
     (tmp_path / "qconf").write_text(QCONF)
     (tmp_path / "qconf").chmod(0o755)
-    cell = Cell(
+    cell = GridEngineCell(
         root="/", cell="x", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
     )
 
-    assert vocabulary(cell) == Vocabulary(
+    assert vocabulary(cell) == ClusterVocabulary(
         resource=frozenset({"arch", "a", "licence", "lic"}),
         string=frozenset({"arch", "a"}),
         pe=frozenset({"mpi", "smp", "far", "none"}),

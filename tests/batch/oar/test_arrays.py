@@ -9,7 +9,7 @@ from gridbridge.batch.oar import status, submit
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_parse import shown
 
 SERVER = OarServer(timeout_s=15)
@@ -24,17 +24,17 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
 
 def frontend(
     scripts: str, jobs: list[dict[str, object]]
-) -> Callable[[OarServer, Argv, bytes], Completed]:
+) -> Callable[[OarServer, Argv, bytes], CompletedProgram]:
     """Return what answers for OAR: the names of waiting scripts, and these jobs."""
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         if "ls" in argv:
-            return Completed(argv, 0, scripts.encode(), b"")
+            return CompletedProgram(argv, 0, scripts.encode(), b"")
         if any("resubmit_job_id" in word for word in argv):
-            return Completed(argv, 0, b"", b"")
+            return CompletedProgram(argv, 0, b"", b"")
         wanted = [one for one in jobs if "-j" not in argv or str(one["Job_Id"]) == argv[-1]]
         told = json.dumps({str(one["Job_Id"]): one for one in wanted}) if wanted else ""
-        return Completed(argv, 0, told.encode(), b"")
+        return CompletedProgram(argv, 0, told.encode(), b"")
 
     return call
 
@@ -85,10 +85,10 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
     other = task(40, 40, name="gc.alpha.12.1", **over)
     jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in jobs})
-        return Completed(argv, 0, told.encode(), b"")
+        return CompletedProgram(argv, 0, told.encode(), b"")
 
     monkeypatch.setattr(status, "call", call)
     arrays = [
@@ -110,9 +110,9 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
     """However many tasks ended while nobody asked; no place is asked about twice."""
     asked: list[str] = []
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         asked.append(argv[-1])
-        return Completed(argv, 0, b"{}", b"")
+        return CompletedProgram(argv, 0, b"{}", b"")
 
     monkeypatch.setattr(status, "call", call)
     many = status.ENDS_AT_ONCE + 1

@@ -7,24 +7,24 @@ import pytest
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.commands import Argv
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
 
 SERVER = OarServer(timeout_s=15)
 NAME = "gb.alpha.12.0.1"
 
 
-def request(**hard: str) -> Request:
+def request(**hard: str) -> JobRequest:
     """Return a request for these hard resources."""
-    return Request(hard=tuple(hard.items()))
+    return JobRequest(hard=tuple(hard.items()))
 
 
-def request_of(*hard: tuple[str, str]) -> Request:
+def request_of(*hard: tuple[str, str]) -> JobRequest:
     """Return a request as a mapping leaves it."""
-    return Request(hard=hard)
+    return JobRequest(hard=hard)
 
 
-def spec(request: Request) -> JobSpec:
+def spec(request: JobRequest) -> JobSpec:
     """Return a serial job that asks for this."""
     return JobSpec(transfer=NAME, request=request)
 
@@ -75,7 +75,7 @@ def test_a_resource_whose_name_is_no_property_is_refused_here() -> None:
 
 
 def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
-    asked = Request(project="foreign", targets="besteffort")
+    asked = JobRequest(project="foreign", targets="besteffort")
     words = commands.oarsub(SERVER, spec(asked))
 
     assert words[words.index("-q") :][:4] == ("-q", "besteffort", "--project", "foreign")
@@ -105,12 +105,12 @@ def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected
 
 def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
     """Names and values are no more than that there, either."""
-    asked = Request(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
+    asked = JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
 
     assert commands.properties(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
     assert commands.refusal(asked) == ""
-    assert "1 OR 1" in commands.refusal(Request(either=((("a", "1"), ("1 OR 1", "x")),)))
-    assert commands.refusal(Request(either=((("a", "x\\"), ("b", "y")),)))
+    assert "1 OR 1" in commands.refusal(JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)))
+    assert commands.refusal(JobRequest(either=((("a", "x\\"), ("b", "y")),)))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_slots_lie_on_the_nodes_of_their_groups(
 
 
 def test_a_level_is_one_of_each_group() -> None:
-    asked = Request(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
+    asked = JobRequest(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
 
     assert commands.resources(asked, 9) == (
         "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
@@ -148,7 +148,7 @@ def test_a_level_is_one_of_each_group() -> None:
 
 
 def test_each_type_of_a_job_is_a_word_of_its_own() -> None:
-    asked = Request(types=("besteffort", "timesharing=user,*"))
+    asked = JobRequest(types=("besteffort", "timesharing=user,*"))
     words = commands.oarsub(SERVER, spec(asked))
 
     assert words[-5:-1] == ("-t", "besteffort", "-t", "timesharing=user,*")
@@ -172,7 +172,7 @@ def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) 
 
 
 def test_several_queues_are_refused() -> None:
-    assert commands.refusal(Request(targets="a,b")) == "OAR has no -q a,b, only one queue"
+    assert commands.refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b, only one queue"
 
 
 def test_an_endless_limit_is_none() -> None:
@@ -211,7 +211,9 @@ def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
 
 
 def test_relations_of_sql_are_asked_for_in_its_words() -> None:
-    asked = Request(hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1")))
+    asked = JobRequest(
+        hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1"))
+    )
 
     condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"
     assert (commands.properties(asked), commands.refusal(asked)) == (condition, "")

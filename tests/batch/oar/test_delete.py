@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_parse import shown
 
 SERVER = OarServer(timeout_s=15)
@@ -22,15 +22,15 @@ class Frontend:
         self.deleted: list[str] = []
         self.asked = 0
 
-    def __call__(self, _server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+    def __call__(self, _server: OarServer, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
         """Answer as the program of a command line does."""
         if "/usr/bin/oardel" in argv:
             self.deleted.append(argv[-1])
             status = KILLED_BEFORE if argv[-1] in self.dead else DONE
-            return Completed(argv, status, b"", b"")
+            return CompletedProgram(argv, status, b"", b"")
         self.asked += 1
         told = self.copies if "--sql" in argv else self.listed
-        return Completed(argv, DONE, told.encode(), b"")
+        return CompletedProgram(argv, DONE, told.encode(), b"")
 
 
 def listed(*jobs: dict[str, object]) -> str:

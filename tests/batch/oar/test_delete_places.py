@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_parse import shown
 
 SERVER = OarServer(timeout_s=15)
@@ -26,10 +26,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
     """Have an OAR server that knows the jobs, and return what it is asked."""
     asked: list[Argv] = []
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
         asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in JOBS})
-        return Completed(argv, 0, told.encode(), b"")
+        return CompletedProgram(argv, 0, told.encode(), b"")
 
     monkeypatch.setattr(submit, "call", call)
     return asked

@@ -13,9 +13,9 @@ from gridbridge.batch.oar.levels import WAYS, lies
 from gridbridge.batch.oar.parse import MAY_REST
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import Begun, Shape
-from gridbridge.model.elastic.layout import Spread
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.cell import StartedTasks, TaskShape
+from gridbridge.model.elastic.layout import SlotSpread
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_parse import shown
@@ -205,7 +205,7 @@ def test_a_job_inside_a_container_job_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
-    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [Refusal.INNER])
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [RefusalKind.INNER])
 
 
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
@@ -233,10 +233,10 @@ def _fits(told: bytes) -> int:
     return _plan(told).figures.fit
 
 
-def _plan(told: bytes, standby: tuple[str, ...] = ()) -> Plan:
+def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
     cell, layout = read(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
-    situation = Situation(now=now, cell=cell, layout=layout, master="m", standby=standby)
+    situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
     return decide(situation, Balance(max_nodes=9), Demand(), {})
 
 
@@ -280,7 +280,7 @@ def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
 
     assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
-    assert [refused.cause for refused in plan.refused] == [Refusal.ALL_HOSTS]
+    assert [refused.cause for refused in plan.refused] == [RefusalKind.ALL_HOSTS]
 
 
 def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
@@ -359,7 +359,7 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     assert (usual["n2"].running, usual["n2"].free) == ((), 2)
     assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
     begun = datetime(1970, 1, 2, tzinfo=UTC)
-    assert usual["n1"].begun == (Begun(owner="alice", name="solve", slots=1, since=begun),)
+    assert usual["n1"].begun == (StartedTasks(owner="alice", name="solve", slots=1, since=begun),)
     assert layout.queues["besteffort"].is_best_effort
 
 
@@ -379,10 +379,10 @@ def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None
     cell, layout = read(document(TWO, *waits, held, after, booked), QUEUE)
 
     rows = {one.jobs: one for one in cell.waiting}
-    assert rows[1, 2].shape == Shape(slots=2, pe="each-1")
+    assert rows[1, 2].shape == TaskShape(slots=2, pe="each-1")
     assert [one.can_start for one in rows.values()] == [True, False, False, False]
     assert (rows[(4,)].is_dependent, rows[(5,)].is_deferred) == (True, True)
-    assert layout.environments["each-1"].spread is Spread.FIXED
+    assert layout.environments["each-1"].spread is SlotSpread.FIXED
 
 
 def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.submit import kept
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
 
 BURN = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)"
@@ -46,7 +46,7 @@ class Node:
     def write(self, script: str, cwd: str = "", tells: bool = False, tasks: int = 0) -> None:
         """Put the file there that a job, or each of so many tasks, runs."""
         known = {"cwd": cwd or str(self.work), "script": script.encode(), "tasks": tasks}
-        spec = JobSpec(transfer="gb.alpha.12.0.1", request=Request(), **known)
+        spec = JobSpec(transfer="gb.alpha.12.0.1", request=JobRequest(), **known)
         self.file.write_bytes(kept(spec, tells=tells))
 
     def launch(self, **environment: str) -> "subprocess.Popen[bytes]":

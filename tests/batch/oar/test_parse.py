@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.parse import (
-    Job,
+    OarJob,
     read_cluster,
     read_jobs,
     read_lines,
@@ -18,10 +18,10 @@ from gridbridge.batch.oar.parse import (
 )
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
 
@@ -50,8 +50,8 @@ def shown(*events: str, **values: object) -> dict[str, object]:
     return usual | values
 
 
-def job(*events: str, **values: object) -> Job:
-    return Job(shown(*events, **values))
+def job(*events: str, **values: object) -> OarJob:
+    return OarJob(shown(*events, **values))
 
 
 def answer(*jobs: dict[str, object]) -> bytes:
@@ -165,7 +165,7 @@ def test_events_tell_the_same_in_every_order(
     """OAR gives them in none, and a walltime's kill is asked for before it is told."""
     listed = shown(*events, state="Error", exit_code=code, startTime=1)
     ends = [
-        status._end_of(Job(listed | {"events": [*some]}))
+        status._end_of(OarJob(listed | {"events": [*some]}))
         for some in permutations(cast("list[object]", listed["events"]))
     ]
 
@@ -241,24 +241,24 @@ def test_what_happened_tells_an_end_without_an_exit_code(
 @pytest.mark.parametrize(
     ("events", "code", "outcome"),
     [
-        (EVENTS, None, Outcome.WALLTIME),
-        (EVENTS, 9, Outcome.WALLTIME),
-        (EVENTS[:1], 9, Outcome.CANCELLED),
-        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, Outcome.PREEMPTED),
-        (("EXTERMINATE_JOB", *EVENTS[::2]), None, Outcome.SITE_FAULT),
-        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, Outcome.SITE_FAULT),
-        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, Outcome.RESUBMIT),
+        (EVENTS, None, TaskOutcome.WALLTIME),
+        (EVENTS, 9, TaskOutcome.WALLTIME),
+        (EVENTS[:1], 9, TaskOutcome.CANCELLED),
+        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, TaskOutcome.PREEMPTED),
+        (("EXTERMINATE_JOB", *EVENTS[::2]), None, TaskOutcome.SITE_FAULT),
+        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, TaskOutcome.SITE_FAULT),
+        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, TaskOutcome.RESUBMIT),
     ],
     ids=["walltime", "signal", "deleted", "preempted", "lost", "resubmitted by OAR", "asked"],
 )
 def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
-    events: tuple[str, ...], code: int | None, outcome: Outcome
+    events: tuple[str, ...], code: int | None, outcome: TaskOutcome
 ) -> None:
     """CiGri took the first that it saw, so that a walltime was a deletion, and ran again."""
     known = shown(*events, state="Error", exit_code=code, startTime=1)
     found = set()
     for some in permutations(cast("list[object]", known["events"])):
-        end = status._end_of(Job(known | {"events": list(some)}))
+        end = status._end_of(OarJob(known | {"events": list(some)}))
         found.add(end and outcome_of(end, 3600))
 
     assert found == {outcome}
@@ -466,7 +466,7 @@ def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
 def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver of the database says so, and oarstat ends with 0: no job is gone by that."""
     said = b"DBD::Pg::st execute failed: ERROR:  relation does not exist"
-    done = Completed(
+    done = CompletedProgram(
         argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said
     )
     monkeypatch.setattr(status, "call", lambda *_, **__: done)

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.batch.oar.submit import _read_answer
 from gridbridge.batch.submission import Result
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 
 CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"
 FAILED = "[ERROR] Oarsub failed, please verify your request syntax.\n"
@@ -62,6 +62,6 @@ def test_an_answer_of_oarsub_says_what_became_of_the_job(
     status: int, said: str, expected: tuple[str, str, str]
 ) -> None:
     """`Job is killed` is not true: the job is there, held, and is found by its name."""
-    answer = _read_answer(Completed(("oarsub",), status, said.encode(), b""))
+    answer = _read_answer(CompletedProgram(("oarsub",), status, said.encode(), b""))
 
     assert (answer.result, answer.remote_id, answer.reason) == expected

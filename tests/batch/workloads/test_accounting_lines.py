@@ -16,9 +16,9 @@ from gridbridge.batch.gridengine.accounting import (
 from gridbridge.batch.workloads.accounting import read
 from gridbridge.batch.workloads.accounting_lines import fields_of
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.elastic.replayed import LeftOut, RecordedTask
 from gridbridge.model.job import AskedArray
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 ACCOUNT = "gb.alpha.7.0.1"
 FRONT = f"all.q:n1:users:alice:solve:12:{ACCOUNT}:0"
@@ -84,7 +84,7 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     ((_, usage),), skipped = read_lines(data, "gb.")
     (record,) = parse_accounting(data)
 
-    assert isinstance(ran, Ran)
+    assert isinstance(ran, RecordedTask)
     assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
     assert (round(end.run_s), owner, name) == (600, "alice", "solve")
     assert (record.task, record.pe_task, record.user_s, record.account) == (3, "", 5.5, ACCOUNT)
@@ -164,7 +164,7 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
     common.mkdir(parents=True)
     form = "8.1.9" if name == "accounting" else "OCS"
     (common / name).write_text(f"{FORMS[form][0]}\n")
-    cell = Cell(
+    cell = GridEngineCell(
         root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.accounting import read_ends
 from gridbridge.batch.workloads.accounting import read
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -25,7 +25,7 @@ def test_a_record_is_a_task() -> None:
     assert list(read([b"# a comment\n", record()])) == [
         (
             2,
-            Ran(
+            RecordedTask(
                 submitted_s=1000,
                 run_s=600,
                 slots=2,
@@ -41,7 +41,7 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
     ((_, found),) = read([late])
 
-    assert isinstance(found, Ran)
+    assert isinstance(found, RecordedTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
 
 
@@ -51,7 +51,7 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     ((_, found),) = read([line])
     ((end, _, _),) = read_ends(line)
 
-    assert isinstance(found, Ran)
+    assert isinstance(found, RecordedTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)
     assert (end.tasks, end.wait_s, end.run_s) == (1, 0, 662)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.workloads.standard import is_of, read
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
@@ -16,12 +16,12 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     begin_s = 1767225600.0
 
     assert found == [
-        Ran(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
+        RecordedTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
         LeftOut.CANCELLED,
-        Ran(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
+        RecordedTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
         LeftOut.PART,
         LeftOut.PART,
-        Ran(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
+        RecordedTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
     ]
 
 
@@ -33,12 +33,12 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
         (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", LeftOut.NEVER_STARTED),
         (
             b"1 5 -1 60 -1 -1 -1 -1 -1 -1 5 -1 1 -1 1 -1 -1 -1",
-            Ran(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
+            RecordedTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
         ),
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(line: bytes, right: LeftOut | Ran) -> None:
+def test_what_is_not_known_is_minus_one(line: bytes, right: LeftOut | RecordedTask) -> None:
     assert list(read([line])) == [(1, right)]
 
 
@@ -60,7 +60,7 @@ def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: B
 
     assert [number for number, _ in found] == [2, 4]
     assert found[0][1] is why
-    assert isinstance(found[1][1], Ran)
+    assert isinstance(found[1][1], RecordedTask)
 
 
 def test_a_file_is_known_by_its_first_line() -> None:

@@ -11,9 +11,9 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.wishes import left, wanted
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.joining import Idleness
-from gridbridge.model.elastic.wishes import Note, Wish
+from gridbridge.model.elastic.wishes import PowerRequest, PowerWish
 from gridbridge.services.elastic import power
-from gridbridge.shell.lock import Held
+from gridbridge.shell.lock import MomentaryLock
 from tests.batch.test_power_hooks import call
 
 SWITCH = """#!/bin/sh
@@ -162,7 +162,7 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
 def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
     """Of two the slower one would undo what was wanted meanwhile."""
     rack.asks("wake-up", "n1", -20)
-    with Held(f"{rack.spool}/.lock"):
+    with MomentaryLock(f"{rack.spool}/.lock"):
         other = rack.settle("--apply")
     after = rack.settle("--apply")
 
@@ -188,9 +188,9 @@ def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
 
 def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
     notes = tuple(
-        Note(file=file, at_s=5.0, wish=wish, hosts=("n1",))
-        for file, wish in (("wake.b", Wish.WAKE), ("sleep.a", Wish.SLEEP))
+        PowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
+        for file, wish in (("wake.b", PowerWish.WAKE), ("sleep.a", PowerWish.SLEEP))
     )
 
-    assert wanted(notes, 6.0) == {"n1": Wish.WAKE}
-    assert [one.hosts for one in left(notes, {"n1": Wish.WAKE}, 6.0)] == [("n1",), ()]
+    assert wanted(notes, 6.0) == {"n1": PowerWish.WAKE}
+    assert [one.hosts for one in left(notes, {"n1": PowerWish.WAKE}, 6.0)] == [("n1",), ()]

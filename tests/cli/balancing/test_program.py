@@ -17,17 +17,17 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.balancing.program import balance
 from gridbridge.errors import NotSeen
-from gridbridge.model.elastic.plan import Figures, Plan, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
 from gridbridge.model.elastic.sections import Balance
-from gridbridge.model.elastic.told import Told
+from gridbridge.model.elastic.told import PlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import lasting
 from gridbridge.services.elastic import program as service
 from gridbridge.services.elastic.balanced import RoundPlan
-from gridbridge.services.elastic.program import Wanted
+from gridbridge.services.elastic.program import BalanceOptionsOfProgram
 from gridbridge.services.version import version
-from gridbridge.shell.lock import Held
+from gridbridge.shell.lock import MomentaryLock
 
 SITE = """
 [site]
@@ -66,18 +66,18 @@ program = "/opt/rented"
 provider = "rented"
 """
 NOTHING = RoundPlan(
-    plan=Plan(verdict=Verdict.NO_NEED, figures=FIGURES),
+    plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES),
     dues=(),
-    told=Told(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
+    told=PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
 )
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalanceOptionsOfProgram]:
     """Return how rounds are wanted, each of which decides to do nothing."""
-    rounds = list[Wanted]()
+    rounds = list[BalanceOptionsOfProgram]()
 
-    def decided(wanted: Wanted) -> RoundPlan:
+    def decided(wanted: BalanceOptionsOfProgram) -> RoundPlan:
         rounds.append(wanted)
         return NOTHING
 
@@ -144,7 +144,12 @@ def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
     ],
 )
 def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
-    tmp_path: Path, asked: list[Wanted], names: str, value: str, key: str, found: float
+    tmp_path: Path,
+    asked: list[BalanceOptionsOfProgram],
+    names: str,
+    value: str,
+    key: str,
+    found: float,
 ) -> None:
     words = names.split()
     for name in [*words, *(one.replace("_", "-") for one in words)]:
@@ -154,7 +159,7 @@ def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
     assert found != getattr(Balance(), key)
 
 
-def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[Wanted]) -> None:
+def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalanceOptionsOfProgram]) -> None:
     for words in ((), ("-l", "90"), ("--lookback_window", "90"), ("--lookback-window", "90")):
         run(tmp_path, *words)
 
@@ -163,7 +168,7 @@ def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[Wanted]) -> None
 
 @pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
 def test_the_master_may_go_where_the_file_lets_it(
-    tmp_path: Path, asked: list[Wanted], word: str
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
 ) -> None:
     run(tmp_path, word, balance_keys="kill_master = true")
     run(tmp_path, balance_keys="kill_master = true")
@@ -181,7 +186,12 @@ def test_the_master_may_go_where_the_file_lets_it(
     ],
 )
 def test_rows_and_pictures_go_where_they_are_wanted(
-    tmp_path: Path, asked: list[Wanted], names: str, value: str, stats: str, drawn: str
+    tmp_path: Path,
+    asked: list[BalanceOptionsOfProgram],
+    names: str,
+    value: str,
+    stats: str,
+    drawn: str,
 ) -> None:
     words = names.split()
     for name in [*words, *(one.replace("_", "-") for one in words)]:
@@ -194,7 +204,7 @@ def test_rows_and_pictures_go_where_they_are_wanted(
 
 
 def test_places_are_named_from_where_they_were_typed(
-    tmp_path: Path, asked: list[Wanted], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A round that acts goes to / before it writes there."""
     monkeypatch.chdir(tmp_path)
@@ -227,10 +237,14 @@ def test_rounds_that_go_on_say_each_what_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
 ) -> None:
     """Also one that does nothing, and one by a changed file."""
-    told = Told(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
-    quiet = RoundPlan(plan=Plan(verdict=Verdict.NO_NEED, figures=FIGURES), dues=(), told=told)
+    told = PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
+    quiet = RoundPlan(
+        plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
+    )
 
-    def rounds(wanted: Wanted, _: str, renew: Callable[[Policy], Wanted]) -> None:
+    def rounds(
+        wanted: BalanceOptionsOfProgram, _: str, renew: Callable[[Policy], BalanceOptionsOfProgram]
+    ) -> None:
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
@@ -241,13 +255,15 @@ def test_rounds_that_go_on_say_each_what_they_do(
 
 
 @pytest.mark.parametrize("word", ["-D", "-P"])
-def test_an_empty_name_is_usage(tmp_path: Path, asked: list[Wanted], word: str) -> None:
+def test_an_empty_name_is_usage(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
+) -> None:
     assert 2 == run(tmp_path, word, "").exit_code
     assert [] == asked
 
 
 def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
-    tmp_path: Path, asked: list[Wanted]
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
 ) -> None:
     line, as_json = run(tmp_path), run(tmp_path, "--json")
 
@@ -259,7 +275,9 @@ def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
     assert [False, False] == [one.is_acting for one in asked]
 
 
-def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[Wanted]) -> None:
+def test_a_round_acts_where_that_is_asked_for(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+) -> None:
     run(tmp_path, "--apply")
     run(tmp_path, balance_keys="apply = true")
 
@@ -267,7 +285,7 @@ def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[Wanted
 
 
 def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
-    tmp_path: Path, asked: list[Wanted]
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
 ) -> None:
     run(tmp_path, "--faithful")
     run(tmp_path)
@@ -278,7 +296,7 @@ def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
 def test_a_source_that_fails_ends_a_round_with_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def silent(_: Wanted) -> None:
+    def silent(_: BalanceOptionsOfProgram) -> None:
         raise NotSeen("qstat: no answer")
 
     monkeypatch.setattr(service, "run_once", silent)
@@ -298,7 +316,7 @@ def test_a_second_one_that_acts_ends_with_3(
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "become", lambda *_: None)
     monkeypatch.setattr(service.process, "start_log", lambda _: None)
-    with Held(f"{tmp_path}/lock"):
+    with MomentaryLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
     assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
@@ -307,9 +325,9 @@ def test_a_second_one_that_acts_ends_with_3(
 def test_pictures_that_can_not_be_drawn_end_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def acted(wanted: Wanted) -> RoundPlan:
+    def acted(wanted: BalanceOptionsOfProgram) -> RoundPlan:
         wanted.after()
-        told = Told(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
+        told = PlanReport(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
         return RoundPlan(plan=Mock(), dues=(), told=told)
 
     monkeypatch.setattr(service, "run_once", acted)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import main
-from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.rebalance.rounds import RebalanceRound
 from gridbridge.services.rebalance import storing
 from gridbridge.services.tools.datasets import handover
 from gridbridge.state.rebalance import rounds
@@ -197,7 +197,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     monkeypatch.setattr(handover, "let", lambda _: let)
     monkeypatch.setattr(handover.why_nobody, "__defaults__", (str(shell.folder),))
     if begun:
-        rounds.begin(Round.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
+        rounds.begin(RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
     path = f"{shell.folder}/ref.fa"
     status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.cli.data import shown
-from gridbridge.model.rebalance.datasets import Dataset, Refused, Replica
-from gridbridge.services.rebalance.replicas import Outcome
-from gridbridge.services.tools.datasets.telling import Told
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica
+from gridbridge.services.rebalance.replicas import DatasetOutcome
+from gridbridge.services.tools.datasets.telling import DatasetReport
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"
@@ -26,9 +26,13 @@ DATASET = Dataset(
     wished=1,
     replicas=REPLICAS,
 )
-OUTCOME = Outcome(dataset=DATASET, refused=(Refused(what=ODD, reason=ODD),), is_done=False)
+OUTCOME = DatasetOutcome(
+    dataset=DATASET, refused=(RefusedArea(what=ODD, reason=ODD),), is_done=False
+)
 TELLS: dict[str, Callable[[], int]] = {
-    "why": lambda: shown.told(Told(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False),
+    "why": lambda: shown.told(
+        DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
+    ),
     "list": lambda: shown.datasets([DATASET], is_json=False),
     "verify": lambda: shown.replicas(OUTCOME, NOW, is_json=False),
     "replicate": lambda: shown.outcome(OUTCOME),

@@ -18,10 +18,10 @@ from gridbridge.cli.grid.gridnotify import gridnotify
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, Type
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.services.tools import campaigns
 from gridbridge.services.tools.submission import sources
@@ -38,7 +38,7 @@ def shown(number: int, ended: int, state: CampaignState, **other: object) -> Sho
     return ShownCampaign(
         number=number,
         submitted_at=NOON + timedelta(seconds=number),
-        type=Type.DEFAULT,
+        type=CampaignType.DEFAULT,
         state=state,
         clusters=("beta",),
         ended=ended,
@@ -309,7 +309,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     """Who repeats it after 75 would do it twice."""
 
     def unanswered(*_: object, **__: object) -> None:
-        raise campaigns.Unanswered(campaigns.UNANSWERED)
+        raise campaigns.RunnerSilent(campaigns.UNANSWERED)
 
     for name in ("submit", "asked"):
         monkeypatch.setattr(campaigns, name, unanswered)
@@ -341,7 +341,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     """On standard error; the exit status is the same one."""
     read = sources.read
 
-    def reads(source: str, said: str, type_: str) -> Said:
+    def reads(source: str, said: str, type_: str) -> ParsedJdl:
         if "odd" in said:
             raise RuntimeError("odd")
         return read(source, said, type_)
@@ -389,23 +389,23 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: l
 @pytest.mark.parametrize(
     ("options", "verb", "said"),
     [
-        (["1", "2", "1"], Verb.CANCEL, "cancelled"),
-        (["-c", "1,2"], Verb.CANCEL, "cancelled"),
-        (["-p", "1", "-c", "2"], Verb.PAUSE, "paused"),
-        (["-r", "-c", "1,2"], Verb.RESUME, "resumed"),
-        (["--purge", "1", "2"], Verb.PURGE, "purged"),
+        (["1", "2", "1"], OwnerVerb.CANCEL, "cancelled"),
+        (["-c", "1,2"], OwnerVerb.CANCEL, "cancelled"),
+        (["-p", "1", "-c", "2"], OwnerVerb.PAUSE, "paused"),
+        (["-r", "-c", "1,2"], OwnerVerb.RESUME, "resumed"),
+        (["--purge", "1", "2"], OwnerVerb.PURGE, "purged"),
     ],
 )
 def test_griddel_does_what_its_option_says_to_each_campaign(
-    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: Verb, said: str
+    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: OwnerVerb, said: str
 ) -> None:
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
-    answers = {1: Answer.DONE, 2: Answer.DONE}
+    answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
     monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
-    answers[2] = Answer.NOT_THEIRS
+    answers[2] = OwnerReply.NOT_THEIRS
     badly = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert asked == [(verb, (1, 2))] * 2
@@ -417,7 +417,7 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
 def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its CIGRI_JOB_ID."""
     asked: list[object] = []
-    done = {1: Answer.DONE}
+    done = {1: OwnerReply.DONE}
     monkeypatch.setattr(
         campaigns,
         "ask",
@@ -426,7 +426,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = CliRunner().invoke(griddel, ["-j", "1.7"], standalone_mode=False)
 
-    assert asked == [(Verb.CANCEL_TASK, (1,), {"task": 7})]
+    assert asked == [(OwnerVerb.CANCEL_TASK, (1,), {"task": 7})]
     assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
 
 
@@ -461,9 +461,11 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     if os.getuid() == 0:
         os.chown(spool, 990, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    said = Said(jdl=Jdl(name="n", clusters={}), parameters=())
+    said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
-    with pytest.raises(campaigns.Refused, match="nothing of a campaign is ever run as root"):
+    with pytest.raises(
+        campaigns.SubmissionRefused, match="nothing of a campaign is ever run as root"
+    ):
         campaigns.submit(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
 
@@ -517,9 +519,9 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    answers = {1: Answer.DONE, 2: Answer.DONE}
+    answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
     monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 
-    assert asked == [(Verb.PAUSE, (1, 2))]
+    assert asked == [(OwnerVerb.PAUSE, (1, 2))]

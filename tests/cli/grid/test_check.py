@@ -16,7 +16,7 @@ from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import (
     ShownCampaign,
@@ -25,11 +25,11 @@ from gridbridge.model.campaigns.shown import (
     ShownGridCluster,
 )
 from gridbridge.model.shown import ShownDrain
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.services.tools import campaigns
 from gridbridge.services.tools.submission import admission, sources
 from gridbridge.services.tools.submission.preview import preview
-from gridbridge.services.tools.submission.sources import Wishes
+from gridbridge.services.tools.submission.sources import SubmissionOptions
 from gridbridge.state import campaigns_shown, drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -46,21 +46,21 @@ execd_port = 6447
 """
 RULES = """
 from dataclasses import replace
-from gridbridge.model.campaigns.admission import Refusal
+from gridbridge.model.campaigns.admission import AdmissionRefusal
 
 def calm(candidate):
     clusters = {n: replace(one, max_jobs=2) for n, one in candidate.jdl.clusters.items()}
     return replace(candidate.jdl, clusters=clusters)
 
 def small(candidate):
-    return Refusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
+    return AdmissionRefusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
 """
 SWEEP = ShownCampaign(
     number=7,
     name="sweep",
     owner="bob",
     submitted_at=NOON,
-    type=Type.DEFAULT,
+    type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT,
     clusters=("beta",),
     tasks=20,
@@ -159,7 +159,7 @@ def test_a_check_tells_what_a_cluster_does_not_have(
         "clusters": {"beta": wish},
     }
     before = sub("--check", "-j", json.dumps(jdl))
-    known = Vocabulary(
+    known = ClusterVocabulary(
         queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
     )
     (site / "published/vocabularies").mkdir()
@@ -178,7 +178,7 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
     jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {"queue": "long"}}}
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
-        known = Vocabulary(queue=frozenset(names.split()))
+        known = ClusterVocabulary(queue=frozenset(names.split()))
         (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
@@ -258,8 +258,8 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        sources.array("1", ("run",), Wishes(clusters=named), config)
-    said = sources.array("1", ("run",), Wishes(clusters="beta, alpha"), config)
+        sources.array("1", ("run",), SubmissionOptions(clusters=named), config)
+    said = sources.array("1", ("run",), SubmissionOptions(clusters="beta, alpha"), config)
     assert [*said.jdl.clusters] == ["beta", "alpha"]
 
 
@@ -267,7 +267,7 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
     path = site / "gridbridge.toml"
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
-    wishes = Wishes(clusters="beta,gamma", resources=("h_vmem=2G",))
+    wishes = SubmissionOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
     known = sources.array("1", ("run",), wishes, str(path))
     unknown = sources.array("1", ("run",), wishes, str(site / "none.toml"))
@@ -424,7 +424,9 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     site: Path, check: list[str], wanted: str, told: str
 ) -> None:
     """By what beta told the poller; qsub there would refuse the tasks."""
-    known = Vocabulary(resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"}))
+    known = ClusterVocabulary(
+        resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"})
+    )
     (site / "published/vocabularies").mkdir()
     (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -463,6 +465,6 @@ def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
         any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
     )
     (site / "published/vocabularies").mkdir()
-    known = Vocabulary(rule=frozenset({"smp=$pe_slots"}))
+    known = ClusterVocabulary(rule=frozenset({"smp=$pe_slots"}))
     (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
     assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

@@ -15,10 +15,10 @@ from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind, ShownEvents
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.names import file_of
-from gridbridge.model.campaigns.request import Answer
+from gridbridge.model.campaigns.request import OwnerReply
 from gridbridge.model.campaigns.shown import (
     ShownCampaign,
     ShownCampaigns,
@@ -32,10 +32,10 @@ from gridbridge.state import campaign_files, campaigns_shown, drains, shown
 pytestmark = pytest.mark.usefixtures("utc")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-FAILED = Event(
+FAILED = CampaignEvent(
     number=3,
-    kind=Kind.TASK,
-    code=Code.EXIT_ERROR,
+    kind=EventKind.TASK,
+    code=EventCode.EXIT_ERROR,
     campaign=12,
     cluster="beta",
     exit_status=3,
@@ -44,18 +44,23 @@ FAILED = Event(
     opened_at=NOON,
     last_at=NOON,
 )
-REFUSED = Event(
+REFUSED = CampaignEvent(
     number=4,
-    kind=Kind.CAMPAIGN,
-    code=Code.RUNNER_SUBMIT_ERROR,
+    kind=EventKind.CAMPAIGN,
+    code=EventCode.RUNNER_SUBMIT_ERROR,
     campaign=12,
     cluster="gamma",
     opened_at=NOON,
     last_at=NOON,
     until=NOON + timedelta(minutes=1),
 )
-DOWN = Event(
-    number=5, kind=Kind.CLUSTER, code=Code.GET_JOBS, cluster="gamma", opened_at=NOON, last_at=NOON
+DOWN = CampaignEvent(
+    number=5,
+    kind=EventKind.CLUSTER,
+    code=EventCode.GET_JOBS,
+    cluster="gamma",
+    opened_at=NOON,
+    last_at=NOON,
 )
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
@@ -81,7 +86,7 @@ def _published(tmp_path: Path) -> str:
         name="sweep",
         owner="alice",
         submitted_at=NOON,
-        type=Type.DEFAULT,
+        type=CampaignType.DEFAULT,
         state=CampaignState.IN_TREATMENT,
         clusters=("beta", "gamma"),
         tasks=100,
@@ -167,14 +172,14 @@ def test_gridevents_says_what_is_wrong(
 @pytest.mark.parametrize(
     ("answers", "status"),
     [
-        ({3: Answer.DONE, 4: Answer.NOT_AGAIN}, 0),
-        ({3: Answer.CLOSED, 4: Answer.NOT_AGAIN}, 1),
-        ({4: Answer.NOT_AGAIN}, 1),
+        ({3: OwnerReply.DONE, 4: OwnerReply.NOT_AGAIN}, 0),
+        ({3: OwnerReply.CLOSED, 4: OwnerReply.NOT_AGAIN}, 1),
+        ({4: OwnerReply.NOT_AGAIN}, 1),
     ],
     ids=["besides", "another", "alone"],
 )
 def test_a_sink_stays_open_when_tasks_run_again(
-    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, Answer], status: int
+    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
     monkeypatch.setattr(campaigns, "ask", lambda *_, **__: answers)
@@ -188,12 +193,12 @@ def test_a_sink_stays_open_when_tasks_run_again(
 @pytest.mark.parametrize(
     ("answer", "instead"),
     [
-        (Answer.ONE_TRY, "a test sends one task a cluster: submit it again"),
-        (Answer.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
+        (OwnerReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
+        (OwnerReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
     ],
 )
 def test_that_nothing_is_tried_again_is_told(
-    published: str, monkeypatch: pytest.MonkeyPatch, answer: Answer, instead: str
+    published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
     monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: answer})
@@ -217,7 +222,7 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
 ) -> None:
     one = replace(campaigns.seen(published)[0], state=state)
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
-    event = replace(REFUSED, code=Code.RESTORED, cluster="", until=None)
+    event = replace(REFUSED, code=EventCode.RESTORED, cluster="", until=None)
     campaigns_shown.put(ShownEvents(at=NOON, events=(event,)), published)
 
     assert then in run(gridevents, published).output
@@ -305,7 +310,7 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
     (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
-    event = replace(FAILED, kind=Kind.CAMPAIGN, code=Code.SETUP_ERROR)
+    event = replace(FAILED, kind=EventKind.CAMPAIGN, code=EventCode.SETUP_ERROR)
 
     assert campaign_events.directory(event, str(tmp_path)) == "$HOME/a?b"
     assert campaign_events.directory(event, str(tmp_path / "none")) == ""
@@ -446,6 +451,6 @@ def test_that_tasks_are_sent_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
 ) -> None:
     """Behind the line that scripts know, of an event that counts tasks."""
-    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: Answer.DONE, 4: Answer.DONE})
+    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE})
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.grid.gridnotify import gridnotify
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.campaigns import Unreachable
+from gridbridge.services.tools.campaigns import NothingStored
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
@@ -20,13 +20,13 @@ class Service:
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] | None = {"0": "done"}
-        self.asked: list[tuple[Verb, Any]] = []
+        self.asked: list[tuple[OwnerVerb, Any]] = []
 
-    def ask(self, verb: Verb, *_: object, wish: object = None) -> dict[str, Any]:
+    def ask(self, verb: OwnerVerb, *_: object, wish: object = None) -> dict[str, Any]:
         """Note it, and answer."""
         self.asked.append((verb, wish))
         if self.answer is None:
-            raise Unreachable("nobody")
+            raise NothingStored("nobody")
         return self.answer
 
 
@@ -58,7 +58,7 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
     assert service.asked == [
-        (Verb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
+        (OwnerVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
     ]
 
 
@@ -97,9 +97,15 @@ def test_bad_words_are_refused_with_what_would_be_right(
 
 @pytest.mark.parametrize(
     ("answer", "status"),
-    [(Answer.UNKNOWN, 1), (Answer.NO_WAY, 1), (Answer.TOO_MANY, 1), (Answer.WRONG, 1), (None, 75)],
+    [
+        (OwnerReply.UNKNOWN, 1),
+        (OwnerReply.NO_WAY, 1),
+        (OwnerReply.TOO_MANY, 1),
+        (OwnerReply.WRONG, 1),
+        (None, 75),
+    ],
 )
-def test_what_is_not_done_is_told(service: Service, answer: Answer | None, status: int) -> None:
+def test_what_is_not_done_is_told(service: Service, answer: OwnerReply | None, status: int) -> None:
     service.answer = None if answer is None else {"0": answer.value}
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 

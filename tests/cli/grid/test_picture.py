@@ -13,15 +13,15 @@ from matplotlib.figure import Figure
 
 from gridbridge.cli.plots import campaign, written
 from gridbridge.errors import OutputError
-from gridbridge.model.campaigns.task import Ended
+from gridbridge.model.campaigns.task import TaskEndTimes
 from tests.cli.grid.test_tasks import SWEEP
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
 ENDS = (
-    Ended(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
-    Ended(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
-    Ended(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+    TaskEndTimes(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    TaskEndTimes(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    TaskEndTimes(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
 )
 NOW = BEGAN + timedelta(minutes=40)
 BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))

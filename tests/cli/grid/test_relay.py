@@ -17,7 +17,7 @@ from gridbridge.cli.grid.gridnotify import main as gridnotify
 from gridbridge.cli.grid.gridstat import main as gridstat
 from gridbridge.cli.grid.gridsub import gridsub as gridsub_command
 from gridbridge.cli.grid.gridsub import main as gridsub
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.tools.submission import sources
@@ -71,7 +71,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
-    assert sources.ready(data) == Said(jdl=jdl, parameters=("a 1", "b \u00e9"))
+    assert sources.ready(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = relay.Files(words=(), to=str(to))
+    asked = relay.RelayedFiles(words=(), to=str(to))
     linked = relay.bring("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     unchosen = relay.bring("alpha-master", "gridfetch", replace(asked, is_chosen=False))

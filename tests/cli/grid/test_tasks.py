@@ -17,13 +17,13 @@ from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
 from gridbridge.config.submission import jdl
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.copies import ShownCopy
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.campaigns.task import PublishedTask, TaskEndTimes
 from gridbridge.services.tools import campaign_outputs, campaign_tasks
-from gridbridge.services.tools.campaign_outputs import Place
+from gridbridge.services.tools.campaign_outputs import OutputFolder
 from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -34,7 +34,7 @@ SWEEP = ShownCampaign(
     name="sw$eep\x1b",
     owner="alice",
     submitted_at=NOON,
-    type=Type.DEFAULT,
+    type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT,
     clusters=("beta", "gamma"),
     tasks=2003,
@@ -47,12 +47,14 @@ SWEEP = ShownCampaign(
     ),
     ended_per_h=12.0,
 )
-SENT = ShownTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
+SENT = PublishedTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
-    replace(SENT, number=0, outcome=Outcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9),
-    replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
+    replace(
+        SENT, number=0, outcome=TaskOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9
+    ),
+    replace(SENT, number=1, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
     SENT,
-    replace(SENT, number=3, outcome=Outcome.PREEMPTED, is_waiting=True),
+    replace(SENT, number=3, outcome=TaskOutcome.PREEMPTED, is_waiting=True),
 )
 PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
 
@@ -67,9 +69,9 @@ class Site:
             each.mkdir()
         self.show(SWEEP)
         tasks_shown.put(7, 0, TASKS, self.published)
-        ends = (Ended(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
+        ends = (TaskEndTimes(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
-        more = Ended(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
+        more = TaskEndTimes(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
         tasks_shown.add_ends(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
@@ -154,7 +156,7 @@ def test_an_output_that_is_not_there_is_told(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another thing than one that is empty."""
-    place = campaign_outputs.Place(login=None, folder=str(tmp_path), timeout_s=9)
+    place = campaign_outputs.OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
@@ -234,7 +236,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     """Wherever that is; nothing in them steers a terminal."""
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
-    place = Place(login=None, folder=str(tmp_path), timeout_s=9)
+    place = OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
@@ -248,7 +250,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
 ) -> None:
     """The tasks are shown all the same."""
     site.bring()
-    place = Place(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    place = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
@@ -372,7 +374,7 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
 
 def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
     """Nor does it count in the mean run time; `-f` says how many failed, too."""
-    cancelled = Ended(
+    cancelled = TaskEndTimes(
         at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
     )
     tasks_shown.add_ends(7, [cancelled], site.published)
@@ -548,7 +550,7 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
 
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
     """One success, however often the task ran."""
-    lost = ShownCopy(attempt=1, cluster="beta", outcome=Outcome.COPY, beyond_s=None)
+    lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     tasks_shown.put(7, 0, (won,), site.published)
 

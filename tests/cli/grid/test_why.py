@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.copies import ShownCopy
-from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind, ShownEvents
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.reasons import CampaignOrder, SendCause, SendReason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import MadeWay, Moved, ShownTask
+from gridbridge.model.campaigns.task import PublishedTask, TaskMove, TaskPreemption
 from gridbridge.services.tools import home_jobs
 from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
 from gridbridge.services.tools.home_jobs import HomeJob
@@ -29,7 +29,7 @@ SWEEP = ShownCampaign(
     name="sweep",
     owner="alice",
     submitted_at=NOON,
-    type=Type.DEFAULT,
+    type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT,
     clusters=("beta", "gamma"),
     tasks=20,
@@ -37,11 +37,11 @@ SWEEP = ShownCampaign(
     failed=1,
     waiting=15,
 )
-SENT = ShownTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
+SENT = PublishedTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
 REASONS = (
-    Reason(campaign=7, cluster="beta", cause=Cause.FULL, free_slots=1, slots=2),
-    Reason(campaign=7, cluster="gamma", cause=Cause.NO_ANSWER),
-    Reason(campaign=8, cluster="gamma", cause=Cause.NO_ANSWER),
+    SendReason(campaign=7, cluster="beta", cause=SendCause.FULL, free_slots=1, slots=2),
+    SendReason(campaign=7, cluster="gamma", cause=SendCause.NO_ANSWER),
+    SendReason(campaign=8, cluster="gamma", cause=SendCause.NO_ANSWER),
 )
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job has to end there"
@@ -59,12 +59,12 @@ def why(published: Path, *options: str) -> Result:
 @pytest.fixture(name="published")
 def _published(tmp_path: Path) -> Path:
     show(tmp_path, SWEEP)
-    ended = replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
-    again = replace(SENT, number=2, outcome=Outcome.PREEMPTED, is_waiting=True)
-    way = MadeWay(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
+    ended = replace(SENT, number=1, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
+    again = replace(SENT, number=2, outcome=TaskOutcome.PREEMPTED, is_waiting=True)
+    way = TaskPreemption(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
     third = replace(SENT, number=3, attempt=2, made_way=(way,))
-    moves = (Moved(attempt=1, cluster="beta", to="gamma"), Moved(attempt=2, cluster="gamma"))
-    fourth = replace(SENT, number=4, attempt=2, outcome=Outcome.MOVED, moved=moves)
+    moves = (TaskMove(attempt=1, cluster="beta", to="gamma"), TaskMove(attempt=2, cluster="gamma"))
+    fourth = replace(SENT, number=4, attempt=2, outcome=TaskOutcome.MOVED, moved=moves)
     tasks_shown.put(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
     campaigns_shown.put(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
     return tmp_path
@@ -172,9 +172,9 @@ def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -
 
 def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> None:
     """By their events while those are open; once they are closed, as another campaign."""
-    event = Event(
-        kind=Kind.TASK,
-        code=Code.EXIT_ERROR,
+    event = CampaignEvent(
+        kind=EventKind.TASK,
+        code=EventCode.EXIT_ERROR,
         campaign=7,
         cluster="beta",
         tasks=1,
@@ -192,7 +192,9 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridevents -c 7 -r has them tried again"
     )
-    refused = replace(event, kind=Kind.CAMPAIGN, code=Code.FILE_REFUSED, cluster="", tasks=0)
+    refused = replace(
+        event, kind=EventKind.CAMPAIGN, code=EventCode.FILE_REFUSED, cluster="", tasks=0
+    )
     campaigns_shown.put(replace(events, events=(event, refused)), str(published))
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
@@ -200,9 +202,9 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
 def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Path) -> None:
     """And where its last words are."""
     events = tuple(
-        Event(
-            kind=Kind.TASK,
-            code=Code.EXIT_ERROR,
+        CampaignEvent(
+            kind=EventKind.TASK,
+            code=EventCode.EXIT_ERROR,
             campaign=7,
             cluster=name,
             tasks=1,
@@ -244,13 +246,13 @@ def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
 
 def test_each_cause_has_a_sentence() -> None:
     """A new cause needs one."""
-    assert SENTENCES.keys() == set(Cause)
+    assert SENTENCES.keys() == set(SendCause)
 
 
-BLACKLIST = Event(
+BLACKLIST = CampaignEvent(
     number=5,
-    kind=Kind.CAMPAIGN,
-    code=Code.BLACKLIST,
+    kind=EventKind.CAMPAIGN,
+    code=EventCode.BLACKLIST,
     campaign=7,
     cluster="beta",
     tasks=5,
@@ -258,43 +260,59 @@ BLACKLIST = Event(
     last_at=NOON,
 )
 SILENT = replace(
-    BLACKLIST, number=6, kind=Kind.CLUSTER, code=Code.GET_JOBS, campaign=0, cluster="gamma"
+    BLACKLIST,
+    number=6,
+    kind=EventKind.CLUSTER,
+    code=EventCode.GET_JOBS,
+    campaign=0,
+    cluster="gamma",
 )
 
 
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ({"cause": Cause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
         (
-            {"cause": Cause.CLOSED, "code": Code.BLACKLIST},
+            {"cause": SendCause.NO_ANSWER, "cluster": "gamma"},
+            "since 2026-01-01 12:00 UTC; nothing is",
+        ),
+        (
+            {"cause": SendCause.CLOSED, "code": EventCode.BLACKLIST},
             "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
         ),
         (
-            {"cause": Cause.CLOSED, "code": Code.SUBMIT_JOB, "until": NOON},
+            {"cause": SendCause.CLOSED, "code": EventCode.SUBMIT_JOB, "until": NOON},
             "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
         ),
         (
-            {"cause": Cause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
+            {"cause": SendCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
             "its stress script says 0.9; nothing is sent there until that is below 0.8",
         ),
-        ({"cause": Cause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
+        ({"cause": SendCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
         (
-            {"cause": Cause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
+            {"cause": SendCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
-            {"cause": Cause.OTHERS_FIRST, "free_slots": 4, "order": Order.PRIORITY}
+            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignOrder.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
         (
-            {"cause": Cause.OTHERS_FIRST, "free_slots": 1, "order": Order.AGE, "before": (10,)},
+            {
+                "cause": SendCause.OTHERS_FIRST,
+                "free_slots": 1,
+                "order": CampaignOrder.AGE,
+                "before": (10,),
+            },
             "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
         ),
-        ({"cause": Cause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
         (
-            {"cause": Cause.TOO_LARGE, "slots": 9, "all_slots": 4},
+            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4},
+            "4 slots were free, which go to others",
+        ),
+        (
+            {"cause": SendCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and all of the cluster has 4: none can start there",
         ),
     ],
@@ -319,7 +337,7 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     """By the last cycle's numbers."""
     known = {"campaign": 7, "cluster": "beta"} | reason
     campaigns_shown.put(ShownEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published))
-    cycle = ShownCycle(at=NOON, reasons=(Reason(**known),))  # type: ignore[arg-type]
+    cycle = ShownCycle(at=NOON, reasons=(SendReason(**known),))  # type: ignore[arg-type]
     campaigns_shown.put(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
@@ -331,14 +349,14 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 
 
 def test_each_order_has_a_sentence() -> None:
-    assert ORDERS.keys() == set(Order)
+    assert ORDERS.keys() == set(CampaignOrder)
 
 
 def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
     """Of the attempt that counts, and of those beside it."""
-    copy = ShownCopy(attempt=2, cluster="gamma", outcome=Outcome.PENDING, beyond_s=95)
-    lost = ShownCopy(attempt=1, cluster="beta", outcome=Outcome.COPY, beyond_s=None)
-    won = replace(SENT, number=1, attempt=2, outcome=Outcome.SUCCESS, beyond_s=95)
+    copy = ShownCopy(attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=95)
+    lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
+    won = replace(SENT, number=1, attempt=2, outcome=TaskOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     tasks_shown.put(7, 0, tasks, str(published))
 
@@ -361,9 +379,9 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
 def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     """And two as two."""
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
-    known = {"cause": Cause.SENT, "sent": number, "free_slots": number}
+    known = {"cause": SendCause.SENT, "sent": number, "free_slots": number}
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
-    reason = Reason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
+    reason = SendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
     campaigns_shown.put(ShownCycle(at=NOON, reasons=(reason,)), str(tmp_path))
 
     lines = why(tmp_path, "7").output.splitlines()
@@ -375,9 +393,9 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
 
 def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     """The event beside it says why."""
-    refused = replace(BLACKLIST, number=9, code=Code.SUBMIT_JOB, cluster="gamma")
+    refused = replace(BLACKLIST, number=9, code=EventCode.SUBMIT_JOB, cluster="gamma")
     campaigns_shown.put(ShownEvents(at=NOON, events=(refused,)), str(published))
-    reason = Reason(campaign=7, cluster="gamma", cause=Cause.SENT, sent=2, free_slots=2)
+    reason = SendReason(campaign=7, cluster="gamma", cause=SendCause.SENT, sent=2, free_slots=2)
     campaigns_shown.put(ShownCycle(at=NOON, reasons=(reason,)), str(published))
 
     lines = why(published, "7").output.splitlines()

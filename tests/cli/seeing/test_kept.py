@@ -15,8 +15,8 @@ from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.services.elastic import journalled, nodes
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.services.elastic.memory import RoundState
+from gridbridge.state.database.decisions import DecisionRows
 from tests.services.elastic.world import POOL, Trouble, World
 
 NODE = "alpha-n10"
@@ -47,7 +47,7 @@ def as_json(*words: str) -> object:
 
 
 def test_status_tells_each_node_and_the_pools(world: World) -> None:
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     memory.ask(NODE, WishFor.KEEP)
     memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
@@ -76,7 +76,7 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
 
 
 def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     memory.ask(NODE, WishFor.DRAIN)
     memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
@@ -91,10 +91,10 @@ def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
 
 def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
     known = PoolRecord(failures=2, failed_at=world.now)
-    Memory(world.database()).keep_records({POOL: known, "old": known})
+    RoundState(world.database()).keep_records({POOL: known, "old": known})
     world.round()
 
-    assert list(Memory(world.database()).records()) == [POOL]
+    assert list(RoundState(world.database()).records()) == [POOL]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
     ],
 )
 def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep, why: str) -> None:
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=NodeState.JOINING, step=step)])
     row = run("status").stdout.splitlines()[1]
@@ -114,7 +114,7 @@ def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep,
 
 
 def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=NodeState.READY, step=JoinStep.CLOSED)])
     row = run("status").stdout.splitlines()[1]
@@ -123,7 +123,7 @@ def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
 
 
 def test_without_a_node_that_is_said(world: World) -> None:
-    Memory(world.database()).nodes.replace(())
+    RoundState(world.database()).nodes.replace(())
 
     assert run("status").stdout.splitlines()[0] == "no node is the balancer's"
 
@@ -146,12 +146,12 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
 
     assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
     assert told == {"host": NODE, "state": "ready", "wish": wish}
-    assert Memory(world.database()).wishes() == {NODE: wish}
+    assert RoundState(world.database()).wishes() == {NODE: wish}
 
 
 @pytest.mark.parametrize("state", [NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING])
 def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: NodeState) -> None:
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])
 
@@ -166,7 +166,7 @@ def test_a_host_that_is_no_node_is_refused_in_one_line(
 
     assert isinstance(done.exception, StateError)
     assert (str(done.exception).count("\n"), done.stdout) == (0, "")
-    assert Memory(world.database()).wishes() == {}
+    assert RoundState(world.database()).wishes() == {}
 
 
 def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
@@ -186,7 +186,7 @@ def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
 
 
 def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
-    decisions = Decisions(world.database()).last(20)
+    decisions = DecisionRows(world.database()).last(20)
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [journalled.again(each) for each in kept]

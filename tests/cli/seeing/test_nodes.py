@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.by_hand import waking
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -100,7 +100,7 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
     monkeypatch.setattr(balance, "_seen", lambda *_: seen)
     monkeypatch.setattr(balance.tagging, "tags", lambda _: {})
     name = "alpha-n2"
-    off = Owned(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
+    off = OwnedNode(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
 
     told = balance.explain(name, seen.now, (off,))
 

@@ -5,14 +5,20 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.campaigns.admission import admit, unsettled
-from gridbridge.model.campaigns.admission import Candidate, Fired, Judge, Refusal, Rule
+from gridbridge.model.campaigns.admission import (
+    AdmissionRefusal,
+    AdmissionRule,
+    CampaignCandidate,
+    FiredRule,
+    Judge,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 NORMAL = AtCluster(exec_file="run", is_besteffort=False)
 SWEEP = Jdl(name="sweep", clusters={"beta": NORMAL, "gamma": NORMAL})
 
 
-def best_effort(candidate: Candidate) -> Jdl | None:
+def best_effort(candidate: CampaignCandidate) -> Jdl | None:
     """Change all that is not of a group."""
     if "physics" in candidate.groups:
         return None
@@ -21,30 +27,30 @@ def best_effort(candidate: Candidate) -> Jdl | None:
     return replace(candidate.jdl, clusters=changed)
 
 
-def small(candidate: Candidate) -> Refusal | None:
+def small(candidate: CampaignCandidate) -> AdmissionRefusal | None:
     """Refuse large ones."""
-    return Refusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
+    return AdmissionRefusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
 
 
-def of_best_effort_alone(candidate: Candidate) -> Refusal | None:
+def of_best_effort_alone(candidate: CampaignCandidate) -> AdmissionRefusal | None:
     """Refuse what an earlier rule should have changed."""
     clusters = candidate.jdl.clusters.values()
-    return None if all(each.is_besteffort for each in clusters) else Refusal(reason="no")
+    return None if all(each.is_besteffort for each in clusters) else AdmissionRefusal(reason="no")
 
 
-def fails(candidate: Candidate) -> Jdl | None:
+def fails(candidate: CampaignCandidate) -> Jdl | None:
     """Be a mistake of the site's."""
     raise KeyError(candidate.user)
 
 
-def rules(*judges: Judge) -> tuple[Rule, ...]:
+def rules(*judges: Judge) -> tuple[AdmissionRule, ...]:
     """Return rules that are called by their functions."""
-    return tuple(Rule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
+    return tuple(AdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
 
 
-def candidate(tasks: int = 5, *groups: str) -> Candidate:
+def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
     """Return what alice brings."""
-    return Candidate(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
+    return CampaignCandidate(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
 
 
 def test_a_rule_changes_what_the_next_one_sees() -> None:
@@ -54,7 +60,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
     assert told.refusal == ""
     assert [each.is_besteffort for each in told.jdl.clusters.values()] == [True, True]
     assert told.fired == (
-        Fired(
+        FiredRule(
             rule="best_effort",
             changes=(
                 "clusters.beta.is_besteffort: False -> True",
@@ -73,7 +79,9 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
         ((lambda _: 7,), candidate(), "<lambda>: the rule said 7, so tell your administrator"),
     ],
 )
-def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: Candidate, why: str) -> None:
+def test_a_refusal_names_its_rule(
+    judges: tuple[Judge, ...], who: CampaignCandidate, why: str
+) -> None:
     """A rule that is broken refuses, too."""
     assert admit(rules(*judges), who).refusal.startswith(why)
 
@@ -81,10 +89,10 @@ def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: Candidate, why
 def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
     """Its owner learns whom to ask, and which cluster was meant."""
 
-    def no_beta(candidate: Candidate) -> Jdl:
+    def no_beta(candidate: CampaignCandidate) -> Jdl:
         return _without(candidate.jdl, "beta")
 
-    def no_gamma(candidate: Candidate) -> Jdl:
+    def no_gamma(candidate: CampaignCandidate) -> Jdl:
         return _without(candidate.jdl, "gamma")
 
     both = rules(no_beta, best_effort, no_gamma)

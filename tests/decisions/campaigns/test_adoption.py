@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns.adoption import adopt, without
-from gridbridge.model.campaigns.adoption import Adoption, Kept
+from gridbridge.model.campaigns.adoption import RecoveryStep, StoredCampaign
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
-    Noted,
-    Outcome,
-    Waiting,
+    LedgerArray,
+    TaskOutcome,
+    WaitingTasks,
 )
 from gridbridge.model.campaigns.numbers import Attempts
-from gridbridge.model.campaigns.plan import Tried
+from gridbridge.model.campaigns.plan import AttemptOutcome
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -37,14 +37,16 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
     )
 
 
-def whole(kept: Kept, noted: Iterable[Noted], refused: Array, most: int = 3) -> Adoption:
+def whole(
+    kept: StoredCampaign, noted: Iterable[LedgerArray], refused: Array, most: int = 3
+) -> RecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
     portions = adopt(1, kept, noted, NOON, refused=refused, most=most)
     for one in portions:
         assert {*one.no_longer} <= {*waiting}
         waiting = [each for each in waiting if each not in one.no_longer] + [*one.waiting]
-    return Adoption(
+    return RecoveryStep(
         campaign=1,
         undone=tuple(each for one in portions for each in one.undone),
         arrays=tuple(sorted((each for one in portions for each in one.arrays), key=_number)),
@@ -75,7 +77,7 @@ def _place(one: Attempt) -> tuple[int, int]:
 )
 def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
     """What is left keeps its attempt."""
-    found = without([Waiting(first=0, last=9, attempt=2)], tasks)
+    found = without([WaitingTasks(first=0, last=9, attempt=2)], tasks)
 
     assert [(one.first, one.last) for one in found] == left
     assert {one.attempt for one in found} <= {2}
@@ -83,15 +85,15 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
     """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
-    kept = Kept(
-        waiting=(Waiting(first=6, last=9),),
+    kept = StoredCampaign(
+        waiting=(WaitingTasks(first=6, last=9),),
         arrays=(array(1, ArrayState.RELEASED), array(2)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
     )
     noted = (
-        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        Noted(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
-        Noted(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
+        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        LedgerArray(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
+        LedgerArray(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
     )
 
     found = whole(kept, noted, array(2))
@@ -102,10 +104,10 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
         (3, "beta", ArrayState.INTENDED, 0),
     ]
     assert [(one.array, one.task, one.attempt, one.outcome) for one in found.attempts] == [
-        (2, 4, 1, Outcome.PENDING),
-        (2, 7, 1, Outcome.SITE_FAULT),
-        (3, 1, 2, Outcome.PENDING),
-        (3, 7, 2, Outcome.PENDING),
+        (2, 4, 1, TaskOutcome.PENDING),
+        (2, 7, 1, TaskOutcome.SITE_FAULT),
+        (3, 1, 2, TaskOutcome.PENDING),
+        (3, 7, 2, TaskOutcome.PENDING),
     ]
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert [(one.first, one.last) for one in found.waiting] == [(5, 5), (6, 6), (8, 9)]
@@ -113,8 +115,10 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
 
 def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
     """Its second attempt had been begun, and never was."""
-    overran = Tried(campaign=1, task=4, attempt=1, cluster="gamma", outcome=Outcome.WALLTIME)
-    kept = Kept(
+    overran = AttemptOutcome(
+        campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskOutcome.WALLTIME
+    )
+    kept = StoredCampaign(
         waiting=(),
         arrays=(array(2),),
         attempts=attempts(2, (4, 2), (5, 1)),
@@ -125,21 +129,21 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
     found = whole(kept, (), array(2))
 
     assert found.waiting == (
-        Waiting(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
-        Waiting(first=5, last=5),
+        WaitingTasks(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
+        WaitingTasks(first=5, last=5),
     )
 
 
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
     """Its submission only was not answered; the one that was refused goes."""
-    kept = Kept(
+    kept = StoredCampaign(
         waiting=(),
         arrays=(array(1, size=1), array(2, size=1)),
         attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1))),
     )
     noted = (
-        Noted(number=1, cluster="beta", tasks=((0, 1),)),
-        Noted(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
+        LedgerArray(number=1, cluster="beta", tasks=((0, 1),)),
+        LedgerArray(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
     )
 
     found = whole(kept, noted, array(2))
@@ -151,12 +155,12 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
 
 def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     """It was never submitted, and its tasks may be in an array that is lost."""
-    kept = Kept(
+    kept = StoredCampaign(
         waiting=(),
         arrays=(array(2), array(3)),
         attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1))),
     )
-    noted = (Noted(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
+    noted = (LedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
 
     found = whole(kept, noted, array(2))
 
@@ -167,7 +171,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
 
 def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
-    kept = Kept(
+    kept = StoredCampaign(
         waiting=(),
         arrays=(
             array(1, ArrayState.RELEASED),
@@ -176,15 +180,15 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
     )
     noted = (
-        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        Noted(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
+        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        LedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
     )
 
     found = whole(kept, noted, kept.arrays[1])
 
     assert (found.undone, found.superseded, found.waiting) == ((2,), (), ())
     assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [
-        (1, 2, Outcome.PENDING)
+        (1, 2, TaskOutcome.PENDING)
     ]
     assert [one.is_of_copies for one in found.arrays] == [True]
 
@@ -195,21 +199,21 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         (0, ((4, 1), (5, 1)), {}, [(5, 2)]),
         (0, ((4, 1),), {}, []),
         (9, ((4, 1),), {}, []),
-        (9, ((4, 1), (5, 1)), {(5, 1): Outcome.PENDING}, []),
-        (0, ((5, 1), (6, 1)), {(5, 1): Outcome.PENDING, (6, 1): Outcome.PENDING}, []),
+        (9, ((4, 1), (5, 1)), {(5, 1): TaskOutcome.PENDING}, []),
+        (0, ((5, 1), (6, 1)), {(5, 1): TaskOutcome.PENDING, (6, 1): TaskOutcome.PENDING}, []),
     ],
     ids=["some", "all", "all, submitted", "some, submitted", "none"],
 )
 def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     job_id: int,
     tasks: Attempts,
-    left: dict[tuple[int, int], Outcome],
+    left: dict[tuple[int, int], TaskOutcome],
     again: list[tuple[int, int]],
 ) -> None:
     """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
-    never = Noted(number=1, cluster="beta", tasks=tasks, job_id=job_id)
-    since = Noted(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
-    kept = Kept(waiting=(Waiting(first=0, last=9),), arrays=(), attempts=())
+    never = LedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
+    since = LedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
+    kept = StoredCampaign(waiting=(WaitingTasks(first=0, last=9),), arrays=(), attempts=())
 
     (found,) = adopt(1, kept, [never, since], NOON)
 
@@ -217,41 +221,45 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     is_given_up = not left
     assert (one.state is ArrayState.RELEASED, one.is_repeated) == (is_given_up, is_given_up)
     of_one = {(each.task, each.attempt): each.outcome for each in found.attempts if each.array == 1}
-    assert of_one == dict.fromkeys(tasks, Outcome.SITE_FAULT) | left
+    assert of_one == dict.fromkeys(tasks, TaskOutcome.SITE_FAULT) | left
     assert [(each.first, each.attempt) for each in found.again] == again
 
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
-    kept = Kept(waiting=(Waiting(first=3, last=5, attempt=2),), arrays=(), attempts=())
-    copies = Noted(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
+    kept = StoredCampaign(
+        waiting=(WaitingTasks(first=3, last=5, attempt=2),), arrays=(), attempts=()
+    )
+    copies = LedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
 
-    found = whole(kept, [Noted(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
-    known = Kept(waiting=kept.waiting, arrays=(array(1, ArrayState.RELEASED),), attempts=())
-    after = whole(known, [Noted(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    found = whole(kept, [LedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    known = StoredCampaign(
+        waiting=kept.waiting, arrays=(array(1, ArrayState.RELEASED),), attempts=()
+    )
+    after = whole(known, [LedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
     assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [
-        (4, 2, Outcome.PENDING)
+        (4, 2, TaskOutcome.PENDING)
     ]
     assert after.waiting == found.waiting
 
 
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
     """And an attempt before them is superseded."""
-    kept = Kept(
-        waiting=(Waiting(first=2, last=2),),
+    kept = StoredCampaign(
+        waiting=(WaitingTasks(first=2, last=2),),
         arrays=(array(1, ArrayState.RELEASED, 1),),
         attempts=attempts(1, (1, 1)),
     )
     noted = (
-        Noted(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
-        Noted(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
-        Noted(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
+        LedgerArray(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
+        LedgerArray(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
+        LedgerArray(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
     )
 
     found = whole(kept, noted, array(2))
 
-    assert {one.outcome for one in found.attempts} == {Outcome.PENDING}
+    assert {one.outcome for one in found.attempts} == {TaskOutcome.PENDING}
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert found.waiting == ()

@@ -11,9 +11,9 @@ from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Room, Seen, Send, There
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation, TaskSend
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def campaign(
     number: int,
     clusters: Mapping[str, AtCluster],
-    type_: Type = Type.DEFAULT,
+    type_: CampaignType = CampaignType.DEFAULT,
     state: CampaignState = CampaignState.IN_TREATMENT,
 ) -> Campaign:
     """Return a campaign of a hundred tasks."""
@@ -43,21 +43,21 @@ def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
     return AtCluster(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
-def sends(seen: Seen) -> tuple[Send, ...]:
+def sends(seen: CycleSituation) -> tuple[TaskSend, ...]:
     """Predict, and match."""
     return distribution.sends(seen, predict(seen))
 
 
-def room(**free: int) -> dict[str, Room]:
+def room(**free: int) -> dict[str, ClusterRoom]:
     """Return the free slots of clusters."""
-    return {name: Room(free_slots=slots) for name, slots in free.items()}
+    return {name: ClusterRoom(free_slots=slots) for name, slots in free.items()}
 
 
 def test_the_first_campaign_is_served_first() -> None:
     """The second gets what the first leaves: first come, first served."""
     first, second = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=2)})
 
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(first, second),
         waiting={1: 3, 2: 9},
         arrays=(),
@@ -66,8 +66,8 @@ def test_the_first_campaign_is_served_first() -> None:
     )
 
     assert sends(seen) == (
-        Send(campaign=1, cluster="beta", tasks=3),
-        Send(campaign=2, cluster="beta", tasks=3),
+        TaskSend(campaign=1, cluster="beta", tasks=3),
+        TaskSend(campaign=2, cluster="beta", tasks=3),
     )
 
 
@@ -75,16 +75,16 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
     """Else each cycle would send the same slots' worth once more."""
     one = campaign(1, {"beta": at(), "gamma": at()})
 
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(one,),
         waiting={1: 50},
         arrays=(),
         max_tasks=100,
         room=room(beta=4, gamma=2),
-        there=(There(campaign=1, cluster="beta", waiting=4, listed=4),),
+        there=(ClusterView(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
 
-    assert sends(seen) == (Send(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (TaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
@@ -92,7 +92,11 @@ def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
 
     assert (
-        sends(Seen(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)))
+        sends(
+            CycleSituation(
+                campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)
+            )
+        )
         == ()
     )
 
@@ -101,37 +105,39 @@ def test_a_campaign_keeps_its_own_limit() -> None:
     """max_jobs counts what runs there, too."""
     one = campaign(1, {"beta": at(max_jobs=5)})
 
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(one,),
         waiting={1: 50},
         arrays=(),
         max_tasks=100,
         room=room(beta=10),
-        there=(There(campaign=1, cluster="beta", waiting=0, listed=3),),
+        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
 
-    assert sends(seen) == (Send(campaign=1, cluster="beta", tasks=2),)
+    assert sends(seen) == (TaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 @pytest.mark.parametrize("listed", [5, 9])
 def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
     """CiGri v3 failed where nothing was allowed, and where nothing was said."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
-    there = There(campaign=1, cluster="beta", waiting=0, listed=listed)
-    known = Seen(campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9))
+    there = ClusterView(campaign=1, cluster="beta", waiting=0, listed=listed)
+    known = CycleSituation(
+        campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9)
+    )
 
     assert sends(replace(known, there=(there,))) == ()
     assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
-        Send(campaign=1, cluster="gamma", tasks=2),
+        TaskSend(campaign=1, cluster="gamma", tasks=2),
     )
 
 
 def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() -> None:
     """However many tasks it has, and however much room there is."""
     usual = campaign(1, {"beta": at()})
-    test = campaign(2, {"beta": at(), "gamma": at()}, Type.TEST)
+    test = campaign(2, {"beta": at(), "gamma": at()}, CampaignType.TEST)
 
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(usual, test),
         waiting={1: 50, 2: 2},
         arrays=(),
@@ -141,16 +147,16 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
     )
 
     assert sends(seen) == (
-        Send(campaign=2, cluster="beta", tasks=1),
-        Send(campaign=1, cluster="beta", tasks=2),
+        TaskSend(campaign=2, cluster="beta", tasks=1),
+        TaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
 def test_nothing_is_sent_to_a_stressed_cluster() -> None:
     """Neither to start there nor to wait."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    stressed = Room(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
-    seen = Seen(
+    stressed = ClusterRoom(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
+    seen = CycleSituation(
         campaigns=(one,),
         waiting={1: 8},
         arrays=(),
@@ -158,63 +164,63 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
         room=room(gamma=2) | {"beta": stressed},
     )
 
-    assert sends(seen) == (Send(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (TaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
     """One of which that is not known yet comes before, so that it is found out."""
     one = campaign(1, {"beta": at(), "delta": at(), "gamma": at()})
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(one,),
         waiting={1: 8},
         arrays=(),
         max_tasks=100,
         room=room(beta=9, delta=2, gamma=5),
-        sharing=Sharing(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
+        sharing=UsageSharing(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
     )
 
     assert sends(seen) == (
-        Send(campaign=1, cluster="delta", tasks=2),
-        Send(campaign=1, cluster="gamma", tasks=5),
-        Send(campaign=1, cluster="beta", tasks=1),
+        TaskSend(campaign=1, cluster="delta", tasks=2),
+        TaskSend(campaign=1, cluster="gamma", tasks=5),
+        TaskSend(campaign=1, cluster="beta", tasks=1),
     )
 
 
 def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
     """And leaves them what is left of it, before it takes of their cluster."""
     older, newer = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(replace(older, owner="bob"), newer),
         waiting={1: 50, 2: 4},
         arrays=(),
         max_tasks=100,
-        room=room(beta=6, gamma=3) | {"beta": Room(free_slots=6, affinity="alice")},
+        room=room(beta=6, gamma=3) | {"beta": ClusterRoom(free_slots=6, affinity="alice")},
     )
 
     assert sends(seen) == (
-        Send(campaign=2, cluster="beta", tasks=4),
-        Send(campaign=1, cluster="gamma", tasks=3),
-        Send(campaign=1, cluster="beta", tasks=2),
+        TaskSend(campaign=2, cluster="beta", tasks=4),
+        TaskSend(campaign=1, cluster="gamma", tasks=3),
+        TaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
 @pytest.mark.parametrize(
     ("sharing", "expected"),
     [
-        (Sharing(), {1: 8}),
-        (Sharing(by=ShareBy.USER), {1: 4, 2: 4}),
-        (Sharing(by=ShareBy.USER, used_s={"bob": 2 * HORIZON_S}), {1: 3, 2: 5}),
-        (Sharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}), {2: 8}),
-        (Sharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}, first_tasks=3), {1: 3, 2: 5}),
-        (Sharing(by=ShareBy.PROJECT), {1: 8}),
-        (Sharing(by=ShareBy.GROUP, groups={"alice": ("a",), "bob": ("b",)}), {1: 4, 2: 4}),
+        (UsageSharing(), {1: 8}),
+        (UsageSharing(by=ShareBy.USER), {1: 4, 2: 4}),
+        (UsageSharing(by=ShareBy.USER, used_s={"bob": 2 * HORIZON_S}), {1: 3, 2: 5}),
+        (UsageSharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}), {2: 8}),
+        (UsageSharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}, first_tasks=3), {1: 3, 2: 5}),
+        (UsageSharing(by=ShareBy.PROJECT), {1: 8}),
+        (UsageSharing(by=ShareBy.GROUP, groups={"alice": ("a",), "bob": ("b",)}), {1: 4, 2: 4}),
     ],
 )
 def test_free_slots_are_shared_by_what_each_has_had(
-    sharing: Sharing, expected: dict[int, int]
+    sharing: UsageSharing, expected: dict[int, int]
 ) -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 100, 2: 100},
         arrays=(),
@@ -238,14 +244,14 @@ def test_who_splits_work_into_many_campaigns_gets_no_more(
     bobs = tuple(
         replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20)
     )
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(*bobs, campaign(20, {"beta": at()})),
         waiting={one.number: 5 for one in bobs} | {20: 100},
         arrays=(),
         max_tasks=100,
         room=room(beta=64),
-        there=(There(campaign=19, cluster="beta", waiting=0, listed=listed),),
-        sharing=Sharing(by=ShareBy.USER, first_tasks=5, used_s={"bob": 1e9}),
+        there=(ClusterView(campaign=19, cluster="beta", waiting=0, listed=listed),),
+        sharing=UsageSharing(by=ShareBy.USER, first_tasks=5, used_s={"bob": 1e9}),
     )
 
     assert {one.campaign: one.tasks for one in sends(seen)} == expected
@@ -261,13 +267,13 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
     """However much room another one has."""
     bobs, alices = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
     mean_s = {"beta": 60.0, "gamma": 60.0} | {fastest: 20.0}
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 2, 2: 2},
         arrays=(),
         max_tasks=100,
         room=room(beta=9, gamma=5),
-        sharing=Sharing(by=ShareBy.USER, mean_s={1: mean_s, 2: mean_s}),
+        sharing=UsageSharing(by=ShareBy.USER, mean_s={1: mean_s, 2: mean_s}),
     )
 
     assert {(one.campaign, one.cluster): one.tasks for one in sends(seen)} == expected
@@ -275,24 +281,26 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
 
 def test_slots_that_somebody_holds_count_as_used() -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 100, 2: 100},
         arrays=(),
         max_tasks=100,
         room=room(beta=4),
-        there=(There(campaign=1, cluster="beta", waiting=0, listed=2),),
-        sharing=Sharing(by=ShareBy.USER),
+        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=2),),
+        sharing=UsageSharing(by=ShareBy.USER),
     )
 
     assert {one.campaign: one.tasks for one in sends(seen)} == {1: 1, 2: 3}
 
 
-@pytest.mark.parametrize("type_", list(Type))
-def test_a_paused_campaign_sends_nothing(type_: Type) -> None:
+@pytest.mark.parametrize("type_", list(CampaignType))
+def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
     """And it does not end."""
     one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
-    seen = Seen(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9))
+    seen = CycleSituation(
+        campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9)
+    )
 
     assert plan(seen).sends == ()
     assert plan(seen).finished == ()
@@ -302,7 +310,7 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
     """A cycle tells so in one sentence."""
     one = campaign(1, {"beta": at()})
 
-    decided = plan(Seen(campaigns=(one,), waiting={}, arrays=(), max_tasks=100, room={}))
+    decided = plan(CycleSituation(campaigns=(one,), waiting={}, arrays=(), max_tasks=100, room={}))
 
     assert decided.finished == (1,)
     assert sentences(decided) == ["campaign 1 has ended"]
@@ -321,27 +329,31 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
     waiting: dict[int, int], tried: set[str], finished: tuple[int, ...]
 ) -> None:
     """It may have fewer tasks than clusters, or its owner cancels one."""
-    one = campaign(1, {"beta": at(), "gamma": at()}, Type.TEST)
-    rows = Seen(campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1))
+    one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)
+    rows = CycleSituation(
+        campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1)
+    )
 
     assert plan(replace(rows, tried={1: frozenset(tried)})).finished == finished
 
 
-def limited(**limits: int) -> dict[str, Room]:
+def limited(**limits: int) -> dict[str, ClusterRoom]:
     """Return beta with slots for all, and with limits of arrays."""
-    return {"beta": Room(free_slots=90, limits=ArrayLimits(**limits))}
+    return {"beta": ClusterRoom(free_slots=90, limits=ArrayLimits(**limits))}
 
 
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     """Else it would refuse them, or let tasks of them wait beside free slots."""
     one = campaign(1, {"beta": at()})
-    rows = Seen(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20))
+    rows = CycleSituation(
+        campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20)
+    )
 
     assert sends(replace(rows, arrays_at_once=3)) == (
-        Send(campaign=1, cluster="beta", tasks=60, array_tasks=20),
+        TaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
     )
     larger = sends(replace(rows, room=limited(tasks=70)))
-    assert larger == (Send(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
+    assert larger == (TaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
 
 
 def array(campaign: int, number: int) -> Array:
@@ -368,14 +380,14 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 ) -> None:
     """Two are there; campaigns of one owner count together, and a third one is bob's."""
     first, second, third = (campaign(number, {"beta": at()}) for number in (1, 2, 3))
-    rows = Seen(
+    rows = CycleSituation(
         campaigns=(first, second, replace(third, uid=1001, owner="bob")),
         waiting={1: 30, 2: 30, 3: 30},
         arrays=(array(1, 1), array(2, 1)),
         max_tasks=10,
         arrays_at_once=9,
-        room=limited(**limits) | {"gamma": Room(free_slots=9)},
-        sharing=Sharing(by=by),
+        room=limited(**limits) | {"gamma": ClusterRoom(free_slots=9)},
+        sharing=UsageSharing(by=by),
     )
 
     assert {one.campaign: one.tasks for one in sends(rows)} == expected
@@ -384,7 +396,9 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
     """In the same cycle."""
     one = campaign(1, {"beta": at()})
-    rows = Seen(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={})
+    rows = CycleSituation(
+        campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={}
+    )
     full = replace(rows, room=limited(of_person=1))
 
     assert sends(full) == ()
@@ -394,8 +408,14 @@ def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
     """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
-    seen = Seen(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70))
+    seen = CycleSituation(
+        campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70)
+    )
 
-    assert sends(seen) == (Send(campaign=1, cluster="beta", tasks=10),)
-    assert sends(replace(seen, arrays_at_once=5)) == (Send(campaign=1, cluster="beta", tasks=50),)
-    assert sends(replace(seen, arrays_at_once=9)) == (Send(campaign=1, cluster="beta", tasks=70),)
+    assert sends(seen) == (TaskSend(campaign=1, cluster="beta", tasks=10),)
+    assert sends(replace(seen, arrays_at_once=5)) == (
+        TaskSend(campaign=1, cluster="beta", tasks=50),
+    )
+    assert sends(replace(seen, arrays_at_once=9)) == (
+        TaskSend(campaign=1, cluster="beta", tasks=70),
+    )

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, decayed, shared, used
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
-from gridbridge.model.campaigns.sharing import Usage
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S, ShareRequest, decayed, shared, used
+from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.sharing import DecayedUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> Wish:
+def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> ShareRequest:
     """Return what a campaign would send."""
-    return Wish(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
+    return ShareRequest(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_no_slot_is_given_twice_and_none_is_left_that_fits(
 @pytest.mark.parametrize(("age_s", "share"), [(0, 1), (10, 0.5), (30, 0.125), (-5, 1)])
 def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> None:
     """A clock that was set back makes it no more."""
-    before = Usage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
+    before = DecayedUsage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
     after = NOON + timedelta(seconds=age_s)
 
     assert decayed(before, after, 10) == replace(
@@ -117,17 +117,17 @@ def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> Non
 def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> None:
     """A cluster where all fails at once would be the fastest."""
     ended = [
-        attempt(Outcome.SUCCESS, 60),
-        attempt(Outcome.PROGRAM_ERROR, 2),
-        attempt(Outcome.SITE_FAULT, None),
+        attempt(TaskOutcome.SUCCESS, 60),
+        attempt(TaskOutcome.PROGRAM_ERROR, 2),
+        attempt(TaskOutcome.SITE_FAULT, None),
     ]
 
-    assert used(Usage(campaign=1, cluster="beta", at=NOON), ended, 4) == Usage(
+    assert used(DecayedUsage(campaign=1, cluster="beta", at=NOON), ended, 4) == DecayedUsage(
         campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1
     )
 
 
-def attempt(outcome: Outcome, wallclock_s: int | None) -> Attempt:
+def attempt(outcome: TaskOutcome, wallclock_s: int | None) -> Attempt:
     """Return an attempt that ended."""
     known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1)
     return replace(known, outcome=outcome, wallclock_s=wallclock_s)

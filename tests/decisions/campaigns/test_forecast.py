@@ -10,19 +10,23 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.forecast import forecast
 from gridbridge.decisions.campaigns.survival import curve_of
-from gridbridge.model.campaigns.forecast import Forecast, Progress, Service
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgress,
+    ClusterThroughput,
+)
 
-UNKNOWN = Forecast()
+UNKNOWN = CampaignForecast()
 
 
-def progress(left: int, *services: Service) -> Progress:
+def progress(left: int, *services: ClusterThroughput) -> CampaignProgress:
     """Return how far a campaign is."""
-    return Progress(left=left, services=services)
+    return CampaignProgress(left=left, services=services)
 
 
-def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> Service:
+def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> ClusterThroughput:
     """Return what a cluster has done."""
-    return Service(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
+    return ClusterThroughput(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
 
 
 def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run() -> None:
@@ -42,7 +46,7 @@ def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run(
         progress(10, beta(60.0, 61.0)),  # none runs
     ],
 )
-def test_what_can_not_be_told_is_unknown(seen: Progress) -> None:
+def test_what_can_not_be_told_is_unknown(seen: CampaignProgress) -> None:
     """CiGri said "now"."""
     assert forecast(seen) == UNKNOWN
 
@@ -86,7 +90,7 @@ def test_what_has_run_long_already_ends_sooner() -> None:
 
 def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
     """Slots that are empty between two tasks are in it."""
-    seen = Service(
+    seen = ClusterThroughput(
         cluster="beta",
         durations_s=(30.0,) * 100,
         elapsed_s=(15.0,) * 10,
@@ -100,7 +104,7 @@ def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
 def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
     """CiGri's throughput method: 120 ended in an hour, 95 are left as it counts: 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
-    seen = Service(cluster="beta", ended=120, watched_s=3600.0, **hour)
+    seen = ClusterThroughput(cluster="beta", ended=120, watched_s=3600.0, **hour)
     told = forecast(progress(90, seen))
 
     assert told.throughput == pytest.approx(1 / 30)
@@ -126,12 +130,12 @@ LENGTHS: dict[str, Length] = {
 CLUSTERS = {"beta": (20, 1.0), "gamma": (8, 0.6), "delta": (4, 1.7)}  # slots, speed
 
 
-def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[Progress, float]:
+def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[CampaignProgress, float]:
     """Simulate a campaign; return how far it was when that part had ended, and its end after it."""
     running: list[tuple[float, float, str]] = []  # end, start, cluster
     lengths = [max(1.0, length(random)) for _ in range(tasks)]
     ended: list[tuple[float, float, str]] = []
-    seen: Progress | None = None
+    seen: CampaignProgress | None = None
     seen_s = now = 0.0
     free = [name for name, (slots, _) in CLUSTERS.items() for _ in range(slots)]
     while lengths or running:
@@ -152,11 +156,11 @@ def _seen(
     left: int,
     running: list[tuple[float, float, str]],
     ended: list[tuple[float, float, str]],
-) -> Progress:
-    return Progress(
+) -> CampaignProgress:
+    return CampaignProgress(
         left=left,
         services=tuple(
-            Service(
+            ClusterThroughput(
                 cluster=name,
                 durations_s=tuple(took for took, _, at in ended[-200:] if at == name),
                 elapsed_s=tuple(now - began for _, began, at in running if at == name),

@@ -15,16 +15,21 @@ from gridbridge.decisions.campaigns.jobratio import (
     next_ratio,
     tasks_for,
 )
-from gridbridge.model.campaigns.jobratio import Law, Terms
+from gridbridge.model.campaigns.jobratio import JobRatioRule, RatioTerms
 
-SLOW, TWO_WAY, ADAPTIVE, MEASURED = Law.SLOW_START, Law.TWO_WAY, Law.ADAPTIVE, Law.MEASURED
+SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
+    JobRatioRule.SLOW_START,
+    JobRatioRule.TWO_WAY,
+    JobRatioRule.ADAPTIVE,
+    JobRatioRule.MEASURED,
+)
 
 
-def terms(old: float, submitted: int, **other: Any) -> Terms:
+def terms(old: float, submitted: int, **other: Any) -> RatioTerms:
     """Return terms at a cluster of 16 slots, for tasks of one each."""
     known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
     seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
-    return Terms(old=old, submitted=submitted, **seen)
+    return RatioTerms(old=old, submitted=submitted, **seen)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +56,7 @@ def terms(old: float, submitted: int, **other: Any) -> Terms:
         (ADAPTIVE, terms(0.5, 10), 1),
     ],
 )
-def test_the_laws_of_the_specification(law: Law, seen: Terms, ratio: float) -> None:
+def test_the_laws_of_the_specification(law: JobRatioRule, seen: RatioTerms, ratio: float) -> None:
     """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
     assert next_ratio(law, seen) == pytest.approx(ratio)
 
@@ -75,19 +80,19 @@ def test_the_laws_of_the_specification(law: Law, seen: Terms, ratio: float) -> N
         (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
     ],
 )
-def test_measured_remembers_what_it_learnt(seen: Terms, ratio: float) -> None:
+def test_measured_remembers_what_it_learnt(seen: RatioTerms, ratio: float) -> None:
     """It is never above what fits, nor below a task a cluster."""
     assert next_ratio(MEASURED, seen) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize("law", [SLOW, ADAPTIVE])
-def test_a_law_that_doubles_does_so_only_after_a_trial(law: Law) -> None:
+def test_a_law_that_doubles_does_so_only_after_a_trial(law: JobRatioRule) -> None:
     """Else a cluster that was full for an hour would be flooded after it."""
     assert next_ratio(law, terms(0.5, 0)) == 0.5
 
 
-@pytest.mark.parametrize("law", Law)
-def test_what_was_just_sent_tells_nothing_yet(law: Law) -> None:
+@pytest.mark.parametrize("law", JobRatioRule)
+def test_what_was_just_sent_tells_nothing_yet(law: JobRatioRule) -> None:
     """Some batch systems look at their queue now and then only; an excess tells, though."""
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
@@ -121,7 +126,7 @@ def test_a_part_of_a_cluster_may_wait() -> None:
 
 
 @given(
-    law=st.sampled_from(list(Law)),
+    law=st.sampled_from(list(JobRatioRule)),
     old=st.floats(0, 4),
     submitted=st.integers(0, 10**6),
     waiting=st.integers(0, 10**6),
@@ -132,9 +137,9 @@ def test_a_part_of_a_cluster_may_wait() -> None:
     slots=st.integers(1, 64),
     fresh=st.integers(0, 3),
 )
-def test_a_ratio_stays_within_its_limits(law: Law, **seen: Any) -> None:
+def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
     """Whatever happens; and an excess never raises what `measured` has."""
-    known = Terms(**seen)
+    known = RatioTerms(**seen)
     ratio = next_ratio(law, known)
 
     assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MOST) + 1e-9

@@ -13,16 +13,18 @@ from gridbridge.decisions.campaigns.metascheduler import (
     used_by,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Room, Seen
-from gridbridge.model.campaigns.reasons import Order
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation
+from gridbridge.model.campaigns.reasons import CampaignOrder
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 
-def campaign(number: int, owner: str, *clusters: str, type_: Type = Type.DEFAULT) -> Campaign:
+def campaign(
+    number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT
+) -> Campaign:
     """Return somebody's campaign of a hundred tasks."""
     wish = AtCluster(exec_file="run", project=f"of {owner}")
     return Campaign(
@@ -49,29 +51,31 @@ def array(number: int, cluster: str) -> Array:
     )
 
 
-def offered(seen: Seen) -> list[tuple[int, tuple[str, ...]]]:
+def offered(seen: CycleSituation) -> list[tuple[int, tuple[str, ...]]]:
     """Return which campaigns are offered which clusters, in order."""
     return [(one.campaign.number, one.clusters) for turn in turns(seen) for one in turn]
 
 
-def seen(*campaigns: Campaign, sharing: Sharing | None = None, **affinities: str) -> Seen:
+def seen(
+    *campaigns: Campaign, sharing: UsageSharing | None = None, **affinities: str
+) -> CycleSituation:
     """Return what is seen of some campaigns, at clusters with affinities."""
-    rooms = {name: Room(free_slots=9, affinity=who) for name, who in affinities.items()}
-    return Seen(
+    rooms = {name: ClusterRoom(free_slots=9, affinity=who) for name, who in affinities.items()}
+    return CycleSituation(
         campaigns=campaigns,
         waiting={},
         arrays=(),
         max_tasks=100,
         room=rooms,
-        sharing=sharing or Sharing(),
+        sharing=sharing or UsageSharing(),
     )
 
 
 def test_more_tests_of_a_person_come_last() -> None:
     """Else alice never gets a slot while bob brings tests. Carol's counts by itself."""
     usual = campaign(1, "alice", "beta")
-    tests = [campaign(number, "bob", "beta", type_=Type.TEST) for number in range(2, 7)]
-    hers = campaign(7, "carol", "beta", type_=Type.TEST)
+    tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(2, 7)]
+    hers = campaign(7, "carol", "beta", type_=CampaignType.TEST)
 
     found = [number for number, _ in offered(seen(usual, *tests, hers, beta=""))]
 
@@ -83,15 +87,15 @@ def test_more_tests_of_a_person_come_last() -> None:
 
 def test_tests_that_run_count_among_those_that_come_first() -> None:
     """Those that have ended there do not, and a larger cluster takes more of them first."""
-    tests = [campaign(number, "bob", "beta", type_=Type.TEST) for number in range(1, 7)]
+    tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(1, 7)]
     paused = replace(tests[0], state=CampaignState.PAUSED)
     arrays = tuple(array(number, "beta") for number in range(1, 5))
     sent = {number: frozenset({"beta"}) for number in range(1, 5)}
     now = replace(seen(paused, *tests[1:], beta=""), arrays=arrays, tried=sent, over=arrays[1:2])
-    larger = replace(now, room={"beta": Room(free_slots=9, max_slots=16)})
+    larger = replace(now, room={"beta": ClusterRoom(free_slots=9, max_slots=16)})
 
     assert [one.campaign.number for one in turns(now)[-1]] == [5, 6]
-    assert order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (Order.TESTS, 0, 3)
+    assert order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (CampaignOrder.TESTS, 0, 3)
     assert [one.campaign.number for one in turns(larger)[-1]] == [6]
 
 
@@ -112,9 +116,9 @@ def test_the_example_of_the_specification() -> None:
 
 def test_tests_come_first_whatever_the_priorities() -> None:
     usual = campaign(1, "alice", "beta")
-    test = campaign(2, "bob", "beta", type_=Type.TEST)
+    test = campaign(2, "bob", "beta", type_=CampaignType.TEST)
 
-    assert offered(seen(usual, test, sharing=Sharing(priorities="alice=9"), beta="alice")) == [
+    assert offered(seen(usual, test, sharing=UsageSharing(priorities="alice=9"), beta="alice")) == [
         (2, ("beta",)),
         (1, ("beta",)),
     ]
@@ -123,7 +127,7 @@ def test_tests_come_first_whatever_the_priorities() -> None:
 def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_others() -> None:
     """CiGri v3 took them out of the list that it went through: the second lost its place."""
     usual = campaign(1, "alice", "beta")
-    tests = [campaign(number, "alice", "beta", type_=Type.TEST) for number in (2, 3, 4)]
+    tests = [campaign(number, "alice", "beta", type_=CampaignType.TEST) for number in (2, 3, 4)]
 
     assert [number for number, _ in offered(seen(usual, *tests, beta=""))] == [2, 3, 4, 1]
 
@@ -131,7 +135,7 @@ def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_oth
 def test_higher_priorities_go_before_older_campaigns() -> None:
     older, newer = campaign(1, "alice", "beta"), campaign(2, "bob", "beta")
 
-    assert offered(seen(older, newer, sharing=Sharing(priorities="bob=1"), beta="")) == [
+    assert offered(seen(older, newer, sharing=UsageSharing(priorities="bob=1"), beta="")) == [
         (2, ("beta",)),
         (1, ("beta",)),
     ]
@@ -154,7 +158,7 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
 def test_a_persons_own_priority_counts_before_those_of_groups(
     owner: str, priorities: str, expected: int
 ) -> None:
-    assert priority(owner, Sharing(priorities=priorities, groups=GROUPS)) == expected
+    assert priority(owner, UsageSharing(priorities=priorities, groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_a_persons_own_priority_counts_before_those_of_groups(
     ],
 )
 def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
-    assert has_affinity(owner, affinity, Sharing(groups=GROUPS)) == expected
+    assert has_affinity(owner, affinity, UsageSharing(groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,5 +189,5 @@ def test_what_campaigns_used_is_added_up_by_who_shares(
     campaigns = (campaign(1, "alice", "beta"), campaign(2, "alice"), campaign(3, "bob", "beta"))
     used_s = {1: 3.0, 3: 4.0} if by is ShareBy.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
 
-    found = used_by(campaigns, Sharing(by=by, groups=GROUPS), used_s)
+    found = used_by(campaigns, UsageSharing(by=by, groups=GROUPS), used_s)
     assert {name: used for name, used in found.items() if used} == expected

@@ -7,9 +7,15 @@ import pytest
 
 from gridbridge.decisions.campaigns import notices
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.notices import IDENTITIES, Happened, Severity, Subscription, Way
+from gridbridge.model.campaigns.notices import (
+    IDENTITIES,
+    NotifiableEvent,
+    NotificationChannel,
+    Severity,
+    Subscription,
+)
 from gridbridge.model.campaigns.sections import Notifications
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -19,7 +25,7 @@ WISH = Subscription(
     number=1,
     uid=ALICE,
     owner="alice",
-    way=Way.MAIL,
+    way=NotificationChannel.MAIL,
     identity="alice@example.org",
     severity=Severity.HIGH,
     token="t",
@@ -38,9 +44,11 @@ SWEEP = Campaign(
 )
 
 
-def happened(code: Code, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> Happened:
-    kind = Kind.CAMPAIGN if campaign else Kind.CLUSTER
-    event = Event(
+def happened(
+    code: EventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER
+) -> NotifiableEvent:
+    kind = EventKind.CAMPAIGN if campaign else EventKind.CLUSTER
+    event = CampaignEvent(
         kind=kind,
         code=code,
         campaign=campaign,
@@ -59,14 +67,14 @@ def happened(code: Code, uid: int = ALICE, campaign: int = 12, at: datetime = LA
     [(Severity.HIGH, ["BLACKLIST"]), (Severity.MEDIUM, ["BLACKLIST", "WALLTIME"])],
 )
 def test_somebody_is_told_from_a_severity_on(severity: Severity, told: list[str]) -> None:
-    every = [happened(Code.BLACKLIST), happened(Code.WALLTIME)]
+    every = [happened(EventCode.BLACKLIST), happened(EventCode.WALLTIME)]
     found = notices.messages([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
-    every = [happened(Code.BLACKLIST, uid=BOB), happened(Code.GET_JOBS, campaign=0)]
+    every = [happened(EventCode.BLACKLIST, uid=BOB), happened(EventCode.GET_JOBS, campaign=0)]
     root = replace(WISH, uid=notices.ROOT, severity=Severity.LOW)
 
     assert notices.messages([replace(WISH, severity=Severity.LOW)], every, LATER) == ()
@@ -75,7 +83,7 @@ def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
 
 
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
-    every = [happened(Code.BLACKLIST)]
+    every = [happened(EventCode.BLACKLIST)]
 
     assert notices.messages([replace(WISH, told_until=LATER)], every, LATER) == ()
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
@@ -83,7 +91,7 @@ def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
 
 
 def test_many_things_are_one_message_of_thirty_lines() -> None:
-    every = [happened(Code.BLACKLIST, campaign=n) for n in range(1, 41)]
+    every = [happened(EventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
     (found,) = notices.messages([WISH], every, LATER)
 
     assert found.subject == "gridbridge: 40 messages"
@@ -94,14 +102,16 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 
 
 def test_what_somebody_did_is_not_told() -> None:
-    event = Event(kind=Kind.TASK, code=Code.FRAG, campaign=1, opened_at=NOON, last_at=NOON)
+    event = CampaignEvent(
+        kind=EventKind.TASK, code=EventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
+    )
 
     assert notices.of_event(event, SWEEP) is None
 
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
     """The message is sent when it is, as the campaign is then."""
-    assert happened(Code.RESTORED).text.endswith("; it has ended, and nothing is to be done")
+    assert happened(EventCode.RESTORED).text.endswith("; it has ended, and nothing is to be done")
 
 
 def test_an_end_is_told_with_its_numbers() -> None:
@@ -138,18 +148,18 @@ def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float)
 @pytest.mark.parametrize(
     ("way", "identity", "is_good"),
     [
-        (Way.MAIL, "alice@example.org", True),
-        (Way.MAIL, "alice", True),
-        (Way.MAIL, "-oQ/tmp", False),
-        (Way.MAIL, "a@b\nBcc: c@d", False),
-        (Way.MAIL, "a b@c", False),
-        (Way.JABBER, "alice@chat.example.org/desk", True),
-        (Way.JABBER, "--config=/tmp/x", False),
-        (Way.PROGRAM, "/home/alice/told", True),
-        (Way.PROGRAM, "told; rm", False),
+        (NotificationChannel.MAIL, "alice@example.org", True),
+        (NotificationChannel.MAIL, "alice", True),
+        (NotificationChannel.MAIL, "-oQ/tmp", False),
+        (NotificationChannel.MAIL, "a@b\nBcc: c@d", False),
+        (NotificationChannel.MAIL, "a b@c", False),
+        (NotificationChannel.JABBER, "alice@chat.example.org/desk", True),
+        (NotificationChannel.JABBER, "--config=/tmp/x", False),
+        (NotificationChannel.PROGRAM, "/home/alice/told", True),
+        (NotificationChannel.PROGRAM, "told; rm", False),
     ],
 )
 def test_an_identity_is_no_option_and_no_second_line(
-    way: Way, identity: str, is_good: bool
+    way: NotificationChannel, identity: str, is_good: bool
 ) -> None:
     assert bool(IDENTITIES[way].holds(identity)) is is_good

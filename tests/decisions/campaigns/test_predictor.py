@@ -7,37 +7,39 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
-from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioPrediction, JobRatioRule
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})
 
 
-def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> Seen:
+def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> CycleSituation:
     """Return a campaign of many tasks at beta, of 100 slots."""
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
-    listed = There(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
+    listed = ClusterView(
+        campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks
+    )
     known: dict[str, Any] = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000}
-    room = {"beta": Room(free_slots=free, max_slots=100, **law)}
-    return Seen(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
+    room = {"beta": ClusterRoom(free_slots=free, max_slots=100, **law)}
+    return CycleSituation(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
 
 
-def kept(ratio: float, submitted: int = 0) -> tuple[Ratio, ...]:
+def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
     """Return what was kept of the campaign at beta."""
-    return (Ratio(campaign=1, cluster="beta", ratio=ratio, submitted=submitted),)
+    return (JobRatio(campaign=1, cluster="beta", ratio=ratio, submitted=submitted),)
 
 
-def sent(seen: Seen) -> int:
+def sent(seen: CycleSituation) -> int:
     """Return how many tasks a cycle sends."""
     return sum(one.tasks for one in plan(seen).sends)
 
 
-def until_sent(law: Law, tasks: int, cycles: int) -> list[int]:
+def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
     """Return how many tasks each cycle sends to 100 free slots that take them at once."""
     left, running = tasks, 0
-    ratios: tuple[Ratio, ...] = ()
+    ratios: tuple[JobRatio, ...] = ()
     counts: list[int] = []
     for _ in range(cycles):
         now = seen(100 - running, running=running, law=law, ratios=ratios)
@@ -48,21 +50,23 @@ def until_sent(law: Law, tasks: int, cycles: int) -> list[int]:
     return counts
 
 
-def _ratio(one: Prediction) -> Ratio:
-    return Ratio(
+def _ratio(one: JobRatioPrediction) -> JobRatio:
+    return JobRatio(
         campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted
     )
 
 
-@pytest.mark.parametrize("law", [Law.MEASURED, Law.TWO_WAY, Law.ADAPTIVE])
-def test_a_hundred_tasks_are_on_a_hundred_free_slots_in_the_first_cycle(law: Law) -> None:
+@pytest.mark.parametrize(
+    "law", [JobRatioRule.MEASURED, JobRatioRule.TWO_WAY, JobRatioRule.ADAPTIVE]
+)
+def test_a_hundred_tasks_are_on_a_hundred_free_slots_in_the_first_cycle(law: JobRatioRule) -> None:
     """From nothing known; CiGri's taps needed ten cycles, 150 s. A cycle comes every 15 s."""
     assert until_sent(law, 100, 2) == [100, 0]
 
 
 def test_slow_start_doubles_what_it_sends() -> None:
     """It spares those with whom the cluster is shared."""
-    assert until_sent(Law.SLOW_START, 100, 6)[:5] == [1, 1, 3, 7, 14]
+    assert until_sent(JobRatioRule.SLOW_START, 100, 6)[:5] == [1, 1, 3, 7, 14]
 
 
 def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
@@ -100,7 +104,9 @@ def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
 def test_no_task_waits_where_it_could_run_elsewhere() -> None:
     """What may wait is given away last."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    room = {name: Room(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")}
+    room = {
+        name: ClusterRoom(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")
+    }
 
     decided = plan(replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=()))
 
@@ -109,12 +115,12 @@ def test_no_task_waits_where_it_could_run_elsewhere() -> None:
 
 def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
     """CiGri v2 counted all of them together, and learnt the wrong ratio."""
-    other = There(campaign=2, cluster="beta", waiting=50, listed=50)
+    other = ClusterView(campaign=2, cluster="beta", waiting=50, listed=50)
     both = replace(
         seen(0, running=10, ratios=kept(1.0, 10)),
         campaigns=(ONE, replace(ONE, number=2)),
         waiting={1: 9, 2: 9},
-        there=(There(campaign=1, cluster="beta", waiting=0, listed=10), other),
+        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=10), other),
     )
 
     found = predict(both)

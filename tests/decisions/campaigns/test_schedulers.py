@@ -8,30 +8,30 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.schedulers import test, workqueue
-from gridbridge.decisions.campaigns.schedulers.protocol import Place
+from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.registry import BY_TYPE
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
-def ratio(value: float, slots: float = 1.0) -> Prediction:
+def ratio(value: float, slots: float = 1.0) -> JobRatioPrediction:
     """Return a job ratio for tasks of so many slots."""
-    terms = Terms(
+    terms = RatioTerms(
         old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
     )
-    return Prediction(
-        campaign=1, cluster="beta", law=Law.MEASURED, terms=terms, ratio=value, submitted=0
+    return JobRatioPrediction(
+        campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0
     )
 
 
-def place(slots: int = 1, **known: Any) -> Place:
+def place(slots: int = 1, **known: Any) -> SchedulingOffer:
     """Return a campaign at beta, where ten slots are free and three tasks may wait."""
     usual: dict[str, Any] = {"free_slots": 10, "may_wait": 3, "most": 100}
     one = campaign(1, {"beta": at(slots=slots)})
-    return Place(campaign=one, cluster="beta", **usual | known)
+    return SchedulingOffer(campaign=one, cluster="beta", **usual | known)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,9 @@ def place(slots: int = 1, **known: Any) -> Place:
         (place(), 0),
     ],
 )
-def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: Place, expected: int) -> None:
+def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(
+    one: SchedulingOffer, expected: int
+) -> None:
     assert workqueue.to_start(one) == expected
 
 
@@ -59,7 +61,7 @@ def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: Place, expected:
         (place(), 0),
     ],
 )
-def test_it_lets_some_wait_besides(one: Place, expected: int) -> None:
+def test_it_lets_some_wait_besides(one: SchedulingOffer, expected: int) -> None:
     assert workqueue.to_wait(one) == expected
 
 
@@ -67,12 +69,12 @@ def test_it_lets_some_wait_besides(one: Place, expected: int) -> None:
     ("one", "expected"),
     [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)],
 )
-def test_a_test_sends_one_task_ever_where_it_has_room(one: Place, expected: int) -> None:
+def test_a_test_sends_one_task_ever_where_it_has_room(one: SchedulingOffer, expected: int) -> None:
     assert (test.to_start(one), test.to_wait(one)) == (expected, 0)
 
 
 def test_every_type_of_campaign_has_one() -> None:
-    assert set(BY_TYPE) == set(Type)
+    assert set(BY_TYPE) == set(CampaignType)
 
 
 def test_the_one_in_the_manual_works() -> None:

@@ -20,7 +20,7 @@ from bench.simulation import (
     lengths,
     waiting_at,
 )
-from gridbridge.model.campaigns.jobratio import Law
+from gridbridge.model.campaigns.jobratio import JobRatioRule
 from tests.docs.console import ROOT
 
 
@@ -71,15 +71,15 @@ def test_copies_of_the_last_tasks_end_a_campaign_sooner() -> None:
     assert time.measured < 1.05
 
 
-@pytest.mark.parametrize("law", Law)
-def test_free_slots_are_filled_soon_and_full_ones_not_flooded(law: Law) -> None:
+@pytest.mark.parametrize("law", JobRatioRule)
+def test_free_slots_are_filled_soon_and_full_ones_not_flooded(law: JobRatioRule) -> None:
     """A task in ten slots may wait; slow-start takes its time."""
-    assert filled_s(Ours(HUNDRED, law)) <= (90 if law is Law.SLOW_START else 45)
+    assert filled_s(Ours(HUNDRED, law)) <= (90 if law is JobRatioRule.SLOW_START else 45)
     assert waiting_at(Ours(HUNDRED, law), is_full=True) <= 10
 
 
-@pytest.mark.parametrize("law", Law)
-def test_slots_that_only_look_free_get_one_load_of_tasks(law: Law) -> None:
+@pytest.mark.parametrize("law", JobRatioRule)
+def test_slots_that_only_look_free_get_one_load_of_tasks(law: JobRatioRule) -> None:
     """It is learnt from them, and what waits beyond the flood rate is nikita's."""
     assert waiting_at(Ours(HUNDRED, law), is_full=False) <= 110
 

@@ -3,12 +3,12 @@
 import pytest
 
 from gridbridge.decisions.campaigns.failures.sink import sinks
-from gridbridge.model.campaigns.events import Record
+from gridbridge.model.campaigns.events import ClusterSuccessRecord
 
 
-def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Record:
+def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> ClusterSuccessRecord:
     """Return how a campaign fared somewhere."""
-    return Record(
+    return ClusterSuccessRecord(
         campaign=1,
         cluster=cluster,
         successes=len(durations_s),
@@ -62,6 +62,6 @@ def test_an_owner_who_knows_better_is_believed() -> None:
 
 def test_campaigns_are_not_compared() -> None:
     """Nor is a campaign at one cluster a sink, however short."""
-    other = Record(campaign=2, cluster="gamma", durations_s=(60,) * 9)
+    other = ClusterSuccessRecord(campaign=2, cluster="gamma", durations_s=(60,) * 9)
 
     assert sinks([record("beta", *[1] * 9), other]) == set()

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import Room
+from gridbridge.model.campaigns.plan import ClusterRoom
 
 ORDINARY = AtCluster(exec_file="run", is_besteffort=False)
 YIELDING = AtCluster(exec_file="run", slots=2)
@@ -13,13 +13,15 @@ YIELDING = AtCluster(exec_file="run", slots=2)
 @pytest.mark.parametrize(
     ("room", "ordinary", "besteffort"),
     [
-        (Room(free_slots=5, besteffort_slots=3), 5, 3),
-        (Room(free_slots=5, besteffort_slots=0), 5, 0),
-        (Room(free_slots=5), 5, 5),
+        (ClusterRoom(free_slots=5, besteffort_slots=3), 5, 3),
+        (ClusterRoom(free_slots=5, besteffort_slots=0), 5, 0),
+        (ClusterRoom(free_slots=5), 5, 5),
     ],
     ids=["both", "all suspended", "no best-effort queues"],
 )
-def test_each_kind_of_task_has_its_own_room(room: Room, ordinary: int, besteffort: int) -> None:
+def test_each_kind_of_task_has_its_own_room(
+    room: ClusterRoom, ordinary: int, besteffort: int
+) -> None:
     """Where there are no best-effort queues all tasks are ordinary jobs."""
     free = FreeSlots({"beta": room})
 
@@ -28,7 +30,7 @@ def test_each_kind_of_task_has_its_own_room(room: Room, ordinary: int, besteffor
 
 def test_a_core_is_given_once() -> None:
     """Whichever kind of task gets it."""
-    free = FreeSlots({"beta": Room(free_slots=5, besteffort_slots=4)})
+    free = FreeSlots({"beta": ClusterRoom(free_slots=5, besteffort_slots=4)})
 
     free.take("beta", YIELDING, 1)
     free.take("beta", ORDINARY, 1)

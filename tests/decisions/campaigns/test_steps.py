@@ -13,12 +13,19 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.events import EventCode
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Room, Seen, Send, Step, Stepped
-from gridbridge.model.campaigns.reasons import Cause
+from gridbridge.model.campaigns.plan import (
+    ClusterRoom,
+    CyclePlan,
+    CycleSituation,
+    ProloguePhaseResult,
+    PrologueStep,
+    TaskSend,
+)
+from gridbridge.model.campaigns.reasons import SendCause
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, number_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -38,25 +45,27 @@ CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 
 
-def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> Seen:
+def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CycleSituation:
     """Return what a cycle sees: ten free slots at each cluster."""
     names = one.jdl.clusters.keys()
     known: dict[str, object] = {
         "campaigns": (one,),
         "waiting": {1: waiting} if waiting else {},
         "arrays": (),
-        "room": {name: Room(free_slots=10, max_slots=10) for name in names},
+        "room": {name: ClusterRoom(free_slots=10, max_slots=10) for name in names},
         "max_tasks": 100,
         "at": NOON,
         "asked": frozenset(names),
         "last_arrays": {1: dict.fromkeys(names, 1)},
     }
-    return Seen(**known | other)  # type: ignore[arg-type]
+    return CycleSituation(**known | other)  # type: ignore[arg-type]
 
 
-def stepped(step: str, outcome: Outcome, attempt: int = 1) -> Stepped:
+def stepped(step: str, outcome: TaskOutcome, attempt: int = 1) -> ProloguePhaseResult:
     """Return a step at beta, whose array is 1."""
-    return Stepped(campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome)
+    return ProloguePhaseResult(
+        campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
+    )
 
 
 def array(state: ArrayState = ArrayState.RELEASED) -> Array:
@@ -64,17 +73,17 @@ def array(state: ArrayState = ArrayState.RELEASED) -> Array:
     return Array(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
 
 
-def ended(step: str, outcome: Outcome, attempt: int = 1) -> dict[str, object]:
+def ended(step: str, outcome: TaskOutcome, attempt: int = 1) -> dict[str, object]:
     """Return what a cycle sees of a step that has ended now."""
     task = number_of(step, "beta", ONE.jdl.clusters)
     one = Attempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
-    before = stepped(step, Outcome.PENDING, attempt)
+    before = stepped(step, TaskOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
 
-def begun(step: str, attempt: int = 1) -> Step:
+def begun(step: str, attempt: int = 1) -> PrologueStep:
     """Return a step at beta that begins."""
-    return Step(campaign=1, cluster="beta", step=step, attempt=attempt)
+    return PrologueStep(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
 def test_a_prologue_goes_before_the_first_task() -> None:
@@ -96,29 +105,31 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
     """And it is not begun again; `gridbridge why` tells."""
-    looked = seen(BOTH, steps=(stepped(PROLOGUE, Outcome.PENDING),), arrays=(array(),))
+    looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskOutcome.PENDING),), arrays=(array(),))
     found = plan(looked)
 
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
     causes = {one.cluster: one.cause for one in why.reasons(looked, found)}
-    assert causes == {"beta": Cause.PREPARING, "gamma": Cause.SENT}
+    assert causes == {"beta": SendCause.PREPARING, "gamma": SendCause.SENT}
 
 
 def test_its_success_lets_tasks_go() -> None:
     """In the same cycle; it is no task that ended."""
-    found = plan(seen(**ended(PROLOGUE, Outcome.SUCCESS)))
+    found = plan(seen(**ended(PROLOGUE, TaskOutcome.SUCCESS)))
 
-    assert found.sends == (Send(campaign=1, cluster="beta", tasks=10),)
+    assert found.sends == (TaskSend(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
 
 
-@pytest.mark.parametrize("outcome", [Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME])
-def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    "outcome", [TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL, TaskOutcome.WALLTIME]
+)
+def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskOutcome) -> None:
     """Tasks go elsewhere; it is tried again as the next probe."""
     found = plan(seen(BOTH, **ended(PROLOGUE, outcome)))
 
     (event,) = found.changes.events
-    assert (event.code, event.cluster, event.tasks) == (Code.SETUP_ERROR, "beta", 0)
+    assert (event.code, event.cluster, event.tasks) == (EventCode.SETUP_ERROR, "beta", 0)
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
     assert found.finished == ()
 
@@ -126,21 +137,25 @@ def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: Outcome) -> 
     later = seen(steps=(stepped(PROLOGUE, outcome),), events=(event,), at=event.until)
     again = plan(later)
     assert (again.sends, again.steps) == ((), (begun(PROLOGUE, 2),))
-    (pushed,) = (one for one in again.changes.events if one.code is Code.SETUP_ERROR)
+    (pushed,) = (one for one in again.changes.events if one.code is EventCode.SETUP_ERROR)
     assert pushed.until == event.until + timedelta(seconds=120)
 
 
 def test_a_success_heals_the_cluster() -> None:
     """The event is over."""
-    event = plan(seen(**ended(PROLOGUE, Outcome.SIGNAL))).changes.events[0]
-    found = plan(seen(events=(event,), **ended(PROLOGUE, Outcome.SUCCESS, 2)))
+    event = plan(seen(**ended(PROLOGUE, TaskOutcome.SIGNAL))).changes.events[0]
+    found = plan(seen(events=(event,), **ended(PROLOGUE, TaskOutcome.SUCCESS, 2)))
 
-    assert [(one.code, one.closed_at) for one in found.changes.events] == [(Code.SETUP_ERROR, NOON)]
+    assert [(one.code, one.closed_at) for one in found.changes.events] == [
+        (EventCode.SETUP_ERROR, NOON)
+    ]
     assert found.sends
 
 
-@pytest.mark.parametrize("outcome", [Outcome.WIPED, Outcome.PREEMPTED, Outcome.SITE_FAULT])
-def test_what_the_cluster_did_to_it_is_no_failure(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    "outcome", [TaskOutcome.WIPED, TaskOutcome.PREEMPTED, TaskOutcome.SITE_FAULT]
+)
+def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskOutcome) -> None:
     """It runs again at once."""
     found = plan(seen(**ended(PROLOGUE, outcome)))
 
@@ -149,12 +164,12 @@ def test_what_the_cluster_did_to_it_is_no_failure(outcome: Outcome) -> None:
 
 def test_an_epilogue_follows_the_last_task() -> None:
     """The campaign ends when it has ended."""
-    ready = stepped(PROLOGUE, Outcome.SUCCESS)
+    ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
     first = plan(seen(waiting=0, steps=(ready,)))
     second = plan(
-        seen(waiting=0, steps=(ready, stepped(EPILOGUE, Outcome.PENDING)), arrays=(array(),))
+        seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskOutcome.PENDING)), arrays=(array(),))
     )
-    last = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.SUCCESS)))
+    last = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SUCCESS)))
 
     assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
     assert (second.steps, second.finished) == ((), ())
@@ -174,9 +189,9 @@ def test_an_epilogue_runs_though_nothing_else_begins(
     state: CampaignState, why: dict[str, bool]
 ) -> None:
     """What is there goes to its end, also when we were killed before we submitted it."""
-    one, room = replace(ONE, state=state), {"beta": Room(free_slots=10, **why)}  # type: ignore[arg-type]
+    one, room = replace(ONE, state=state), {"beta": ClusterRoom(free_slots=10, **why)}  # type: ignore[arg-type]
     intended = array(ArrayState.INTENDED)
-    cut_off = {"steps": (stepped(EPILOGUE, Outcome.PENDING),), "arrays": (intended,)}
+    cut_off = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (intended,)}
 
     assert plan(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
     assert plan(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
@@ -184,8 +199,8 @@ def test_an_epilogue_runs_though_nothing_else_begins(
 
 def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
     """What it made is no more; and the epilogue follows them."""
-    before = replace(stepped(PROLOGUE, Outcome.SUCCESS), array=1)
-    after = replace(stepped(EPILOGUE, Outcome.SUCCESS), array=3)
+    before = replace(stepped(PROLOGUE, TaskOutcome.SUCCESS), array=1)
+    after = replace(stepped(EPILOGUE, TaskOutcome.SUCCESS), array=3)
     first = plan(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
     anew = replace(before, attempt=2, array=4)
     then = plan(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
@@ -199,8 +214,8 @@ def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() 
 def test_nothing_is_sent_while_an_epilogue_runs() -> None:
     """Somebody may have tasks tried again meanwhile."""
     steps = (
-        stepped(PROLOGUE, Outcome.SUCCESS),
-        replace(stepped(EPILOGUE, Outcome.PENDING), array=2),
+        stepped(PROLOGUE, TaskOutcome.SUCCESS),
+        replace(stepped(EPILOGUE, TaskOutcome.PENDING), array=2),
     )
     found = plan(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
 
@@ -217,7 +232,7 @@ def test_no_epilogue_runs_while_a_task_may_live() -> None:
 
 def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
     """Other clusters took all tasks meanwhile."""
-    steps = (stepped(PROLOGUE, Outcome.PENDING),)
+    steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
     found = plan(seen(waiting=0, steps=steps, arrays=(array(),)))
 
     assert (found.steps, found.finished) == ((), ())
@@ -226,14 +241,14 @@ def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
 def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
     """Its campaign has ended."""
     over = replace(ONE, state=CampaignState.TERMINATED)
-    found = plan(seen(over, waiting=0, **ended(PROLOGUE, Outcome.SIGNAL)))
+    found = plan(seen(over, waiting=0, **ended(PROLOGUE, TaskOutcome.SIGNAL)))
 
     assert found.changes.events == ()
 
 
 def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
     """Its campaign would wait with it for as long as others have the cluster's slots."""
-    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (array(),)}
+    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
     waits, runs = plan(seen(waiting=0, **idle)), plan(seen(waiting=0, **known))
 
@@ -248,7 +263,7 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
 ) -> None:
     """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
     one, begun_one = replace(ONE, state=state), array(ArrayState.INTENDED)
-    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (begun_one,)}
+    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (begun_one,)}
     found = plan(seen(one, waiting=0, **known))
     away = plan(seen(one, waiting=0, **known, room={}))
 
@@ -260,15 +275,15 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
 def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too() -> None:
     """Its cluster may have given no answer at that moment."""
     over = replace(ONE, state=CampaignState.TERMINATED)
-    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (array(),)}
+    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
 
     assert plan(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
 
 
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
     """It is no failure; one before it may have begun, and left something."""
-    found = plan(seen(waiting=0, **ended(PROLOGUE, Outcome.MOVED)))
-    second = plan(seen(waiting=0, **ended(PROLOGUE, Outcome.MOVED, 2)))
+    found = plan(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED)))
+    second = plan(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED, 2)))
 
     assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
     assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
@@ -276,7 +291,7 @@ def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned
 
 def test_tasks_that_come_after_that_find_another_prologue() -> None:
     """As those that are tried again do."""
-    found = plan(seen(steps=(stepped(PROLOGUE, Outcome.MOVED),)))
+    found = plan(seen(steps=(stepped(PROLOGUE, TaskOutcome.MOVED),)))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
@@ -289,10 +304,10 @@ def test_no_epilogue_runs_where_nothing_ran() -> None:
 
 def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
     """What its prologue made is removed; a prologue is not waited for, but deleted."""
-    ready = stepped(PROLOGUE, Outcome.SUCCESS)
+    ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
     of_tasks = replace(array(), number=2)
     early = plan(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
-    running = stepped(PROLOGUE, Outcome.PENDING)
+    running = stepped(PROLOGUE, TaskOutcome.PENDING)
     preparing = plan(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
     then = plan(seen(CANCELLED, waiting=0, steps=(ready,)))
 
@@ -304,7 +319,7 @@ def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> Non
 @pytest.mark.parametrize("state", [ArrayState.INTENDED, ArrayState.RELEASED])
 def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) -> None:
     """Unless it was cancelled once more."""
-    known = {"steps": (stepped(EPILOGUE, Outcome.PENDING),), "arrays": (array(state),)}
+    known = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (array(state),)}
     found = plan(seen(CANCELLED, waiting=0, **known))
     over = plan(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
 
@@ -313,35 +328,35 @@ def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) 
     assert (over.deleted, over.resumed, over.wound_up) == ((array(state),), (), ())
 
 
-@pytest.mark.parametrize("outcome", [Outcome.SUCCESS, Outcome.SIGNAL])
-def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [TaskOutcome.SUCCESS, TaskOutcome.SIGNAL])
+def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskOutcome) -> None:
     """Its failure is told as any other's."""
     found = plan(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
 
     assert (found.wound_up, found.finished) == ((1,), ())
-    failed = outcome is Outcome.SIGNAL
-    assert [one.code for one in found.changes.events] == [Code.EPILOG_EXIT_ERROR] * failed
+    failed = outcome is TaskOutcome.SIGNAL
+    assert [one.code for one in found.changes.events] == [EventCode.EPILOG_EXIT_ERROR] * failed
 
 
 def test_a_prologue_that_was_deleted_is_no_event() -> None:
     """Its campaign was cancelled."""
-    found = plan(seen(CANCELLED, waiting=0, **ended(PROLOGUE, Outcome.CANCELLED)))
+    found = plan(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskOutcome.CANCELLED)))
 
     assert found.changes.events == ()
 
 
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
     """It is not tried again."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.PROGRAM_ERROR)))
+    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PROGRAM_ERROR)))
 
     assert found.finished == (1,)
-    assert [one.code for one in found.changes.events] == [Code.EPILOG_EXIT_ERROR]
+    assert [one.code for one in found.changes.events] == [EventCode.EPILOG_EXIT_ERROR]
 
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
     """Three times at most."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.SITE_FAULT, attempt)))
+    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SITE_FAULT, attempt)))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))
@@ -349,7 +364,7 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
 
 def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
     """It failed by nothing of its own."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.PREEMPTED, 3)))
+    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PREEMPTED, 3)))
 
     told = "campaign 1: its epilogue failed at beta: at last its place was needed"
     assert told in sentences(found)
@@ -358,9 +373,9 @@ def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
 def test_the_submission_of_a_step_goes_on() -> None:
     """As that of any array; a prologue of a cancelled campaign is deleted."""
     begun_one = array(ArrayState.INTENDED)
-    steps = (stepped(PROLOGUE, Outcome.PENDING),)
+    steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
 
-    found: Plan = plan(seen(steps=steps, arrays=(begun_one,)))
+    found: CyclePlan = plan(seen(steps=steps, arrays=(begun_one,)))
     dropped = plan(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))
 
     assert (found.resumed, found.deleted) == ((begun_one,), ())

@@ -6,23 +6,25 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.model.campaigns.events import Code, Kind
-from gridbridge.model.campaigns.plan import KeptOff, Room, Seen
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation, KeptOff
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
-PROBED = replace(opened_now(Kind.CAMPAIGN, Code.SETUP_ERROR, 1, "beta", NOON), number=1, until=NOON)
+PROBED = replace(
+    opened_now(EventKind.CAMPAIGN, EventCode.SETUP_ERROR, 1, "beta", NOON), number=1, until=NOON
+)
 
 
-def room(**free: int) -> dict[str, Room]:
+def room(**free: int) -> dict[str, ClusterRoom]:
     """Return clusters of a hundred slots, of which so many are free."""
-    return {name: Room(free_slots=slots, max_slots=100) for name, slots in free.items()}
+    return {name: ClusterRoom(free_slots=slots, max_slots=100) for name, slots in free.items()}
 
 
-def seen(**known: object) -> Seen:
+def seen(**known: object) -> CycleSituation:
     """Return a campaign of two clusters with 100 tasks left, and a later one for beta alone."""
-    whole = Seen(
+    whole = CycleSituation(
         campaigns=(campaign(1, BOTH), campaign(2, {"beta": at()})),
         waiting={1: 100, 2: 500},
         arrays=(),
@@ -33,7 +35,7 @@ def seen(**known: object) -> Seen:
     return replace(whole, **known)  # type: ignore[arg-type]  # a test's
 
 
-def sent(look: Seen) -> dict[tuple[int, str], int]:
+def sent(look: CycleSituation) -> dict[tuple[int, str], int]:
     """Return how many tasks go where."""
     return {(one.campaign, one.cluster): one.tasks for one in plan(look).sends}
 
@@ -64,7 +66,9 @@ def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
     """But not to where it overran its walltime: gamma comes back, or its owner ends it."""
     keeping_off = {1: (KeptOff(tasks=60, avoid=("beta",)), KeptOff(tasks=40, never=("beta",)))}
     away = seen(kept_off=keeping_off, room=room(beta=100))
-    closed = replace(opened_now(Kind.CAMPAIGN, Code.BLACKLIST, 1, "gamma", NOON), number=1)
+    closed = replace(
+        opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, 1, "gamma", NOON), number=1
+    )
 
     assert sent(away) == {(1, "beta"): 60, (2, "beta"): 40}
     assert sent(seen(kept_off=keeping_off, events=(closed,))) == {(1, "beta"): 60, (2, "beta"): 40}
@@ -76,7 +80,9 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
     three = (campaign(1, {**BOTH, "delta": at()}),)
     keeping_off = {1: (KeptOff(tasks=100, avoid=("beta", "gamma")),)}
     look = seen(campaigns=three, kept_off=keeping_off, room=room(beta=30, gamma=20, delta=0))
-    closed = replace(opened_now(Kind.CAMPAIGN, Code.BLACKLIST, 1, "delta", NOON), number=1)
+    closed = replace(
+        opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, 1, "delta", NOON), number=1
+    )
 
     assert sent(look) == {}
     assert sent(replace(look, events=(closed,))) == {(1, "beta"): 30, (1, "gamma"): 20}
@@ -85,14 +91,14 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
 @pytest.mark.parametrize(
     "gamma",
     [
-        Room(free_slots=4, max_slots=4, slots=4),
-        Room(free_slots=100, max_slots=100, is_drained=True),
-        Room(free_slots=100, max_slots=100, is_stressed=True),
-        Room(free_slots=0, max_slots=0, slots=100),
+        ClusterRoom(free_slots=4, max_slots=4, slots=4),
+        ClusterRoom(free_slots=100, max_slots=100, is_drained=True),
+        ClusterRoom(free_slots=100, max_slots=100, is_stressed=True),
+        ClusterRoom(free_slots=0, max_slots=0, slots=100),
     ],
     ids=["too small", "drained", "stressed", "its queues are disabled"],
 )
-def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: Room) -> None:
+def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterRoom) -> None:
     """A task that lost its host at beta goes back there."""
     wide = (campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)}),)
     keeping_off = {1: (KeptOff(tasks=100, avoid=("beta",)),)}
@@ -122,7 +128,7 @@ def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: ShareBy) -> None
     bobs = replace(campaign(2, {"beta": at()}), owner="bob")
     both = (campaign(1, BOTH), bobs)
     left = {1: 100, 2: 100}
-    look = seen(campaigns=both, waiting=left, events=(PROBED,), sharing=Sharing(by=by))
+    look = seen(campaigns=both, waiting=left, events=(PROBED,), sharing=UsageSharing(by=by))
 
     assert sent(look) == {(1, "beta"): 1, (2, "beta"): 99}
     assert sent(seen(events=(PROBED,), room=room(beta=100, gamma=60)))[1, "gamma"] == 60

@@ -7,18 +7,27 @@ import pytest
 
 from gridbridge.decisions.campaigns.why import reasons
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.events import Changes, Code, Event, Kind
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import KeptOff, Plan, Room, Seen, Send, There
-from gridbridge.model.campaigns.reasons import Cause, Order, Reason
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.events import CampaignEvent, EventChanges, EventCode, EventKind
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jobratio import JobRatio
+from gridbridge.model.campaigns.plan import (
+    ClusterRoom,
+    ClusterView,
+    CyclePlan,
+    CycleSituation,
+    KeptOff,
+    TaskSend,
+)
+from gridbridge.model.campaigns.reasons import CampaignOrder, SendCause, SendReason
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def campaign(wish: AtCluster, type_: Type = Type.DEFAULT, **other: object) -> Campaign:
+def campaign(
+    wish: AtCluster, type_: CampaignType = CampaignType.DEFAULT, **other: object
+) -> Campaign:
     """Return campaign 1, which beta may run."""
     known: dict[str, object] = {"state": CampaignState.IN_TREATMENT}
     jdl = Jdl(name="sweep", type=type_, clusters={"beta": wish})
@@ -34,37 +43,37 @@ def campaign(wish: AtCluster, type_: Type = Type.DEFAULT, **other: object) -> Ca
     )
 
 
-def seen(one: Campaign, free: int | None = 4, **other: object) -> Seen:
+def seen(one: Campaign, free: int | None = 4, **other: object) -> CycleSituation:
     """Return what a cycle sees of it."""
-    room = {} if free is None else {"beta": Room(free_slots=free)}
+    room = {} if free is None else {"beta": ClusterRoom(free_slots=free)}
     known: dict[str, object] = {"waiting": {1: 5}, "arrays": (), "room": room, "max_tasks": 9}
-    return Seen(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
+    return CycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
 
 
 WISH = AtCluster(exec_file="run", slots=2, max_jobs=3)
-THERE = (There(campaign=1, cluster="beta", waiting=1, listed=3),)
+THERE = (ClusterView(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
-SENT = (Send(campaign=1, cluster="beta", tasks=2),)
+SENT = (TaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
-def bar(code: Code, until: datetime | None, **other: object) -> Event:
+def bar(code: EventCode, until: datetime | None, **other: object) -> CampaignEvent:
     """Return an open event that closes beta to campaign 1."""
     known: dict[str, object] = {"campaign": 1, "cluster": "beta", "opened_at": NOON}
-    kind = Kind.CAMPAIGN
-    return Event(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
+    kind = EventKind.CAMPAIGN
+    return CampaignEvent(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
 
 
-def stressed(stress: float | None) -> dict[str, Room]:
-    return {"beta": Room(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
+def stressed(stress: float | None) -> dict[str, ClusterRoom]:
+    return {"beta": ClusterRoom(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
 
 
 HOUR = NOON + timedelta(hours=1)
-RATIO = Ratio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
-ONE_WAITS = (There(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
-THREE_WAIT = (There(campaign=2, cluster="beta", waiting=3, listed=3),)
+RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
+ONE_WAITS = (ClusterView(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
+THREE_WAIT = (ClusterView(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = AtCluster(exec_file="run")
-LIMITED = {"beta": Room(free_slots=4, limits=ArrayLimits(of_person=1))}
+LIMITED = {"beta": ClusterRoom(free_slots=4, limits=ArrayLimits(of_person=1))}
 OURS = Array(
     campaign=1,
     number=1,
@@ -73,94 +82,97 @@ OURS = Array(
     size=1,
     intended_at=NOON,
 )
-EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
+EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
 
 
 @pytest.mark.parametrize(
     ("rows", "sends", "cause", "numbers"),
     [
-        (seen(campaign(WISH)), SENT, Cause.SENT, {"sent": 2}),
-        (seen(campaign(WISH), None), (), Cause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
+        (seen(campaign(WISH)), SENT, SendCause.SENT, {"sent": 2}),
+        (seen(campaign(WISH), None), (), SendCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
         (
             seen(campaign(WISH), None, dropped=frozenset({"beta"})),
             (),
-            Cause.DROPPED,
+            SendCause.DROPPED,
             {"free_slots": 0, "job_ratio": None},
         ),
-        (seen(campaign(WISH), 1), (), Cause.FULL, {"free_slots": 1}),
+        (seen(campaign(WISH), 1), (), SendCause.FULL, {"free_slots": 1}),
         (
-            seen(campaign(WISH), room={"beta": Room(free_slots=1, slots=1)}),
+            seen(campaign(WISH), room={"beta": ClusterRoom(free_slots=1, slots=1)}),
             (),
-            Cause.TOO_LARGE,
+            SendCause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
         ),
         (
             seen(campaign(WISH), room=LIMITED, arrays=(OURS,)),
             (),
-            Cause.MAX_ARRAYS,
+            SendCause.MAX_ARRAYS,
             {},
         ),
         (
             seen(campaign(WISH), there=THERE),
             (),
-            Cause.MAX_JOBS,
+            SendCause.MAX_JOBS,
             {"listed": 3, "waiting": 1, "waiting_there": 1},
         ),
-        (seen(campaign(WISH)), (), Cause.OTHERS_FIRST, {}),
+        (seen(campaign(WISH)), (), SendCause.OTHERS_FIRST, {}),
         (
-            seen(campaign(WISH, Type.TEST), tried={1: frozenset({"beta"})}),
+            seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}),
             (),
-            Cause.TRIED,
+            SendCause.TRIED,
             {"job_ratio": None},
         ),
         (
-            seen(campaign(WISH), events=(bar(Code.BLACKLIST, None), bar(Code.SUBMIT_JOB, HOUR))),
+            seen(
+                campaign(WISH),
+                events=(bar(EventCode.BLACKLIST, None), bar(EventCode.SUBMIT_JOB, HOUR)),
+            ),
             (),
-            Cause.CLOSED,
-            {"code": Code.BLACKLIST},
+            SendCause.CLOSED,
+            {"code": EventCode.BLACKLIST},
         ),
         (
-            seen(campaign(WISH), events=(bar(Code.SUBMIT_JOB, HOUR),), at=NOON),
+            seen(campaign(WISH), events=(bar(EventCode.SUBMIT_JOB, HOUR),), at=NOON),
             (),
-            Cause.CLOSED,
-            {"code": Code.SUBMIT_JOB, "until": HOUR},
+            SendCause.CLOSED,
+            {"code": EventCode.SUBMIT_JOB, "until": HOUR},
         ),
         (
             seen(campaign(WISH), room=stressed(0.9)),
             (),
-            Cause.STRESSED,
+            SendCause.STRESSED,
             {"stress": 0.9, "stress_limit": 0.8},
         ),
-        (seen(campaign(WISH), room=stressed(None)), (), Cause.STRESSED, {"stress_limit": 0.8}),
+        (seen(campaign(WISH), room=stressed(None)), (), SendCause.STRESSED, {"stress_limit": 0.8}),
         (
             seen(campaign(WISH), there=THREE_WAIT),
             (),
-            Cause.WAITING_THERE,
+            SendCause.WAITING_THERE,
             {"waiting_there": 3},
         ),
         (
             seen(campaign(ONE), room=EIGHT, there=ONE_WAITS, ratios=(RATIO,)),
             (),
-            Cause.JOB_RATIO,
+            SendCause.JOB_RATIO,
             {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1}
             | {"job_ratio": 0.25},
         ),
         (
             seen(campaign(WISH), waiting={1: 2}),
-            (Send(campaign=1, cluster="gamma", tasks=2),),
-            Cause.ELSEWHERE,
+            (TaskSend(campaign=1, cluster="gamma", tasks=2),),
+            SendCause.ELSEWHERE,
             {},
         ),
         (
-            seen(campaign(WISH), room={"beta": Room(free_slots=4, is_drained=True)}),
+            seen(campaign(WISH), room={"beta": ClusterRoom(free_slots=4, is_drained=True)}),
             (),
-            Cause.DRAINED,
+            SendCause.DRAINED,
             {},
         ),
         (
             seen(campaign(WISH), kept_off={1: (KeptOff(tasks=5, never=("beta",)),)}),
             (),
-            Cause.KEPT_OFF,
+            SendCause.KEPT_OFF,
             {},
         ),
     ],
@@ -182,53 +194,61 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(
-    rows: Seen, sends: tuple[Send, ...], cause: Cause, numbers: dict[str, object]
+    rows: CycleSituation, sends: tuple[TaskSend, ...], cause: SendCause, numbers: dict[str, object]
 ) -> None:
     """With the numbers that led to it."""
-    (told,) = reasons(rows, Plan(sends=sends))
+    (told,) = reasons(rows, CyclePlan(sends=sends))
 
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
-    expected = Reason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
+    expected = SendReason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
     assert told == expected
 
 
 def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
     """The decision has looked at it."""
-    changes = Changes(events=(bar(Code.SINK, None),))
+    changes = EventChanges(events=(bar(EventCode.SINK, None),))
 
-    (told,) = reasons(seen(campaign(WISH)), Plan(changes=changes))
+    (told,) = reasons(seen(campaign(WISH)), CyclePlan(changes=changes))
 
-    assert (told.cause, told.code) == (Cause.CLOSED, Code.SINK)
+    assert (told.cause, told.code) == (SendCause.CLOSED, EventCode.SINK)
 
 
 @pytest.mark.parametrize(
     ("type_", "affinity", "sharing", "expected"),
     [
-        (Type.TEST, "", Sharing(), (Order.TEST, 0, 0)),
-        (Type.DEFAULT, "bob", Sharing(), (Order.AFFINITY, 0, 0)),
+        (CampaignType.TEST, "", UsageSharing(), (CampaignOrder.TEST, 0, 0)),
+        (CampaignType.DEFAULT, "bob", UsageSharing(), (CampaignOrder.AFFINITY, 0, 0)),
         (
-            Type.DEFAULT,
+            CampaignType.DEFAULT,
             "bob alice",
-            Sharing(by=ShareBy.USER, used_s={"alice": 9.0, "bob": 2.0}),
-            (Order.SHARE, 9.0, 2.0),
+            UsageSharing(by=ShareBy.USER, used_s={"alice": 9.0, "bob": 2.0}),
+            (CampaignOrder.SHARE, 9.0, 2.0),
         ),
-        (Type.DEFAULT, "", Sharing(priorities="bob=5 alice=1"), (Order.PRIORITY, 1, 5)),
-        (Type.DEFAULT, "", Sharing(), (Order.AGE, 0, 0)),
+        (
+            CampaignType.DEFAULT,
+            "",
+            UsageSharing(priorities="bob=5 alice=1"),
+            (CampaignOrder.PRIORITY, 1, 5),
+        ),
+        (CampaignType.DEFAULT, "", UsageSharing(), (CampaignOrder.AGE, 0, 0)),
     ],
     ids=["test", "affinity", "share", "priority", "age"],
 )
 def test_who_was_served_before_is_named_and_why(
-    type_: Type, affinity: str, sharing: Sharing, expected: tuple[Order, float, float]
+    type_: CampaignType,
+    affinity: str,
+    sharing: UsageSharing,
+    expected: tuple[CampaignOrder, float, float],
 ) -> None:
     """With the numbers that decided."""
     ours = campaign(ONE)
     bobs = replace(campaign(ONE, type_), number=0, owner="bob")
-    room = {"beta": Room(free_slots=4, affinity=affinity)}
+    room = {"beta": ClusterRoom(free_slots=4, affinity=affinity)}
     rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
 
-    (told,) = reasons(rows, Plan(sends=(Send(campaign=0, cluster="beta", tasks=4),)))
+    (told,) = reasons(rows, CyclePlan(sends=(TaskSend(campaign=0, cluster="beta", tasks=4),)))
 
-    assert (told.cause, told.before) == (Cause.OTHERS_FIRST, (0,))
+    assert (told.cause, told.before) == (SendCause.OTHERS_FIRST, (0,))
     assert (told.order, told.own, told.theirs) == expected
 
 
@@ -240,6 +260,6 @@ def test_who_was_served_before_is_named_and_why(
         seen(campaign(WISH, state=CampaignState.CANCELLED)),
     ],
 )
-def test_what_waits_for_nothing_has_no_reason(rows: Seen) -> None:
+def test_what_waits_for_nothing_has_no_reason(rows: CycleSituation) -> None:
     """Its state says enough."""
-    assert reasons(rows, Plan()) == ()
+    assert reasons(rows, CyclePlan()) == ()

@@ -4,9 +4,16 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import letters
-from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import (
+    CellSeen,
+    Host,
+    QueueInstance,
+    StartedTasks,
+    TaskShape,
+    WaitingJobs,
+)
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"
@@ -24,12 +31,12 @@ def instance(
     slots: int = 4,
     state: str = "",
     queue: str = "all.q",
-    begun: Iterable[Begun] = (),
+    begun: Iterable[StartedTasks] = (),
     promised: int = 0,
-) -> Instance:
+) -> QueueInstance:
     """Return a queue on a host, with the slots of what runs there."""
     used = tuple(running)
-    return Instance(
+    return QueueInstance(
         queue=queue,
         host=host,
         used=sum(used),
@@ -42,9 +49,9 @@ def instance(
     )
 
 
-def begun(minutes: float, slots: int = 4, name: str = "job") -> Begun:
+def begun(minutes: float, slots: int = 4, name: str = "job") -> StartedTasks:
     """Return a task of alice's that has run for so many minutes."""
-    return Begun(owner="alice", name=name, slots=slots, since=ago(minutes))
+    return StartedTasks(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
 def waiting(
@@ -62,10 +69,10 @@ def waiting(
     is_campaign: bool = False,
     kind: tuple[str, str] = ("alice", "job"),
     **asks: str,
-) -> Waiting:
+) -> WaitingJobs:
     """Return jobs of which the first in the list waits for so many minutes."""
-    return Waiting(
-        shape=Shape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
+    return WaitingJobs(
+        shape=TaskShape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
         state=letters.read_job(state),
         jobs=jobs,
         tasks=tasks,
@@ -100,15 +107,15 @@ def node(
 
 
 def situation(
-    *instances: Instance,
-    wait: Iterable[Waiting] = (),
+    *instances: QueueInstance,
+    wait: Iterable[WaitingJobs] = (),
     nodes: Iterable[Node] = (),
     changed: float | None = None,
     hosts: Iterable[str] = (),
-) -> Situation:
+) -> BalanceSituation:
     """Return a cell whose hosts are those of its queues, and more."""
     names = dict.fromkeys([*(one.host for one in instances), *hosts])
-    return Situation(
+    return BalanceSituation(
         now=NOON,
         cell=CellSeen(
             hosts=tuple(Host(name=name) for name in names),
@@ -124,9 +131,9 @@ def situation(
 def cluster(
     nodes: Mapping[str, Node],
     running: Mapping[str, Iterable[int]] | None = None,
-    wait: Iterable[Waiting] = (),
+    wait: Iterable[WaitingJobs] = (),
     changed: float | None = None,
-) -> Situation:
+) -> BalanceSituation:
     """Return a master and nodes of four slots each."""
     busy = running or {}
     found = [instance(name, busy.get(name, ())) for name in (MASTER, *nodes)]

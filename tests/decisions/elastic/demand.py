@@ -5,46 +5,50 @@ from dataclasses import replace
 from typing import Any
 
 from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Waiting
+from gridbridge.model.elastic.cell import CellSeen, Host, QueueInstance, WaitingJobs
 from gridbridge.model.elastic.layout import (
-    Counted,
-    Environment,
-    Layout,
-    Queue,
-    Relation,
-    Resource,
-    Spread,
+    CellLayout,
+    CellQueue,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
 )
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"
 EVERY = ("all.q", "htc.q", "hpc.q", "far")
-LAYOUT = Layout(
+LAYOUT = CellLayout(
     resources={
         one.name: one
         for one in (
-            Resource(name="mfree", counted=Counted.BY_SLOT),
-            Resource(name="scratch", counted=Counted.BY_JOB),
-            Resource(name="licence", counted=Counted.BY_JOB),
-            Resource(name="gpu", counted=Counted.BY_SLOT),
-            Resource(name="exclusive", relation=Relation.EXCLUSIVE, counted=Counted.BY_SLOT),
-            Resource(name="arch", relation=Relation.EQUAL),
-            Resource(name="h_rt"),
-            Resource(name="hostname", relation=Relation.EQUAL),
-            Resource(name="remote", relation=Relation.EQUAL),
+            CellResource(name="mfree", counted=ConsumableKind.BY_SLOT),
+            CellResource(name="scratch", counted=ConsumableKind.BY_JOB),
+            CellResource(name="licence", counted=ConsumableKind.BY_JOB),
+            CellResource(name="gpu", counted=ConsumableKind.BY_SLOT),
+            CellResource(
+                name="exclusive",
+                relation=ResourceRelation.EXCLUSIVE,
+                counted=ConsumableKind.BY_SLOT,
+            ),
+            CellResource(name="arch", relation=ResourceRelation.EQUAL),
+            CellResource(name="h_rt"),
+            CellResource(name="hostname", relation=ResourceRelation.EQUAL),
+            CellResource(name="remote", relation=ResourceRelation.EQUAL),
         )
     },
     environments={
         one.name: one
         for one in (
-            Environment(name="smp", spread=Spread.ONE_HOST, slots=999),
-            Environment(name="fill", spread=Spread.ANY_HOSTS, slots=999),
-            Environment(name="round", spread=Spread.ANY_HOSTS, slots=24),
-            Environment(name="pairs", spread=Spread.FIXED, per_host=2, slots=999),
+            ParallelEnvironment(name="smp", spread=SlotSpread.ONE_HOST, slots=999),
+            ParallelEnvironment(name="fill", spread=SlotSpread.ANY_HOSTS, slots=999),
+            ParallelEnvironment(name="round", spread=SlotSpread.ANY_HOSTS, slots=24),
+            ParallelEnvironment(name="pairs", spread=SlotSpread.FIXED, per_host=2, slots=999),
         )
     },
     groups={
@@ -54,34 +58,38 @@ LAYOUT = Layout(
         "@hpc": frozenset(),
     },
     queues={
-        "all.q": Queue(
+        "all.q": CellQueue(
             name="all.q",
             hosts=("@allhosts",),
             environments=tuple(PES.split()),
             values=(("h_rt", "24:0:0"),),
         ),
-        "htc.q": Queue(name="htc.q", hosts=("@htc",)),
-        "hpc.q": Queue(name="hpc.q", hosts=("@hpc",), environments=tuple(PES.split())),
-        "be.q": Queue(name="be.q", hosts=("@allhosts",), is_best_effort=True),
-        "far": Queue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
+        "htc.q": CellQueue(name="htc.q", hosts=("@htc",)),
+        "hpc.q": CellQueue(name="hpc.q", hosts=("@hpc",), environments=tuple(PES.split())),
+        "be.q": CellQueue(name="be.q", hosts=("@allhosts",), is_best_effort=True),
+        "far": CellQueue(
+            name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True
+        ),
     },
 )
 FAR = instance("t1", queue="far", slots=99)
-HTC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@htc", limit=10)
-HPC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3)
+HTC = Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@htc", limit=10)
+HPC = Pool(
+    slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
+)
 F4 = {"htc": HTC, "hpc": HPC}
-PLAIN = {"plain": Pool(slots=4, resources=Asks(mfree="8G", arch="lx-amd64"))}
+PLAIN = {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G", arch="lx-amd64"))}
 RULES = Balance(max_nodes=200)
 
 
 def cell(
-    *instances: Instance,
-    wait: Iterable[Waiting] = (),
+    *instances: QueueInstance,
+    wait: Iterable[WaitingJobs] = (),
     nodes: Iterable[Node] = (),
     left: Mapping[str, str] | None = None,
     licences: Mapping[str, str] | None = None,
     **more: Any,
-) -> Situation:
+) -> BalanceSituation:
     """Return a cell; each host has the same left of its consumables."""
     names = dict.fromkeys(one.host for one in instances)
     values = (("arch", "lx-amd64"),)
@@ -93,23 +101,23 @@ def cell(
         left=tuple((licences or {}).items()),
     )
     parts = {"layout": LAYOUT} | more
-    return Situation(now=NOON, cell=seen, master=MASTER, nodes=tuple(nodes), **parts)
+    return BalanceSituation(now=NOON, cell=seen, master=MASTER, nodes=tuple(nodes), **parts)
 
 
-def full(*names: str) -> tuple[Instance, ...]:
+def full(*names: str) -> tuple[QueueInstance, ...]:
     """Return hosts of four slots on which nothing is free."""
     return tuple(instance(name, (4,)) for name in names)
 
 
 def plan(
-    seen: Situation, pools: Mapping[str, Pool] | None = None, most: int = 200, **demand: Any
-) -> Plan:
+    seen: BalanceSituation, pools: Mapping[str, Pool] | None = None, most: int = 200, **demand: Any
+) -> BalancePlan:
     """Return what a round does; by default with nodes of four slots and 8 GB."""
     rules = replace(RULES, max_nodes=most)
     return decide(seen, rules, Demand(**demand), PLAIN if pools is None else pools)
 
 
-def after(seen: Situation, done: Plan) -> Situation:
+def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     """Return what is seen once the nodes of a plan have been requested."""
     groups = done.groups or ("",) * done.add
     numbers = (int(one.name[3:]) for one in seen.nodes if one.name.startswith("new"))

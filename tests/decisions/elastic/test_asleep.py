@@ -3,14 +3,14 @@
 import pytest
 
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import Plan, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import cell, full, plan
 
 SIZES = {"s4": 4, "t4": 4, "s16": 16}
 
 
-def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> Plan:
+def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> BalancePlan:
     """Return what is done for tasks when these hosts rest; their daemons are silent."""
     asleep = [instance(name, slots=SIZES[name], state="au") for name in names]
     seen = cell(
@@ -40,13 +40,13 @@ def test_those_are_woken_on_which_tasks_fit(
     found = planned(*names, slots=slots, tasks=tasks)
 
     assert (found.wake, found.add) == (wake, add)
-    assert found.verdict is Verdict.MORE_WANTED
+    assert found.verdict is DemandVerdict.MORE_WANTED
 
 
 def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
     found = planned("s16", slots=16, is_told=False)
 
-    assert (found.wake, found.add, found.verdict) == ((), 0, Verdict.NO_NODE)
+    assert (found.wake, found.add, found.verdict) == ((), 0, DemandVerdict.NO_NODE)
     assert [one.job for one in found.refused if one.job] == [7]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.elastic.by_hand import ending, waking
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, Owned
+from gridbridge.model.elastic.owned import NodeCause, OwnedNode
 from gridbridge.model.elastic.sections import ProviderKind, ProviderSection
 
 COMMAND = ProviderSection(program="/opt/site/rent node")
@@ -43,7 +43,7 @@ def test_what_ends_a_machine_by_hand(
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OFF = Owned(name="n3", pool="rack", machine="n3", state=NodeState.STANDBY, since=NOON)
+OFF = OwnedNode(name="n3", pool="rack", machine="n3", state=NodeState.STANDBY, since=NOON)
 TAG = "`gridbridge balance tag n3 SUFFIX`"
 FREE = "`gridbridge balance keep --free n3`"
 NEVER = "it is off, and no round wakes it"
@@ -52,19 +52,23 @@ NEVER = "it is off, and no round wakes it"
 @pytest.mark.parametrize(
     ("cause", "tags", "expected"),
     [
-        (Cause.RESTS, ("htools:standby:auto",), "it is off, and is woken when it is wanted"),
-        (Cause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
-        (Cause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
+        (NodeCause.RESTS, ("htools:standby:auto",), "it is off, and is woken when it is wanted"),
+        (NodeCause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
+        (NodeCause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
         (
-            Cause.DRAINED,
+            NodeCause.DRAINED,
             ("htools:standby:1",),
             f"{NEVER}: an administrator drained it; {FREE} allows it",
         ),
-        (Cause.DRAINED, (), f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it"),
-        (Cause.UNDER_TASKS, ("htools:standby:1",), f"it is off: {Cause.UNDER_TASKS}"),
+        (
+            NodeCause.DRAINED,
+            (),
+            f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it",
+        ),
+        (NodeCause.UNDER_TASKS, ("htools:standby:1",), f"it is off: {NodeCause.UNDER_TASKS}"),
     ],
 )
 def test_who_has_a_host_that_is_off_work_again(
-    cause: Cause, tags: tuple[str, ...], expected: str
+    cause: NodeCause, tags: tuple[str, ...], expected: str
 ) -> None:
     assert expected == waking(replace(OFF, cause=cause), {"n3": tags})

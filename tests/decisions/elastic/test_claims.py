@@ -4,25 +4,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.claims import claims
-from gridbridge.model.elastic.cell import Waiting
-from gridbridge.model.elastic.layout import Counted, Environment, Layout, Resource, Spread
-from gridbridge.model.elastic.plan import Refusal
+from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.layout import (
+    CellLayout,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    SlotSpread,
+)
+from gridbridge.model.elastic.plan import RefusalKind
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full
 
-SEAT = Resource(name="seat", counted=Counted.BY_JOB, default="1")
-TOKEN = Resource(name="token", counted=Counted.BY_JOB)
+SEAT = CellResource(name="seat", counted=ConsumableKind.BY_JOB, default="1")
+TOKEN = CellResource(name="token", counted=ConsumableKind.BY_JOB)
 WIDEST = 4
 
 
-def environment(name: str, slots: int) -> Environment:
-    return Environment(name=name, spread=Spread.ONE_HOST, slots=slots)
+def environment(name: str, slots: int) -> ParallelEnvironment:
+    return ParallelEnvironment(name=name, spread=SlotSpread.ONE_HOST, slots=slots)
 
 
-def more(*of: Resource | Environment) -> Layout:
+def more(*of: CellResource | ParallelEnvironment) -> CellLayout:
     """Return the usual layout with these as well."""
-    resources = {one.name: one for one in of if isinstance(one, Resource)}
-    environments = {one.name: one for one in of if isinstance(one, Environment)}
+    resources = {one.name: one for one in of if isinstance(one, CellResource)}
+    environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
     return replace(
         LAYOUT,
         resources={**LAYOUT.resources, **resources},
@@ -31,8 +37,8 @@ def more(*of: Resource | Environment) -> Layout:
 
 
 def claimed(
-    wait: list[Waiting], layout: Layout, licences: Mapping[str, str]
-) -> tuple[list[int], list[tuple[Refusal | None, str]]]:
+    wait: list[WaitingJobs], layout: CellLayout, licences: Mapping[str, str]
+) -> tuple[list[int], list[tuple[RefusalKind | None, str]]]:
     """Return how many tasks of each row are demand, and what the others lack."""
     seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
     found, refused = claims(seen, WIDEST)
@@ -44,7 +50,7 @@ def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
 
     for licences in ({"licence": "5", "token": "1"}, {"licence": "1", "token": "5"}):
         short = min(licences, key=lambda name: licences[name])
-        assert claimed(wait, more(TOKEN), licences) == ([1], [(Refusal.LICENCE, short)])
+        assert claimed(wait, more(TOKEN), licences) == ([1], [(RefusalKind.LICENCE, short)])
 
 
 def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
@@ -61,7 +67,7 @@ def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone
 def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
     assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == (
         [3],
-        [(Refusal.LICENCE, "seat")],
+        [(RefusalKind.LICENCE, "seat")],
     )
     assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
 
@@ -72,7 +78,7 @@ def test_environments_that_fit_are_filled_one_after_the_other() -> None:
     assert claimed([waiting(1, tasks=4, slots=2, pe="mpi*")], both, {}) == ([4], [])
     assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == (
         [4],
-        [(Refusal.ENVIRONMENT_FULL, "mpi2")],
+        [(RefusalKind.ENVIRONMENT_FULL, "mpi2")],
     )
 
 

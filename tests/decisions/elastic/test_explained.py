@@ -3,14 +3,14 @@
 import time
 
 from gridbridge.decisions.elastic.replay.explained import explained
-from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
+from gridbridge.model.elastic.replayed import LeftOut, RecordedTask, Workload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
-FULL = Ran(submitted_s=0, run_s=3600, slots=4)
+FULL = RecordedTask(submitted_s=0, run_s=3600, slots=4)
 
 
 def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
-    waited = Ran(submitted_s=60, run_s=100, slots=2, waited_s=3540)
+    waited = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
     found = explained(Workload(tasks=(FULL, waited)))
 
     assert found.tasks == (FULL, waited)
@@ -18,8 +18,8 @@ def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
 
 
 def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started() -> None:
-    held = Ran(submitted_s=60, run_s=100, slots=2, waited_s=5000)
-    found = explained(Workload(tasks=(FULL, held, Ran(submitted_s=4000, run_s=2000))))
+    held = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
+    found = explained(Workload(tasks=(FULL, held, RecordedTask(submitted_s=4000, run_s=2000))))
 
     (late,) = (one for one in found.tasks if not one.is_explained)
     assert (late.submitted_s, late.waited_s, late.run_s) == (5060, 0, 100)
@@ -28,15 +28,18 @@ def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started
 
 
 def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
-    after = Ran(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
+    after = RecordedTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
 
     assert explained(Workload(tasks=(FULL, after))).left_out == {}
 
 
 def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
     """Such as one of a host whose clock was wrong: no minute in between is looked at by itself."""
-    old, began = Ran(submitted_s=0, run_s=60, waited_s=60), time.process_time()
-    tasks = (old, *(Ran(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)))
+    old, began = RecordedTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
+    tasks = (
+        old,
+        *(RecordedTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
+    )
 
     found = explained(Workload(tasks=tasks))
 
@@ -45,7 +48,7 @@ def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
 
 
 def test_a_wait_of_years_beside_free_slots_is_none_for_slots() -> None:
-    held = Ran(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
-    found = explained(Workload(tasks=(FULL, held, Ran(submitted_s=2 * YEARS_S, run_s=60))))
+    held = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
+    found = explained(Workload(tasks=(FULL, held, RecordedTask(submitted_s=2 * YEARS_S, run_s=60))))
 
     assert found.left_out == {LeftOut.UNEXPLAINED: 1}

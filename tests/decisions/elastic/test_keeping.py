@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason, sentence
-from gridbridge.model.elastic.layout import Queue
+from gridbridge.model.elastic.layout import CellQueue
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
+from gridbridge.model.elastic.plan import BalanceSituation, DemandVerdict, RefusalKind
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import FAR, LAYOUT, after, cell, full, plan
@@ -21,7 +21,7 @@ TWO = (node("n1"), node("n2"))
 MIXED = {"cheap": Pool(slots=4, price=1, limit=3), "dear": Pool(slots=8, price=9, limit=2)}
 
 
-def idle(*nodes: Node, **more: Any) -> Situation:
+def idle(*nodes: Node, **more: Any) -> BalanceSituation:
     """Return a master that is full, and idle nodes."""
     return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
 
@@ -30,8 +30,8 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
 
-    assert (found.remove, found.verdict) == (("n1",), Verdict.SPARE)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", Refusal.BUSY)]
+    assert (found.remove, found.verdict) == (("n1",), DemandVerdict.SPARE)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
 
 
 @pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
@@ -42,7 +42,7 @@ def test_a_node_with_reserved_slots_stays(key: str) -> None:
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
 
     assert found.remove == ("n1",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", Refusal.BUSY)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
 
 
 def test_only_as_many_stay_as_what_waits_needs() -> None:
@@ -62,12 +62,12 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     found = plan(replace(seen, cell=bare))
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     """As when somebody took its host group out of a queue: nothing can run there."""
-    rest = Queue(name="all.q", hosts=("@htc", "n1.example.org"))
+    rest = CellQueue(name="all.q", hosts=("@htc", "n1.example.org"))
     seen = cell(
         instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest})
     )
@@ -75,7 +75,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     found = plan(bare)
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
 
 
 PAID = {"paid": Pool(slots=4, price=1.0)}
@@ -105,7 +105,7 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is Verdict.MONTH_SPENT) == bool(expected)
+    assert (found.verdict is DemandVerdict.MONTH_SPENT) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is Verdict.TOO_DEAR) == bool(expected)
+    assert (found.verdict is DemandVerdict.TOO_DEAR) == bool(expected)
 
 
 def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
@@ -163,15 +163,15 @@ def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (node("n1", is_kept=True), Refusal.KEPT),
-        (node("n1", state="draining"), Refusal.NOT_READY),
-        (node("n1", None), Refusal.UPTIME_UNKNOWN),
-        (node("n1", 2), Refusal.IDLE_BRIEFLY),
-        (node(MASTER), Refusal.MASTER),
+        (node("n1", is_kept=True), RefusalKind.KEPT),
+        (node("n1", state="draining"), RefusalKind.NOT_READY),
+        (node("n1", None), RefusalKind.UPTIME_UNKNOWN),
+        (node("n1", 2), RefusalKind.IDLE_BRIEFLY),
+        (node(MASTER), RefusalKind.MASTER),
     ],
     ids=["kept", "draining", "unknown", "idle", "master"],
 )
-def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: Refusal) -> None:
+def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: RefusalKind) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
@@ -187,7 +187,7 @@ def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
 def test_a_node_that_the_cell_does_not_list_stays() -> None:
     found = plan(cell(instance(MASTER), nodes=[node("n9")]))
 
-    assert [one.cause for one in found.refused] == [Refusal.NOT_LISTED]
+    assert [one.cause for one in found.refused] == [RefusalKind.NOT_LISTED]
 
 
 def test_hosts_that_are_not_ours_stay() -> None:
@@ -208,7 +208,7 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
     seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
     night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
 
-    assert (night.verdict, night.remove) == (Verdict.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert (night.verdict, night.remove) == (DemandVerdict.ABOVE_MAXIMUM, ("n3", "n4"))
     assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
     assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
 
@@ -346,7 +346,7 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
     ],
 )
 def test_a_round_is_told_in_one_sentence_with_its_numbers(
-    seen: Situation, demand: dict[str, float], expected: str
+    seen: BalanceSituation, demand: dict[str, float], expected: str
 ) -> None:
     rules, own = Balance(max_nodes=10), Demand(**demand)  # type: ignore[arg-type]
     found = plan(seen, {"p": Pool(slots=4, price=2)}, 10, **demand)
@@ -377,7 +377,7 @@ WAITS = some.lists(
 ROUNDS = len(MIXED) + 2 * 3  # one for each pool; at the maximum each old node makes way for another
 
 
-def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> Situation:
+def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> BalanceSituation:
     """Return a cell with what was drawn; every second host is no node of ours."""
     names = [f"n{place}" for place in range(len(hosts))]
     known = list(zip(names, hosts, strict=True))

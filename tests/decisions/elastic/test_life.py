@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic import life, listed
-from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.life import LifecyclePatience
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, HostSeen, Owned, World
+from gridbridge.model.elastic.owned import HostSeen, NodeAct, NodeCause, OwnedNode, World
 from tests.decisions.elastic.cells import NOON
 
-PATIENCE = Patience(boot_s=600, join_s=300, silent_s=900)
+PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=900)
 POOL = "usual"
 IDLE, BUSY = HostSeen(is_busy=False, is_silent=False), HostSeen(is_busy=True, is_silent=False)
 SILENT, STUCK = HostSeen(is_busy=False, is_silent=True), HostSeen(is_busy=True, is_silent=True)
@@ -30,15 +30,15 @@ def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> Mac
     return Machine(state=MachineState(state), tags=tags, **told)
 
 
-def node(state: NodeState, seconds: float = 60, **more: object) -> Owned:
+def node(state: NodeState, seconds: float = 60, **more: object) -> OwnedNode:
     """Return a node that is in its state for so long."""
     since = NOON - timedelta(seconds=seconds)
     told = {"machine": "m-1", **more}
-    return Owned(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
+    return OwnedNode(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
 
 
 def world(
-    kept: Owned | None,
+    kept: OwnedNode | None,
     machines: tuple[Machine, ...],
     host: HostSeen | None = None,
     *,
@@ -66,7 +66,7 @@ IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
 ROWS = [
     pytest.param(node(S.REQUESTED, machine=""), (), None, "", id="asked for, and not listed yet"),
     pytest.param(
-        *(node(S.REQUESTED, machine="", cause=Cause.LATER), (), None, "create requested"),
+        *(node(S.REQUESTED, machine="", cause=NodeCause.LATER), (), None, "create requested"),
         id="its provider said later",
     ),
     pytest.param(
@@ -137,14 +137,19 @@ ROWS = [
         id="rests for as long as it is kept",
     ),
     pytest.param(
-        *(node(S.FAILED, 200, cause=Cause.NEVER_BOOTED), (), None),
+        *(node(S.FAILED, 200, cause=NodeCause.NEVER_BOOTED), (), None),
         "forget gone: it did not boot in time",
         id="failed, and its machine is gone",
     ),
     pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(
-        *(node(S.DRAINING, cause=Cause.DRAINED), (), STUCK, "evict removing: its machine is gone"),
+        *(
+            node(S.DRAINING, cause=NodeCause.DRAINED),
+            (),
+            STUCK,
+            "evict removing: its machine is gone",
+        ),
         id="dies while draining",
     ),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
@@ -156,20 +161,20 @@ ROWS = [
         id="gone from both, and its name may not be",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=Cause.VANISHED), (RUNNING,), STUCK, "join joining"),
+        *(node(S.REMOVING, cause=NodeCause.VANISHED), (RUNNING,), STUCK, "join joining"),
         id="taken for gone, and listed again",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=Cause.VANISHED), (), BUSY, "join joining"),
+        *(node(S.REMOVING, cause=NodeCause.VANISHED), (), BUSY, "join joining"),
         id="taken for gone, and reports again",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=Cause.VANISHED), (STOPPED,), SILENT),
+        *(node(S.REMOVING, cause=NodeCause.VANISHED), (STOPPED,), SILENT),
         "evict removing: its machine is gone",
         id="was stopped, and is still there",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=Cause.VANISHED), (), STUCK),
+        *(node(S.REMOVING, cause=NodeCause.VANISHED), (), STUCK),
         "evict removing: its machine is gone",
         id="still gone",
     ),
@@ -200,7 +205,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("kept", "machines", "host", "expected"), ROWS)
 def test_what_is_due(
-    kept: Owned | None, machines: tuple[Machine, ...], host: HostSeen | None, expected: str
+    kept: OwnedNode | None, machines: tuple[Machine, ...], host: HostSeen | None, expected: str
 ) -> None:
     told = [said(one) for one in life.due(world(kept, machines, host), PATIENCE)]
 
@@ -209,15 +214,15 @@ def test_what_is_due(
 
 @pytest.mark.parametrize(
     "before",
-    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=Cause.VANISHED)],
+    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=NodeCause.VANISHED)],
     ids=["rested", "was taken for gone"],
 )
-def test_a_node_that_comes_back_joins_at_its_address_of_now(before: Owned) -> None:
+def test_a_node_that_comes_back_joins_at_its_address_of_now(before: OwnedNode) -> None:
     """At its old one another machine may answer, whose key is a wrong one."""
     before = replace(before, address="10.0.0.6")
     (told,) = life.due(world(before, (RUNNING,)), PATIENCE)
 
-    assert (Act.JOIN, "10.0.0.7") == (told.act, told.node.address)
+    assert (NodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +253,7 @@ def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> No
 
 def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works() -> None:
     """And that one is doubted by its own lists, not by those without its double."""
-    double = node(S.FAILED, machine="m-2", cause=Cause.DOUBLE)
+    double = node(S.FAILED, machine="m-2", cause=NodeCause.DOUBLE)
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
 
@@ -266,7 +271,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     state: NodeState, host: HostSeen
 ) -> None:
     """As after a restored state file: its tasks are not those of a machine that is gone."""
-    kept = node(state, is_kept=True, cause=Cause.VANISHED, up_since=NOON - timedelta(days=9))
+    kept = node(state, is_kept=True, cause=NodeCause.VANISHED, up_since=NOON - timedelta(days=9))
 
     (due,) = life.due(known := world(kept, (OTHER,), host), PATIENCE)
 
@@ -388,7 +393,7 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 
-def said(due: life.Due) -> str:
+def said(due: life.DueAct) -> str:
     """Say what is done, and what the node is then."""
     act = due.act.value if due.act else "forget" if due.is_over else ""
     cause = f": {due.node.cause}" if due.node.cause else ""
@@ -425,7 +430,7 @@ def test_no_machine_of_another_owner_is_ever_given_back(
     ended = {
         one.node.machine
         for one in life.due(world(kept, tuple(machines), host), PATIENCE)
-        if one.act in (Act.DESTROY, Act.EVICT, Act.REMOVE)
+        if one.act in (NodeAct.DESTROY, NodeAct.EVICT, NodeAct.REMOVE)
     }
 
     assert set() == ended & others
@@ -442,4 +447,4 @@ def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
     causes = {one.node.cause for one in life.due(world(kept, machines, BUSY), PATIENCE)}
 
     if state in (NodeState.JOINING, NodeState.READY, NodeState.DRAINING):
-        assert causes <= {Cause.NONE}
+        assert causes <= {NodeCause.NONE}

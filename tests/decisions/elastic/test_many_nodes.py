@@ -9,16 +9,16 @@ import pytest
 
 from gridbridge.decisions.elastic import listed, rounds
 from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.life import LifecyclePatience
 from gridbridge.decisions.elastic.squeeze.deeds import deeds
 from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.decisions.elastic.starcluster import decide as by_starcluster
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, HostSeen, Owned, World
-from gridbridge.model.elastic.plan import Plan, Situation, Verdict
+from gridbridge.model.elastic.owned import HostSeen, NodeAct, OwnedNode, World
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
-from gridbridge.model.elastic.standby import Rest, RestCause, RestFacts
+from gridbridge.model.elastic.standby import RestCause, RestFacts, StandbyPlan
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
@@ -37,7 +37,7 @@ def world() -> World:
         now=NOON,
         cluster="alpha",
         kept=tuple(
-            Owned(
+            OwnedNode(
                 name=one,
                 pool="usual",
                 state=states[0],
@@ -59,19 +59,19 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def seen(world: World) -> Situation:
+def seen(world: World) -> BalanceSituation:
     """Return their cell."""
     return situation(*map(instance, NAMES), nodes=rounds.shown(world.kept, world))
 
 
-def test_each_node_is_decided_about_by_itself(world: World, seen: Situation) -> None:
+def test_each_node_is_decided_about_by_itself(world: World, seen: BalanceSituation) -> None:
     plan = decide(seen, RULES, Demand(), POOLS)
-    patience = Patience(boot_s=300, join_s=300, silent_s=300)
+    patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
         "shown": lambda: len(rounds.shown(world.kept, world)),
         "dues": lambda: sum(
-            one.act is Act.REMOVE for one in rounds.dues(world, plan, RULES, patience)
+            one.act is NodeAct.REMOVE for one in rounds.dues(world, plan, RULES, patience)
         ),
         "rest": lambda: len(rest(seen, plan, RULES, Squeeze(target_reserve=0.0)).off),
         "unlisted": lambda: MANY - len(listed.unlisted(world, {})),
@@ -92,7 +92,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     states = {one: NodeState.STANDBY if one in tags else NodeState.READY for one in NAMES}
     power = {NodeState.STANDBY: MachineState.STOPPED, NodeState.READY: MachineState.RUNNING}
     kept = tuple(
-        Owned(name=name, pool=RACK, state=state, since=ago(9), machine=name)
+        OwnedNode(name=name, pool=RACK, state=state, since=ago(9), machine=name)
         for name, state in states.items()
     )
     world = World(
@@ -109,9 +109,9 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         switched=frozenset((RACK,)),
         tags=tags,
     )
-    found, facts = Rest(cause=RestCause.PLENTY, off=ON, on=OFF), RestFacts(tags=tags)
-    patience = Patience(boot_s=300, join_s=300, silent_s=300)
-    nothing = Plan(verdict=Verdict.NO_NEED, figures=FIGURES)
+    found, facts = StandbyPlan(cause=RestCause.PLENTY, off=ON, on=OFF), RestFacts(tags=tags)
+    patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
+    nothing = BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)
     begun = time.process_time()
     due = rounds.dues(world, nothing, RULES, patience, rest=found)
     told = deeds(found, facts)
@@ -119,5 +119,5 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     taken = listed.own_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
-    assert {Act.REST: len(ON), Act.WAKE: len(OFF)} == Counter(one.act for one in due)
+    assert {NodeAct.REST: len(ON), NodeAct.WAKE: len(OFF)} == Counter(one.act for one in due)
     assert (3 * MANY, len(OFF), MANY) == (len(told), len(asleep), len(taken))

@@ -6,10 +6,10 @@ import pytest
 
 from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic.rounds import hosts_seen
-from gridbridge.model.elastic.cell import Instance, Waiting
+from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, World
+from gridbridge.model.elastic.owned import OwnedNode, World
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.services.elastic.deciding import planned
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
@@ -22,17 +22,17 @@ OWN = Machine(
     created=ago(50),
 )
 RULES = Balance(kill_master=True, max_nodes=4, min_nodes=0)
-NODE = Owned(name="alpha-n1", pool="usual", state=NodeState.READY, since=NOON)
+NODE = OwnedNode(name="alpha-n1", pool="usual", state=NodeState.READY, since=NOON)
 
 
 def ended(
     *machines: Machine,
     rules: Balance = RULES,
-    wait: tuple[Waiting, ...] = (),
-    there: tuple[Instance, ...] = (instance(MASTER),),
+    wait: tuple[WaitingJobs, ...] = (),
+    there: tuple[QueueInstance, ...] = (instance(MASTER),),
     best_effort: frozenset[str] = frozenset(),
     hosts: tuple[str, ...] = (),
-    kept: tuple[Owned, ...] = (),
+    kept: tuple[OwnedNode, ...] = (),
 ) -> bool:
     """Say whether the master is to be ended."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)

@@ -9,12 +9,12 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason
-from gridbridge.model.elastic.cell import Begun, Instance, Waiting
-from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread
+from gridbridge.model.elastic.cell import QueueInstance, StartedTasks, WaitingJobs
+from gridbridge.model.elastic.layout import CellLayout, CellQueue, ParallelEnvironment, SlotSpread
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, RefusalKind
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 
@@ -51,7 +51,7 @@ HTC, HPC = ("htc.q",), ("hpc.q",)
     ],
 )
 def test_nodes_of_four_slots_and_8_gb(
-    wait: list[Waiting], expected: int, groups: list[int]
+    wait: list[WaitingJobs], expected: int, groups: list[int]
 ) -> None:
     """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
     found = plan(cell(*full(MASTER), wait=wait), F4)
@@ -71,7 +71,7 @@ def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expecte
 def test_what_fits_in_free_slots_adds_nothing() -> None:
     seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
 
-    assert plan(seen).verdict is Verdict.ALL_FIT
+    assert plan(seen).verdict is DemandVerdict.ALL_FIT
     assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
 
 
@@ -134,7 +134,7 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
     assert added("*@@allh*") == 0
     assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
     big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
-    assert (big.add, big.refused[0].cause) == (0, Refusal.NO_QUEUE)
+    assert (big.add, big.refused[0].cause) == (0, RefusalKind.NO_QUEUE)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
 
     assert (found.add, found.figures.fit) == (added, fit)
     causes = [one.cause for one in found.refused if one.job == 7]
-    assert causes == ([] if added or fit else [Refusal.NO_VALUE])
+    assert causes == ([] if added or fit else [RefusalKind.NO_VALUE])
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [Refusal.NO_QUEUE])
+    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_QUEUE])
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [Refusal.NO_VALUE])
+    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_VALUE])
 
 
 @pytest.mark.parametrize("name", ["h", "hostname"])
@@ -209,7 +209,7 @@ def test_where_no_resource_is_known_a_host_is_asked_for_all_the_same(name: str) 
     for hosts, added in (("!n1&!n2", 1), ("n1", 0)):
         asking = cell(*full("n1"), wait=[waiting(1, **{name: hosts})])
 
-        assert plan(replace(asking, layout=Layout())).add == added
+        assert plan(replace(asking, layout=CellLayout())).add == added
 
 
 def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None:
@@ -266,18 +266,18 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
 @pytest.mark.parametrize(
     ("pool", "demand", "most", "expected", "verdict"),
     [
-        ({}, {}, 4, 3, Verdict.MORE_WANTED),
-        ({}, {}, 1, 0, Verdict.FULL),
-        ({"limit": 2}, {}, 99, 2, Verdict.MORE_WANTED),
-        ({"quota": 11}, {}, 99, 2, Verdict.MORE_WANTED),
-        ({"quota": 3}, {}, 99, 0, Verdict.OVER_QUOTA),
-        ({}, {"add_at_once": 2}, 99, 2, Verdict.MORE_WANTED),
-        ({}, {"max_booting": 1}, 99, 1, Verdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 5}, 99, 2, Verdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, Verdict.OVER_BUDGET),
-        ({"price": 2}, {"budget_month": 103}, 99, 1, Verdict.MORE_WANTED),
-        ({"price": 2}, {"budget_month": 101}, 99, 0, Verdict.OVER_MONTH),
-        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, Verdict.OVER_BUDGET),
+        ({}, {}, 4, 3, DemandVerdict.MORE_WANTED),
+        ({}, {}, 1, 0, DemandVerdict.FULL),
+        ({"limit": 2}, {}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"quota": 11}, {}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"quota": 3}, {}, 99, 0, DemandVerdict.OVER_QUOTA),
+        ({}, {"add_at_once": 2}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({}, {"max_booting": 1}, 99, 1, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 5}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, DemandVerdict.OVER_BUDGET),
+        ({"price": 2}, {"budget_month": 103}, 99, 1, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_month": 101}, 99, 0, DemandVerdict.OVER_MONTH),
+        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, DemandVerdict.OVER_BUDGET),
     ],
     ids=[
         *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
@@ -285,7 +285,7 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
     ],
 )
 def test_limits_and_budgets_hold(
-    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: Verdict
+    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: DemandVerdict
 ) -> None:
     pools = {"p": Pool(slots=4, **pool)}  # type: ignore[arg-type]
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
@@ -303,7 +303,7 @@ def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
     seen = cell(*up, nodes=nodes, wait=[waiting(1, tasks=99)])
     none, one = (plan(seen, pools, 99, budget_hour=hour) for hour in (5, 6))
 
-    assert (none.add, none.verdict, one.add) == (0, Verdict.OVER_BUDGET, 1)
+    assert (none.add, none.verdict, one.add) == (0, DemandVerdict.OVER_BUDGET, 1)
 
 
 def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
@@ -311,24 +311,24 @@ def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() ->
     pools = {"p": Pool(slots=4, priority=1), "q": Pool(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
 
-    assert plan(seen, pools, 1).verdict is Verdict.FULL
+    assert plan(seen, pools, 1).verdict is DemandVerdict.FULL
 
 
 @pytest.mark.parametrize(
     ("told", "demand", "why"),
     [
-        ({"failed": {"plain": ago(1)}}, {}, Verdict.NO_CAPACITY),
-        ({}, {"budget_month": 1.0}, Verdict.OVER_MONTH),
+        ({"failed": {"plain": ago(1)}}, {}, DemandVerdict.NO_CAPACITY),
+        ({}, {"budget_month": 1.0}, DemandVerdict.OVER_MONTH),
     ],
     ids=["no capacity", "no money"],
 )
 def test_it_is_told_why_the_least_is_not_there(
-    told: dict[str, object], demand: dict[str, float], why: Verdict
+    told: dict[str, object], demand: dict[str, float], why: DemandVerdict
 ) -> None:
     pools = {"plain": Pool(slots=4, price=2)}
     found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
 
-    assert (found.add, found.verdict, found.hindrance) == (0, Verdict.BELOW_MINIMUM, why)
+    assert (found.add, found.verdict, found.hindrance) == (0, DemandVerdict.BELOW_MINIMUM, why)
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_it_is_told_why_the_least_is_not_there(
 def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
     pools = {"p": Pool(slots=4, queues=queues, hostgroups=hostgroups)}
     others = {
-        "be.q": Queue(name="be.q", hosts=("@far",), is_best_effort=True),
-        "far": Queue(name="far", hosts=("@far",), is_away=True),
+        "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
+        "far": CellQueue(name="far", hosts=("@far",), is_away=True),
     }
     layout = replace(
         LAYOUT,
@@ -349,7 +349,7 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
     )
     found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
-    assert (found.add, found.verdict) == (0, Verdict.NO_SUCH_PLACE)
+    assert (found.add, found.verdict) == (0, DemandVerdict.NO_SUCH_PLACE)
 
 
 def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
@@ -362,7 +362,7 @@ def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
 
 
 def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=Layout())
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellLayout())
 
     assert plan(seen, {"p": Pool(slots=4)}).add == 2
 
@@ -386,7 +386,7 @@ def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected
 def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
     found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
 
-    assert (found.add, found.pool, found.verdict) == (3, "plain", Verdict.BELOW_MINIMUM)
+    assert (found.add, found.pool, found.verdict) == (3, "plain", DemandVerdict.BELOW_MINIMUM)
 
 
 def test_without_pools_a_new_node_is_as_most_of_those_there_are() -> None:
@@ -399,40 +399,42 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     seen = cell(wait=[waiting(0, tasks=99)])
     coming = after(seen, first := plan(seen, {}))
 
-    assert (first.add, plan(coming, {}).verdict) == (1, Verdict.ON_THEIR_WAY)
+    assert (first.add, plan(coming, {}).verdict) == (1, DemandVerdict.ON_THEIR_WAY)
 
 
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (waiting(9, state="hqw"), Refusal.HELD),
-        (waiting(9, is_deferred=True), Refusal.FUTURE),
-        (waiting(9, tasks=4, capped=4), Refusal.CAPPED),
-        (waiting(9, licence="2"), Refusal.LICENCE),
-        (waiting(9, slots=25, pe="round"), Refusal.ENVIRONMENT_FULL),
-        (waiting(9, queues=("be.q",)), Refusal.BEST_EFFORT),
-        (waiting(9, gb_besteffort="TRUE"), Refusal.BEST_EFFORT),
-        (waiting(9, is_campaign=True), Refusal.CAMPAIGN),
-        (waiting(9, slots=5, pe="pairs"), Refusal.UNDIVIDED),
-        (waiting(9, slots=1, pe="pairs"), Refusal.UNDIVIDED),
-        (waiting(9, queues=("gone.q",)), Refusal.NO_QUEUE),
-        (waiting(9, slots=5, pe="smp"), Refusal.TOO_WIDE),
-        (waiting(9, mfree="9G"), Refusal.TOO_MUCH),
-        (waiting(9, gpu="1"), Refusal.TOO_MUCH),
-        (waiting(9, mfree="nan"), Refusal.TOO_MUCH),
-        (waiting(9, mfree="-5G"), Refusal.TOO_MUCH),
-        (waiting(9, mfree="1e400"), Refusal.TOO_MUCH),
-        (waiting(9, slots=2**32 - 1, pe="pairs"), Refusal.UNDIVIDED),
-        (waiting(9, slots=2**31, pe="fill"), Refusal.ENVIRONMENT_FULL),
-        (waiting(9, licence="nan"), Refusal.LICENCE),
-        (waiting(9, arch="sol-sparc"), Refusal.NO_VALUE),
-        (waiting(9, h_rt="25:0:0"), Refusal.NO_QUEUE),
-        (waiting(9, h_rt="INFINITY"), Refusal.NO_QUEUE),
-        (waiting(9, h_rt="nan"), Refusal.NO_QUEUE),
+        (waiting(9, state="hqw"), RefusalKind.HELD),
+        (waiting(9, is_deferred=True), RefusalKind.FUTURE),
+        (waiting(9, tasks=4, capped=4), RefusalKind.CAPPED),
+        (waiting(9, licence="2"), RefusalKind.LICENCE),
+        (waiting(9, slots=25, pe="round"), RefusalKind.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), RefusalKind.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), RefusalKind.BEST_EFFORT),
+        (waiting(9, is_campaign=True), RefusalKind.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, queues=("gone.q",)), RefusalKind.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), RefusalKind.TOO_WIDE),
+        (waiting(9, mfree="9G"), RefusalKind.TOO_MUCH),
+        (waiting(9, gpu="1"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="nan"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="-5G"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="1e400"), RefusalKind.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), RefusalKind.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), RefusalKind.LICENCE),
+        (waiting(9, arch="sol-sparc"), RefusalKind.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), RefusalKind.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), RefusalKind.NO_QUEUE),
+        (waiting(9, h_rt="nan"), RefusalKind.NO_QUEUE),
     ],
-    ids=lambda one: one.name.lower() if isinstance(one, Refusal) else "",
+    ids=lambda one: one.name.lower() if isinstance(one, RefusalKind) else "",
 )
-def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause: Refusal) -> None:
+def test_what_growing_can_not_help_adds_nothing_and_is_told(
+    one: WaitingJobs, cause: RefusalKind
+) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
@@ -447,7 +449,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
-    assert [(each.job, each.cause) for each in found.refused] == [(7, Refusal.TOO_MUCH)]
+    assert [(each.job, each.cause) for each in found.refused] == [(7, RefusalKind.TOO_MUCH)]
 
 
 @pytest.mark.parametrize(
@@ -463,7 +465,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
         (waiting(9, arch="a\nb\x9b1m"), "it asks for arch=a�b�1m, which"),
     ],
 )
-def test_it_is_told_what_a_job_asks_for_in_vain(one: Waiting, expected: str) -> None:
+def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobs, expected: str) -> None:
     (told,) = plan(cell(*full(MASTER), wait=[one])).refused
 
     assert expected in reason(told, RULES)
@@ -476,14 +478,14 @@ def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
-    assert (found.add, [one.cause for one in found.refused]) == (0, [Refusal.TOO_SPREAD])
+    assert (found.add, [one.cause for one in found.refused]) == (0, [RefusalKind.TOO_SPREAD])
 
 
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
     """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
     rules = {"p2": 2, "p3": 3}
     environments = {
-        name: Environment(name=name, spread=Spread.FIXED, per_host=each, slots=99)
+        name: ParallelEnvironment(name=name, spread=SlotSpread.FIXED, per_host=each, slots=99)
         for name, each in rules.items()
     }
     queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
@@ -512,7 +514,7 @@ def test_of_an_array_that_is_limited_as_many_tasks_count_as_may_start() -> None:
 def test_best_effort_tasks_are_no_occupation() -> None:
     seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
 
-    assert plan(seen).verdict is Verdict.ALL_FIT
+    assert plan(seen).verdict is DemandVerdict.ALL_FIT
 
 
 def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
@@ -524,15 +526,15 @@ def test_a_wait_is_measured_since_a_job_could_start() -> None:
     released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
 
     assert plan(seen, wait_s=300).add == 1
-    assert plan(released, wait_s=300).verdict is Verdict.NOT_YET
+    assert plan(released, wait_s=300).verdict is DemandVerdict.NOT_YET
 
 
 AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
 
 
 def soon(
-    runs: Iterable[Begun], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
-) -> Plan:
+    runs: Iterable[StartedTasks], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
+) -> BalancePlan:
     """Decide for four slots that tasks have, and for tasks that wait; their run time is known."""
     used = tuple(one.slots for one in runs)
     wait = [waiting(60, tasks=tasks)]
@@ -545,7 +547,7 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
     """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
     found = soon([begun(0.5)], target_s=150)
 
-    assert (found.add, found.verdict, found.figures.backlog_s) == (0, Verdict.SOON, 150)
+    assert (found.add, found.verdict, found.figures.backlog_s) == (0, DemandVerdict.SOON, 150)
 
 
 @pytest.mark.parametrize(
@@ -556,7 +558,7 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
         pytest.param([begun(1, name="other")], 60.0, id="what runs is not known"),
     ],
 )
-def test_nodes_are_added_when_they_are_not(runs: list[Begun], usual_s: float) -> None:
+def test_nodes_are_added_when_they_are_not(runs: list[StartedTasks], usual_s: float) -> None:
     assert soon(runs, usual_s=usual_s).add == 2
 
 
@@ -574,7 +576,7 @@ def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
     """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
     first = soon([begun(0, slots=4)], tasks=92, target_s=360)
 
-    assert (first.add, first.verdict) == (3, Verdict.MORE_WANTED)
+    assert (first.add, first.verdict) == (3, DemandVerdict.MORE_WANTED)
 
 
 def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
@@ -584,7 +586,7 @@ def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
     rules = {"target_wait_s": 360.0}
     second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
 
-    assert (second.add, second.verdict) == (0, Verdict.SOON)
+    assert (second.add, second.verdict) == (0, DemandVerdict.SOON)
 
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
@@ -606,11 +608,16 @@ def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expe
     ],
     ids=["its value is another", "no such environment", "no memory there", "another host's"],
 )
-def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: Waiting) -> None:
+def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJobs) -> None:
     """A value, an environment, a consumable and a host are asked of it as of any queue."""
     seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
 
-    assert plan(seen, {"plain": Pool(slots=4, resources=Asks(mfree="8G", remote="false"))}).add == 1
+    assert (
+        plan(
+            seen, {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G", remote="false"))}
+        ).add
+        == 1
+    )
 
 
 @pytest.mark.parametrize(("asks", "expected"), [({}, 1), ({"remote": "true"}, 0)])
@@ -662,17 +669,17 @@ def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
     wait = [waiting(60, tasks=3)]
 
     assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
-    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is Verdict.UNREADY
+    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is DemandVerdict.UNREADY
     alive = full(*(f"m{place}" for place in range(5)))
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
 
 def test_without_a_maximum_nothing_is_done() -> None:
-    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is Verdict.NO_MAXIMUM
+    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is DemandVerdict.NO_MAXIMUM
 
 
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
-    pools = {**PLAIN, "gpus": Pool(slots=2, resources=Asks(gpu="2"), priority=-1)}
+    pools = {**PLAIN, "gpus": Pool(slots=2, resources=QueueDefaults(gpu="2"), priority=-1)}
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
@@ -724,14 +731,14 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
 @pytest.mark.parametrize(
     ("instances", "nodes", "expected", "verdict"),
     [
-        pytest.param(CLOSED, [], 0, Verdict.QUEUE_CLOSED, id="on all hosts"),
-        pytest.param((*CLOSED, *full("n2")), [], 1, Verdict.MORE_WANTED, id="not on all"),
+        pytest.param(CLOSED, [], 0, DemandVerdict.QUEUE_CLOSED, id="on all hosts"),
+        pytest.param((*CLOSED, *full("n2")), [], 1, DemandVerdict.MORE_WANTED, id="not on all"),
         *(
             pytest.param(
                 tuple(instance(name, state=state) for name in hosts.split()),
                 [],
                 expected,
-                Verdict.MORE_WANTED if expected else Verdict.QUEUE_CLOSED,
+                DemandVerdict.MORE_WANTED if expected else DemandVerdict.QUEUE_CLOSED,
                 id=name,
             )
             for name, state, hosts, expected in (
@@ -743,26 +750,28 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
                 ("suspended by another queue of each host", "S", f"{MASTER} n1", 1),
             )
         ),
-        pytest.param((*CLOSED, instance("n2", state="du")), [], 0, Verdict.QUEUE_CLOSED, id="dead"),
+        pytest.param(
+            (*CLOSED, instance("n2", state="du")), [], 0, DemandVerdict.QUEUE_CLOSED, id="dead"
+        ),
         pytest.param(
             tuple(instance(name, state="du") for name in (MASTER, "n1")),
             [],
             1,
-            Verdict.MORE_WANTED,
+            DemandVerdict.MORE_WANTED,
             id="hosts that rest, of which nobody knows that",
         ),
-        pytest.param(CLOSED[:1], [], 1, Verdict.MORE_WANTED, id="its only host"),
+        pytest.param(CLOSED[:1], [], 1, DemandVerdict.MORE_WANTED, id="its only host"),
         pytest.param(
             (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
             [node("n1", state="draining"), node("n2", state="standby")],
             1,
-            Verdict.MORE_WANTED,
+            DemandVerdict.MORE_WANTED,
             id="by the balancer",
         ),
     ],
 )
 def test_a_queue_that_somebody_closed_gets_no_nodes(
-    instances: tuple[Instance, ...], nodes: list[Node], expected: int, verdict: Verdict
+    instances: tuple[QueueInstance, ...], nodes: list[Node], expected: int, verdict: DemandVerdict
 ) -> None:
     """Its tasks would start there, though an administrator wants none to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
@@ -776,10 +785,10 @@ def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
     found = plan(cell(*CLOSED, wait=own), pools)
 
     assert found.add == 1
-    assert [(one.job, one.cause) for one in found.refused] == [(7, Refusal.NO_QUEUE)]
+    assert [(one.job, one.cause) for one in found.refused] == [(7, RefusalKind.NO_QUEUE)]
 
 
 def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
     found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
 
-    assert (found.add, found.verdict) == (0, Verdict.QUEUE_CLOSED)
+    assert (found.add, found.verdict) == (0, DemandVerdict.QUEUE_CLOSED)

@@ -7,17 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
-from gridbridge.decisions.elastic.squeeze.reserve import Reserve, Working
+from gridbridge.decisions.elastic.squeeze.reserve import ActiveHost, Reserve
 from gridbridge.decisions.elastic.squeeze.resting import (
     rest,
     standby,
     working,
 )
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Situation, Verdict
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    Figures,
+    RefusalKind,
+)
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Doing, RestCause, RestFacts
+from gridbridge.model.elastic.standby import STANDBY_AUTO, RestCause, RestFacts, StandbyStep
 from gridbridge.services.elastic.resting import without
 from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
@@ -37,7 +43,9 @@ NOTHING = Figures(
 AUTO = (STANDBY_AUTO,)
 
 
-def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()) -> Situation:
+def cell(
+    *running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()
+) -> BalanceSituation:
     """Return nodes n0, n1, ... of four slots with these tasks, then some on standby."""
     names = [f"n{at}" for at in range(len(running))]
     nodes = [node(name, is_kept=at in kept) for at, name in enumerate(names)]
@@ -46,20 +54,24 @@ def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = (
     return situation(*on, nodes=(*nodes, *asleep))
 
 
-def shapes(tasks: tuple[int, ...]) -> tuple[Shape, ...]:
+def shapes(tasks: tuple[int, ...]) -> tuple[TaskShape, ...]:
     """Return tasks of so many slots each, which may run elsewhere again."""
-    return tuple(Shape(slots=one, pe="smp" if one > 1 else "") for one in tasks)
+    return tuple(TaskShape(slots=one, pe="smp" if one > 1 else "") for one in tasks)
 
 
-def idle_of(seen: Situation) -> tuple[str, ...]:
+def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
     """Return the nodes on which nothing runs: the policy gives them back."""
     busy = {one.host for one in seen.cell.instances if one.running}
     return tuple(one.name for one in seen.nodes if one.name not in busy)
 
 
-def plan(seen: Situation, add: int = 0, verdict: Verdict = Verdict.SPARE) -> Plan:
+def plan(
+    seen: BalanceSituation, add: int = 0, verdict: DemandVerdict = DemandVerdict.SPARE
+) -> BalancePlan:
     """Return what a policy decided."""
-    return Plan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
+    return BalancePlan(
+        verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen)
+    )
 
 
 def test_a_host_with_reserved_slots_does_not_rest() -> None:
@@ -113,7 +125,7 @@ def test_the_master_never_rests() -> None:
 
 
 def test_a_reserve_is_rounded_down() -> None:
-    hosts = [Working(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    hosts = [ActiveHost(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
     reserve = Reserve(Squeeze(), hosts)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
@@ -136,7 +148,9 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
 ) -> None:
     seen = cell((4,), (4,), sleeping=2)
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), RestFacts(tags=tags))
+    found = rest(
+        seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts(tags=tags)
+    )
 
     assert (found.off, found.on) == ((), on)
     assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
@@ -146,7 +160,7 @@ def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     """Somebody switched it off: nobody wakes it, though it would be of use."""
     seen = cell((4,), (4,), sleeping=1)
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), RestFacts())
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts())
 
     assert (found.cause, found.untagged) == (RestCause.NO_STANDBY, ("s0",))
 
@@ -155,7 +169,9 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
     facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
 
-    found = rest(seen, plan(seen, add=2, verdict=Verdict.MORE_WANTED), RULES, Squeeze(), facts)
+    found = rest(
+        seen, plan(seen, add=2, verdict=DemandVerdict.MORE_WANTED), RULES, Squeeze(), facts
+    )
 
     assert (found.cause, found.off, found.on) == (RestCause.ASKED, (), ("s0", "s1"))
 
@@ -173,7 +189,9 @@ def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
     now = replace(NOTHING, most=2, least=0)
 
-    found = rest(seen, Plan(verdict=Verdict.NO_NEED, figures=now), RULES, Squeeze(), facts)
+    found = rest(
+        seen, BalancePlan(verdict=DemandVerdict.NO_NEED, figures=now), RULES, Squeeze(), facts
+    )
 
     assert (found.cause, found.on) == (RestCause.FULL, ())
 
@@ -213,7 +231,7 @@ def test_a_restriction_says_which_hosts_may_rest(
     squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
     facts = RestFacts(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, facts)
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
@@ -222,7 +240,7 @@ def test_a_restriction_says_which_hosts_may_rest(
 MOVES = Squeeze(restriction=Restriction.RERUNNABLE, target_reserve=1.0)
 
 
-def with_memory(left: str, **asks: str) -> tuple[Situation, RestFacts]:
+def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, RestFacts]:
     """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
     known = demand.cell(
         instance("n0", (1, 1)),
@@ -230,7 +248,7 @@ def with_memory(left: str, **asks: str) -> tuple[Situation, RestFacts]:
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, RestFacts(movable={"n1": (Shape(requests=tuple(asks.items())),)})
+    return known, RestFacts(movable={"n1": (TaskShape(requests=tuple(asks.items())),)})
 
 
 @pytest.mark.parametrize(
@@ -250,7 +268,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, MOVES, facts)
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, MOVES, facts)
     told = "what runs on n1 has no room elsewhere"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
@@ -264,7 +282,7 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     offs = []
     for amount in ("4G", "5G"):
         seen, facts = with_memory("8G", mfree=amount)
-        found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, facts)
+        found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
         offs.append((found.off, found.bound))
 
     assert offs == [(("n1",), ()), ((), ())]
@@ -286,11 +304,13 @@ def test_each_host_may_have_to_have_its_reserve() -> None:
 @pytest.mark.parametrize(
     ("verdict", "cause"),
     [
-        (Verdict.NO_MAXIMUM, RestCause.NO_MAXIMUM),
-        (Verdict.UNREADY, RestCause.UNREADY),
+        (DemandVerdict.NO_MAXIMUM, RestCause.NO_MAXIMUM),
+        (DemandVerdict.UNREADY, RestCause.UNREADY),
     ],
 )
-def test_no_host_rests_where_the_policy_does_nothing(verdict: Verdict, cause: RestCause) -> None:
+def test_no_host_rests_where_the_policy_does_nothing(
+    verdict: DemandVerdict, cause: RestCause
+) -> None:
     seen = cell((), (), ())
 
     found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
@@ -298,8 +318,10 @@ def test_no_host_rests_where_the_policy_does_nothing(verdict: Verdict, cause: Re
     assert (found.cause, deeds(found)) == (cause, ())
 
 
-@pytest.mark.parametrize("verdict", [Verdict.WAITS, Verdict.NOT_YET, Verdict.NOT_STABLE])
-def test_no_host_rests_while_the_policy_would_remove_none(verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    "verdict", [DemandVerdict.WAITS, DemandVerdict.NOT_YET, DemandVerdict.NOT_STABLE]
+)
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: DemandVerdict) -> None:
     """As while tasks wait, or soon after a change; the reserve would allow it."""
     seen = cell((1,), (), ())
     squeeze = Squeeze(restriction=Restriction.ALL)
@@ -316,11 +338,11 @@ def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     done = deeds(rest(seen, plan(seen), RULES, Squeeze(), facts), facts)
 
     assert [(one.host, one.doing) for one in done] == [
-        ("n1", Doing.DRAIN),
-        ("n1", Doing.STOP),
-        ("n2", Doing.DRAIN),
-        ("n2", Doing.TAG),
-        ("n2", Doing.STOP),
+        ("n1", StandbyStep.DRAIN),
+        ("n1", StandbyStep.STOP),
+        ("n2", StandbyStep.DRAIN),
+        ("n2", StandbyStep.TAG),
+        ("n2", StandbyStep.STOP),
     ]
 
 
@@ -331,9 +353,9 @@ def test_a_woken_host_loses_auto_alone() -> None:
     done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), facts), facts)
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
-        ("s1", Doing.START, ""),
-        ("s1", Doing.OPEN, ""),
-        ("s1", Doing.UNTAG, STANDBY_AUTO),
+        ("s1", StandbyStep.START, ""),
+        ("s1", StandbyStep.OPEN, ""),
+        ("s1", StandbyStep.UNTAG, STANDBY_AUTO),
     ]
 
 
@@ -444,5 +466,5 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     given = plan(seen)
     left = without(given, rest(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"})
 
-    assert (left.remove, left.verdict) == ((), Verdict.NO_NEED)
-    assert [(one.host, one.cause) for one in left.refused] == [("n0", Refusal.LAST_AT_WORK)]
+    assert (left.remove, left.verdict) == ((), DemandVerdict.NO_NEED)
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", RefusalKind.LAST_AT_WORK)]

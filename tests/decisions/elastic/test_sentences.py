@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic.sentences import sentence
-from gridbridge.model.elastic.plan import Figures, Plan, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
 from gridbridge.model.elastic.sections import Balance
 from tests.measured import FIGURES
 
@@ -17,34 +17,42 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 @pytest.mark.parametrize(
     ("verdict", "figures", "expected"),
     [
-        (Verdict.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
-        (Verdict.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node: nothing is done"),
-        (Verdict.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node where at most 1 may be: nothing is done"),
-        (Verdict.FULL, ONE, "1 of at most 1 node: nothing is done"),
-        (Verdict.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
-        (Verdict.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
+        (DemandVerdict.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
         (
-            Verdict.NO_CAPACITY,
+            DemandVerdict.MORE_WANTED,
+            NONE,
+            "no task waits, 1 free slot, 1 of 1 node: nothing is done",
+        ),
+        (
+            DemandVerdict.ABOVE_MAXIMUM,
+            ONE,
+            f"{WAITS}, 1 node where at most 1 may be: nothing is done",
+        ),
+        (DemandVerdict.FULL, ONE, "1 of at most 1 node: nothing is done"),
+        (DemandVerdict.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
+        (DemandVerdict.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
+        (
+            DemandVerdict.NO_CAPACITY,
             ONE,
             f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done",
         ),
         (
-            Verdict.MONTH_SPENT,
+            DemandVerdict.MONTH_SPENT,
             ONE,
             "1 task waits, and what is left of the month's budget does not pay for 1 node:"
             " nothing is done",
         ),
         (
-            Verdict.TOO_DEAR,
+            DemandVerdict.TOO_DEAR,
             ONE,
             "1 task waits, and 1 node costs more at this hour than may be spent: nothing is done",
         ),
         (
-            Verdict.TOO_DEAR,
+            DemandVerdict.TOO_DEAR,
             replace(NONE, nodes=2),
             "no task waits, and 2 nodes cost more at this hour than may be spent: nothing is done",
         ),
     ],
 )
-def test_one_is_told_as_one(verdict: Verdict, figures: Figures, expected: str) -> None:
-    assert sentence(Plan(verdict=verdict, figures=figures), Balance()) == expected
+def test_one_is_told_as_one(verdict: DemandVerdict, figures: Figures, expected: str) -> None:
+    assert sentence(BalancePlan(verdict=verdict, figures=figures), Balance()) == expected

@@ -4,14 +4,20 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.shown import Done, after, blind, counted
+from gridbridge.decisions.elastic.shown import RoundOutcome, after, blind, counted
 from gridbridge.decisions.elastic.statistics import statistics
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, Owned
-from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.owned import NodeCause, OwnedNode
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    RefusalKind,
+    UnservedDemand,
+)
 from gridbridge.model.elastic.seeing import (
-    Ends,
-    ShownBalance,
+    PublishedBalance,
+    RecentEnds,
     ShownNodes,
     ShownPool,
     ShownRefusal,
@@ -23,19 +29,22 @@ LATER = NOON + timedelta(minutes=1)
 
 
 def shown(
-    before: ShownBalance | None, done: Done, *refused: Refused, seen: Situation | None = None
-) -> ShownBalance:
+    before: PublishedBalance | None,
+    done: RoundOutcome,
+    *refused: UnservedDemand,
+    seen: BalanceSituation | None = None,
+) -> PublishedBalance:
     """Return what is shown after a round."""
     looked = seen or situation(instance("n1", (1,)))
-    plan = Plan(verdict=Verdict.WAITS, figures=FIGURES, refused=refused)
-    return after(before, "alpha", looked, plan, statistics(looked, Ends(), "all.q"), done)
+    plan = BalancePlan(verdict=DemandVerdict.WAITS, figures=FIGURES, refused=refused)
+    return after(before, "alpha", looked, plan, statistics(looked, RecentEnds(), "all.q"), done)
 
 
 def test_counters_go_on_from_the_round_before() -> None:
-    first = shown(None, Done(added={"usual": 2}, failed={"cheap": 1}))
-    second = shown(first, Done(added={"usual": 1}, removed={"usual": 1}))
+    first = shown(None, RoundOutcome(added={"usual": 2}, failed={"cheap": 1}))
+    second = shown(first, RoundOutcome(added={"usual": 1}, removed={"usual": 1}))
     blind_one = blind(second, "alpha", LATER, "no answer")
-    last = shown(blind_one, Done(removed={"usual": 1}, failed={"cheap": 1}))
+    last = shown(blind_one, RoundOutcome(removed={"usual": 1}, failed={"cheap": 1}))
 
     assert [one.rounds for one in (first, second, blind_one, last)] == [1, 2, 3, 4]
     assert [one.blind_rounds for one in (second, blind_one, last)] == [0, 1, 1]
@@ -46,14 +55,16 @@ def test_counters_go_on_from_the_round_before() -> None:
 
 
 def test_counters_begin_anew_for_another_cluster() -> None:
-    other = ShownBalance(cluster="beta", at=NOON, rounds=7, pools=(ShownPool(pool="x", added=9),))
+    other = PublishedBalance(
+        cluster="beta", at=NOON, rounds=7, pools=(ShownPool(pool="x", added=9),)
+    )
 
-    assert (shown(other, Done()).rounds, shown(other, Done()).pools) == (1, ())
+    assert (shown(other, RoundOutcome()).rounds, shown(other, RoundOutcome()).pools) == (1, ())
 
 
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     """Nothing known is never shown as an idle cell."""
-    first = shown(None, Done(sentence="1 job waits: add 1", added={"usual": 1}))
+    first = shown(None, RoundOutcome(sentence="1 job waits: add 1", added={"usual": 1}))
     second = blind(first, "alpha", LATER, "alpha: qstat: no answer in time")
 
     assert (second.at, second.seen_at) == (LATER, NOON)
@@ -63,7 +74,7 @@ def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
         1,
     )
     assert second.statistics == first.statistics
-    assert shown(second, Done()).trouble == ""
+    assert shown(second, RoundOutcome()).trouble == ""
 
 
 def test_the_very_first_round_may_see_nothing() -> None:
@@ -75,33 +86,33 @@ def test_the_very_first_round_may_see_nothing() -> None:
 def test_nodes_are_told_by_pool_and_state() -> None:
     nodes = [node("n1", pool="a"), node("n2", pool="a"), node("n3", state="booting", pool="b")]
 
-    assert shown(None, Done(), seen=situation(nodes=nodes)).nodes == (
+    assert shown(None, RoundOutcome(), seen=situation(nodes=nodes)).nodes == (
         ShownNodes(pool="a", state="ready", nodes=2),
         ShownNodes(pool="b", state="booting", nodes=1),
     )
 
 
 def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
-    held = [Refused(job=number, cause=Refusal.HELD) for number in (1, 2)]
-    found = shown(None, Done(), *held, Refused(host="n1", cause=Refusal.BUSY))
+    held = [UnservedDemand(job=number, cause=RefusalKind.HELD) for number in (1, 2)]
+    found = shown(None, RoundOutcome(), *held, UnservedDemand(host="n1", cause=RefusalKind.BUSY))
 
     assert found.refused == (ShownRefusal(cause="held", jobs=2),)
 
 
 def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
-    found = shown(None, Done(min_nodes=1, max_nodes=50))
+    found = shown(None, RoundOutcome(min_nodes=1, max_nodes=50))
 
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
 
 
-def owned(state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+def owned(state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
     """Return a node of a pool."""
-    return Owned(name="n3", pool="usual", state=state, since=NOON, cause=cause)
+    return OwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
 
 
 JOINING, READY = owned(NodeState.JOINING), owned(NodeState.READY)
-REMOVING = owned(NodeState.REMOVING, Cause.NOT_NEEDED)
-DEAD = owned(NodeState.REMOVING, Cause.NEVER_BOOTED)
+REMOVING = owned(NodeState.REMOVING, NodeCause.NOT_NEEDED)
+DEAD = owned(NodeState.REMOVING, NodeCause.NEVER_BOOTED)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +121,13 @@ DEAD = owned(NodeState.REMOVING, Cause.NEVER_BOOTED)
         (None, owned(NodeState.REQUESTED), (0, 0, 0)),
         (JOINING, READY, (1, 0, 0)),
         (READY, READY, (0, 0, 0)),
-        (READY, owned(NodeState.DRAINING, Cause.NOT_NEEDED), (0, 0, 0)),
+        (READY, owned(NodeState.DRAINING, NodeCause.NOT_NEEDED), (0, 0, 0)),
         (owned(NodeState.DRAINING), READY, (0, 0, 0)),
-        (REMOVING, owned(NodeState.GONE, Cause.NOT_NEEDED), (0, 1, 0)),
+        (REMOVING, owned(NodeState.GONE, NodeCause.NOT_NEEDED), (0, 1, 0)),
         (owned(NodeState.BOOTING), DEAD, (0, 0, 1)),
-        (DEAD, owned(NodeState.GONE, Cause.NEVER_BOOTED), (0, 1, 0)),
-        (READY, owned(NodeState.GONE, Cause.VANISHED), (0, 0, 1)),
-        (owned(NodeState.REQUESTED), owned(NodeState.GONE, Cause.NO_CAPACITY), (0, 0, 0)),
+        (DEAD, owned(NodeState.GONE, NodeCause.NEVER_BOOTED), (0, 1, 0)),
+        (READY, owned(NodeState.GONE, NodeCause.VANISHED), (0, 0, 1)),
+        (owned(NodeState.REQUESTED), owned(NodeState.GONE, NodeCause.NO_CAPACITY), (0, 0, 0)),
     ],
     ids=[
         *("asked for", "came", "stays", "drains", "opened again", "went"),
@@ -124,9 +135,9 @@ DEAD = owned(NodeState.REMOVING, Cause.NEVER_BOOTED)
     ],
 )
 def test_a_node_comes_goes_and_fails_once(
-    before: Owned | None, node: Owned, expected: tuple[int, int, int]
+    before: OwnedNode | None, node: OwnedNode, expected: tuple[int, int, int]
 ) -> None:
-    done = counted([(before, node)], Done())
+    done = counted([(before, node)], RoundOutcome())
 
     found = tuple(each.get("usual", 0) for each in (done.added, done.removed, done.failed))
     assert found == expected

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import OwnedNode
 from gridbridge.model.elastic.sections import Pool
 from tests.decisions.elastic.cells import NOON, ago
 
@@ -14,10 +14,10 @@ HOUR_S = 3600.0
 POOLS = {"usual": Pool(price=2.0, prices="22-6=1")}
 
 
-def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> Owned:
+def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> OwnedNode:
     """Return a node that was made so many minutes ago."""
     up, state = ago(up_minutes), NodeState.READY
-    return Owned(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
+    return OwnedNode(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 from gridbridge.decisions.elastic.sentences import sentence
 from gridbridge.decisions.elastic.starcluster import decide
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import Layout, Queue
+from gridbridge.model.elastic.layout import CellLayout, CellQueue
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
+from gridbridge.model.elastic.plan import BalanceSituation, DemandVerdict, RefusalKind
 from gridbridge.model.elastic.sections import Balance
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
@@ -22,12 +22,12 @@ FULL = {MASTER: (4,), "n1": (4,)}
 ONE = {"n1": node("n1")}
 
 
-def add(seen: Situation, **rules: Any) -> int:
+def add(seen: BalanceSituation, **rules: Any) -> int:
     """Return how many nodes a round adds."""
     return decide(seen, replace(RULES, **rules)).add
 
 
-def removed(seen: Situation, **rules: Any) -> tuple[str, ...]:
+def removed(seen: BalanceSituation, **rules: Any) -> tuple[str, ...]:
     """Return which nodes a round removes."""
     return decide(seen, replace(RULES, **rules)).remove
 
@@ -73,8 +73,8 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
 
     assert (found.add, found.figures.wanted) == (0, 0)
     assert [(one.job, one.cause) for one in found.refused if one.job] == [
-        (1, Refusal.BEST_EFFORT),
-        (2, Refusal.CAMPAIGN),
+        (1, RefusalKind.BEST_EFFORT),
+        (2, RefusalKind.CAMPAIGN),
     ]
 
 
@@ -106,7 +106,7 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
     ],
 )
 def test_its_own_numbers_are_as_wrong_as_its_code(
-    seen: Situation, right: int, its_own: int
+    seen: BalanceSituation, right: int, its_own: int
 ) -> None:
     assert (right, its_own) == (add(seen), decide(seen, RULES, is_faithful=True).add)
 
@@ -130,9 +130,9 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
 
 @pytest.mark.parametrize(
     ("state", "why"),
-    [("hqw", Refusal.HELD), ("Eqw", Refusal.ERROR), ("dqw", Refusal.DELETED)],
+    [("hqw", RefusalKind.HELD), ("Eqw", RefusalKind.ERROR), ("dqw", RefusalKind.DELETED)],
 )
-def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: Refusal) -> None:
+def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: RefusalKind) -> None:
     plan = decide(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
 
     assert plan.add == 0
@@ -154,7 +154,7 @@ def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expecte
 
     assert plan.add == expected
     refused = [one.cause for one in plan.refused if one.job]
-    assert refused == ([] if expected else [Refusal.OTHER_QUEUE])
+    assert refused == ([] if expected else [RefusalKind.OTHER_QUEUE])
 
 
 @pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
@@ -177,9 +177,9 @@ def test_more_than_three_silent_hosts_stop_it() -> None:
     idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
 
     assert add(few) == 1
-    assert (decide(many, RULES).verdict, add(many)) == (Verdict.UNREADY, 0)
-    assert (decide(idle, RULES).verdict, removed(idle)) == (Verdict.UNREADY, ())
-    assert decide(many, RULES, is_faithful=True).verdict is Verdict.FITS
+    assert (decide(many, RULES).verdict, add(many)) == (DemandVerdict.UNREADY, 0)
+    assert (decide(idle, RULES).verdict, removed(idle)) == (DemandVerdict.UNREADY, ())
+    assert decide(many, RULES, is_faithful=True).verdict is DemandVerdict.FITS
 
 
 def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
@@ -202,7 +202,7 @@ def test_hosts_may_have_several_slot_counts() -> None:
     faithful = decide(seen, RULES, is_faithful=True)
 
     assert add(seen, add_nodes_per_iteration=9) == 3
-    assert (faithful.verdict, faithful.add) == (Verdict.SEVERAL_SLOT_COUNTS, 0)
+    assert (faithful.verdict, faithful.add) == (DemandVerdict.SEVERAL_SLOT_COUNTS, 0)
 
 
 def test_nodes_on_their_way_count_towards_the_maximum() -> None:
@@ -274,7 +274,7 @@ def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     plan = decide(cluster(nodes, {"n2": (1,)}), RULES)
 
     assert plan.remove == ("n1", "n3")
-    assert [(one.host, one.cause) for one in plan.refused] == [("n2", Refusal.BUSY)]
+    assert [(one.host, one.cause) for one in plan.refused] == [("n2", RefusalKind.BUSY)]
 
 
 def test_never_fewer_than_the_minimum_are_left() -> None:
@@ -283,8 +283,8 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
 
     assert plan.remove == ("n1",)
     assert {one.host: one.cause for one in plan.refused} == {
-        "n2": Refusal.AT_MINIMUM,
-        "n3": Refusal.AT_MINIMUM,
+        "n2": RefusalKind.AT_MINIMUM,
+        "n3": RefusalKind.AT_MINIMUM,
     }
 
 
@@ -293,7 +293,7 @@ def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
     rules = replace(RULES, min_nodes=3)
     plan = decide(cluster(nodes), rules)
 
-    assert (plan.remove, plan.verdict) == ((), Verdict.AT_MINIMUM)
+    assert (plan.remove, plan.verdict) == ((), DemandVerdict.AT_MINIMUM)
     assert sentence(plan, rules) == (
         "no job waits, 3 of at least 3 nodes, 1 more goes already: nothing is done"
     )
@@ -311,15 +311,15 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (node("n1", 50, "draining"), Refusal.NOT_READY),
-        (node("n1", 50, "joining"), Refusal.NOT_READY),
-        (node("n1", None), Refusal.UPTIME_UNKNOWN),
-        (node("n9"), Refusal.NOT_LISTED),
-        (node("bare"), Refusal.NOT_LISTED),
+        (node("n1", 50, "draining"), RefusalKind.NOT_READY),
+        (node("n1", 50, "joining"), RefusalKind.NOT_READY),
+        (node("n1", None), RefusalKind.UPTIME_UNKNOWN),
+        (node("n9"), RefusalKind.NOT_LISTED),
+        (node("bare"), RefusalKind.NOT_LISTED),
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(one: Node, why: Refusal) -> None:
+def test_a_node_of_which_too_little_is_known_stays(one: Node, why: RefusalKind) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, Host(name="bare")))
     plan = decide(replace(seen, cell=with_bare, nodes=(one,)), RULES)
@@ -332,7 +332,7 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in decide(seen, RULES).refused] == [Refusal.BUSY]
+    assert [one.cause for one in decide(seen, RULES).refused] == [RefusalKind.BUSY]
     assert decide(seen, RULES, is_faithful=True).remove == ("n1",)
 
 
@@ -340,7 +340,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     """No job can come there; the cell's layout says so."""
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, Host(name="bare")))
-    layout = Layout(queues={"all.q": Queue(name="all.q", hosts=(MASTER, "n1"))})
+    layout = CellLayout(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
     bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
 
     assert decide(bare, RULES).remove == ("bare",)
@@ -361,8 +361,8 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     other = replace(seen, nodes=(node("n1.other"),))
 
     assert decide(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in decide(seen, RULES).refused] == [Refusal.BUSY]
-    assert [one.cause for one in decide(other, RULES).refused] == [Refusal.NOT_LISTED]
+    assert [one.cause for one in decide(seen, RULES).refused] == [RefusalKind.BUSY]
+    assert [one.cause for one in decide(other, RULES).refused] == [RefusalKind.NOT_LISTED]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,9 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     ],
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
-def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: Situation, expected: str) -> None:
+def test_a_round_is_told_in_one_sentence_with_its_numbers(
+    seen: BalanceSituation, expected: str
+) -> None:
     assert expected == sentence(decide(seen, RULES), RULES)
 
 
@@ -448,7 +450,7 @@ def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
     seen = situation(*closed, wait=[waiting(60, tasks=2)])
     found = decide(seen, RULES)
 
-    assert (found.verdict, found.add) == (Verdict.CLOSED, 0)
+    assert (found.verdict, found.add) == (DemandVerdict.CLOSED, 0)
     assert sentence(found, RULES) == (
         "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how),"
         " 2 of 10 nodes: nothing is done"

@@ -7,25 +7,25 @@ import pytest
 
 from gridbridge.decisions.elastic.statistics import statistics
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import Layout, Queue
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.seeing import Ended, Ends, minute_of
+from gridbridge.model.elastic.layout import CellLayout, CellQueue
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.seeing import EndedTask, RecentEnds, minute_of
 from tests.decisions.elastic.cells import NOON, ago, instance, situation, waiting
 
 DAY_S = 86400.0
 
 
-def ends(*rows: tuple[float, int, float, float]) -> Ends:
+def ends(*rows: tuple[float, int, float, float]) -> RecentEnds:
     """Return what ended so many minutes ago: tasks, and their run times and waits together."""
-    return Ends(
+    return RecentEnds(
         minutes=tuple(
-            Ended(minute=minute_of(ago(minutes)), tasks=tasks, run_s=run_s, wait_s=wait_s)
+            EndedTask(minute=minute_of(ago(minutes)), tasks=tasks, run_s=run_s, wait_s=wait_s)
             for minutes, tasks, run_s, wait_s in rows
         )
     )
 
 
-def loaded(seen: Situation, *loads: float | None) -> Situation:
+def loaded(seen: BalanceSituation, *loads: float | None) -> BalanceSituation:
     """Return it with these loads of its hosts."""
     hosts = tuple(
         replace(host, load=load) for host, load in zip(seen.cell.hosts, loads, strict=True)
@@ -40,7 +40,7 @@ def test_hosts_slots_and_tasks_are_counted() -> None:
         wait=[waiting(5, tasks=40), waiting(9, tasks=3, state="hqw"), waiting(1, state="Eqw")],
         hosts=("bare",),
     )
-    found = statistics(seen, Ends(), "all.q")
+    found = statistics(seen, RecentEnds(), "all.q")
 
     assert (found.at, found.hosts, found.running, found.queued, found.slots) == (NOON, 3, 3, 40, 8)
 
@@ -48,17 +48,20 @@ def test_hosts_slots_and_tasks_are_counted() -> None:
 def test_a_silent_host_is_no_capacity() -> None:
     seen = situation(instance("n1"), instance("n2", state="au"))
 
-    assert statistics(seen, Ends(), "all.q").slots == 4
+    assert statistics(seen, RecentEnds(), "all.q").slots == 4
 
 
 def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() -> None:
     """Whether the layout tells it or the best-effort queues are told by themselves."""
-    queues = {name: Queue(name=name, is_away=name == "away") for name in ("all.q", "away")}
+    queues = {name: CellQueue(name=name, is_away=name == "away") for name in ("all.q", "away")}
     running = [instance("n1", (1,), queue=name) for name in ("all.q", "away", "spare")]
-    seen = replace(situation(*running), layout=Layout(queues=queues))
+    seen = replace(situation(*running), layout=CellLayout(queues=queues))
 
-    assert statistics(seen, Ends(), "all.q").running == 2
-    assert statistics(replace(seen, best_effort=frozenset({"spare"})), Ends(), "all.q").running == 1
+    assert statistics(seen, RecentEnds(), "all.q").running == 2
+    assert (
+        statistics(replace(seen, best_effort=frozenset({"spare"})), RecentEnds(), "all.q").running
+        == 1
+    )
 
 
 def test_a_run_of_more_than_a_day_counts_with_its_days() -> None:
@@ -90,13 +93,13 @@ def test_another_lookback_holds_at_once() -> None:
 def test_the_load_is_the_mean_of_the_hosts_that_tell_theirs() -> None:
     seen = loaded(situation(hosts=("n1", "n2", "n3")), 1200.0, 0.5, None)
 
-    assert statistics(seen, Ends(), "all.q").load == 600.25
+    assert statistics(seen, RecentEnds(), "all.q").load == 600.25
     idle = loaded(situation(hosts=("n1", "n2")), 0.0, 0.5)
-    assert statistics(idle, Ends(), "all.q").load == 0.25
+    assert statistics(idle, RecentEnds(), "all.q").load == 0.25
 
 
 def test_without_hosts_and_ends_all_numbers_are_0() -> None:
-    found = statistics(situation(), Ends(), "all.q")
+    found = statistics(situation(), RecentEnds(), "all.q")
 
     assert (found.hosts, found.duration_s, found.wait_s, found.load) == (0, 0, 0, 0.0)
     assert Host(name="n1").load is None

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.sentences import reason
-from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.cell import WaitingJobs
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Watched
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind, Watched
 from gridbridge.model.elastic.sections import Balance
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand import after, cell, full, plan
@@ -23,10 +23,12 @@ ALMOST = Watched(at=ago(1), tasks=1, room_since=ago(15))
 STUCK = Watched(at=ago(1), tasks=1, room_since=ago(30), stuck_since=ago(15))
 
 
-def told(seen: Situation, known: Mapping[int, Watched], **demand: Any) -> tuple[list[int], Plan]:
+def told(
+    seen: BalanceSituation, known: Mapping[int, Watched], **demand: Any
+) -> tuple[list[int], BalancePlan]:
     """Return the jobs that are told as stuck by a round that knows this of the one before."""
     found = plan(replace(seen, watched=known), **demand)
-    return [one.job for one in found.refused if one.cause is Refusal.STUCK], found
+    return [one.job for one in found.refused if one.cause is RefusalKind.STUCK], found
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_it_is_said_for_how_long_there_was_room() -> None:
     }
 
 
-def ready(seen: Situation, done: Plan) -> Situation:
+def ready(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     """Return the next minute, in which the nodes of a plan are ready, and no task starts."""
     now, there = seen.now + timedelta(minutes=1), after(seen, done)
     new = [one for one in there.nodes if one.state is NodeState.REQUESTED]
@@ -183,7 +185,7 @@ def test_a_cluster_whose_jobs_never_start_comes_back_to_its_least(
     rows: list[tuple[int, tuple[str, int]]], least: int, most: int
 ) -> None:
     """After a boot, stuck_after_s and idle_timeout_s; it stays so until ten times the former."""
-    wait: list[Waiting] = [
+    wait: list[WaitingJobs] = [
         waiting(1, tasks=tasks, pe=pe, slots=slots, jobs=(job,))
         for job, (tasks, (pe, slots)) in enumerate(rows, 1)
     ]

@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
-from gridbridge.model.elastic.plan import Figures, Plan, Verdict
+from gridbridge.model.elastic.owned import OwnedNode
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
 from gridbridge.model.elastic.sections import Pool
 from tests.decisions.elastic.cells import NOON
 
@@ -25,8 +25,8 @@ POOLS = {
     "cheap": Pool(slots=2, price=1.0, limit=2),
     "first": Pool(slots=2, price=9.0, priority=1, quota=2),
 }
-OWN = Owned(name="alpha-n7", pool="first", state=NodeState.READY, since=NOON)
-FAILED = Owned(name="alpha-n8", pool="first", state=NodeState.FAILED, since=NOON)
+OWN = OwnedNode(name="alpha-n7", pool="first", state=NodeState.READY, since=NOON)
+FAILED = OwnedNode(name="alpha-n8", pool="first", state=NodeState.FAILED, since=NOON)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ FAILED = Owned(name="alpha-n8", pool="first", state=NodeState.FAILED, since=NOON
     ],
 )
 def test_where_nodes_come_from(
-    usable: set[str], kept: tuple[Owned, ...], pool: str, expected: tuple[str, int]
+    usable: set[str], kept: tuple[OwnedNode, ...], pool: str, expected: tuple[str, int]
 ) -> None:
-    plan = Plan(verdict=Verdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
+    plan = BalancePlan(verdict=DemandVerdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
     told = supplied(plan, POOLS, usable, kept, NOON)
 
     assert expected == (told.pool, told.add)

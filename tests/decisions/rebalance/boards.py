@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.rebalance.moves import Advice
-from gridbridge.model.rebalance.snapshot import Host, Job, Recent, Snapshot, Task
+from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.snapshot import (
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=2)
@@ -12,51 +18,51 @@ GB = 1_000_000_000
 DISK = 1010 * GB  # of which 1000 GB count
 
 
-def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> Host:
+def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> PlacementHost:
     """Return a host whose disk is used to this part."""
     about = {"slots": 8, "max_bytes": DISK, "used_bytes": int(used * 1000 * GB)}
-    return Host(name=name, mean_active=active, **(about | more))  # type: ignore[arg-type]  # words
+    return PlacementHost(name=name, mean_active=active, **(about | more))  # type: ignore[arg-type]  # words
 
 
-def job(name: str = "one", **more: object) -> Job:
+def job(name: str = "one", **more: object) -> PlacementJob:
     """Return a job that ran of late."""
-    return Job(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
+    return PlacementJob(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
 
 
 def tasks(
     counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object
-) -> list[Task]:
+) -> list[PlacementTask]:
     """Return tasks of a job: so many live ones at each host, numbered from 1."""
     places = [place for place, count in counts.items() for _ in range(count)]
     return [
-        Task(job=name, number=number, live=place, size_bytes=size, **more)  # type: ignore[arg-type]  # words
+        PlacementTask(job=name, number=number, live=place, size_bytes=size, **more)  # type: ignore[arg-type]  # words
         for number, place in enumerate(places, 1)
     ]
 
 
 def snapshot(
-    hosts: Iterable[Host],
-    of: Iterable[Task] = (),
-    jobs: Iterable[Job] | None = None,
-    recent: Recent | None = None,
-) -> Snapshot:
+    hosts: Iterable[PlacementHost],
+    of: Iterable[PlacementTask] = (),
+    jobs: Iterable[PlacementJob] | None = None,
+    recent: RecentMoves | None = None,
+) -> PlacementSnapshot:
     """Return a snapshot; the jobs are those of the tasks, unless some are given."""
     listed = tuple(of)
     known = {task.job for task in listed}
-    return Snapshot(
+    return PlacementSnapshot(
         now=NOW,
         hosts=tuple(hosts),
         jobs=tuple(jobs) if jobs is not None else tuple(job(name) for name in sorted(known)),
         tasks=listed,
-        recent=recent or Recent(),
+        recent=recent or RecentMoves(),
     )
 
 
-def steps(advice: Advice) -> list[tuple[str, int, str, str]]:
+def steps(advice: MovePlan) -> list[tuple[str, int, str, str]]:
     """Return kind, task, source and target of each move."""
     return [(one.kind.value, one.number, one.source, one.target) for one in advice.moves]
 
 
-def reasons(advice: Advice) -> dict[tuple[int, str], str]:
+def reasons(advice: MovePlan) -> dict[tuple[int, str], str]:
     """Return why tasks did not go to hosts."""
     return {(one.number, one.target): one.reason for one in advice.rejected}

@@ -10,32 +10,41 @@ import pytest
 
 from gridbridge.decisions.rebalance.auto import plan, why_later
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Recent, Snapshot, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
+    TaskState,
+)
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = Rebalance()
 DRAINED, OTHER = host("b", state=HostState.DRAIN), host("c", 0.2)
-WAITS = Task(job="one", number=1, live="b", size_bytes=GB)
-HELD_UP: dict[str, tuple[HostState, Task]] = {
+WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
+HELD_UP: dict[str, tuple[HostState, PlacementTask]] = {
     "its task runs": (
         HostState.DRAIN,
-        Task(job="one", number=2, live="a", size_bytes=GB, state=TaskState.RUNNING),
+        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=TaskState.RUNNING),
     ),
     "its task is held": (
         HostState.DRAIN,
-        Task(job="one", number=2, live="a", size_bytes=GB, state=TaskState.STAYING),
+        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=TaskState.STAYING),
     ),
-    "its task is lost": (HostState.DEAD, Task(job="one", number=2, live="a", size_bytes=GB)),
+    "its task is lost": (
+        HostState.DEAD,
+        PlacementTask(job="one", number=2, live="a", size_bytes=GB),
+    ),
     "its disk is full, and its task too large": (
         HostState.DISK_FULL,
-        Task(job="one", number=2, live="a", size_bytes=10_000 * GB),
+        PlacementTask(job="one", number=2, live="a", size_bytes=10_000 * GB),
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
 def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
-    state: HostState, task: Task
+    state: HostState, task: PlacementTask
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
 
@@ -45,7 +54,9 @@ def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_nor_does_it_hold_up_that_hosts_are_evened_out(state: HostState, task: Task) -> None:
+def test_nor_does_it_hold_up_that_hosts_are_evened_out(
+    state: HostState, task: PlacementTask
+) -> None:
     first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
     uneven = tasks({"c": 9}, name="two")
 
@@ -112,7 +123,7 @@ def test_one_job_is_evened_out_unasked(
         [host("c", active=0.9), host("d", active=0.1)],
         of,
         [replace(every[0], **wide), every[1]],
-        Recent(jobs=done),
+        RecentMoves(jobs=done),
     )
 
     advice = plan(seen, replace(RULES, level=level))
@@ -120,7 +131,7 @@ def test_one_job_is_evened_out_unasked(
     assert {expected} == {move.job for move in advice.moves}
 
 
-def _seen(state: HostState, task: Task) -> Snapshot:
+def _seen(state: HostState, task: PlacementTask) -> PlacementSnapshot:
     return snapshot([host("b", state=state), OTHER], [task])
 
 
@@ -138,7 +149,7 @@ def _seen(state: HostState, task: Task) -> Snapshot:
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )
-def test_what_has_failed_or_is_under_way_comes_first(seen: Snapshot, why: str) -> None:
+def test_what_has_failed_or_is_under_way_comes_first(seen: PlacementSnapshot, why: str) -> None:
     assert why_later(seen).startswith(why)
     assert bool(why) == bool(why_later(seen))
 

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.board import ProjectedLoad
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Recent, Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot, RecentMoves
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
 RULES = Rebalance()
 
 
-def board(seen: Snapshot) -> Board:
+def board(seen: PlacementSnapshot) -> ProjectedLoad:
     """Return the board of a snapshot, by the usual rules."""
-    return Board(seen, RULES)
+    return ProjectedLoad(seen, RULES)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,12 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
 
 def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     one = host("a", 0.5)
-    lately = board(snapshot([one], recent=Recent(replicated={"a": NOW - timedelta(minutes=5)})))
-    long_ago = board(snapshot([one], recent=Recent(replicated={"a": NOW - timedelta(minutes=15)})))
+    lately = board(
+        snapshot([one], recent=RecentMoves(replicated={"a": NOW - timedelta(minutes=5)}))
+    )
+    long_ago = board(
+        snapshot([one], recent=RecentMoves(replicated={"a": NOW - timedelta(minutes=15)}))
+    )
 
     assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))
     assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.offered(one))

@@ -7,25 +7,32 @@ from gridbridge.decisions.rebalance.auto import plan
 from gridbridge.decisions.rebalance.draft import MOST_LISTED, UNLISTED
 from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Recent, Snapshot, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
+    TaskState,
+)
 from tests.decisions.rebalance.boards import LATELY, NOW, host, job, reasons, snapshot, tasks
 
 RULES = Rebalance()
 RUNNING = TaskState.RUNNING
 
 
-class Passed(tuple[Task, ...]):
+class Passed(tuple[PlacementTask, ...]):
     """Tasks that know how often somebody went over all of them."""
 
     passes = 0
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[PlacementTask]:
         """Go over them."""
         type(self).passes += 1
         return super().__iter__()
 
 
-def passes(seen: Snapshot) -> int:
+def passes(seen: PlacementSnapshot) -> int:
     """Return how often a round that moves nothing goes over all tasks."""
     Passed.passes = 0
     advice = plan(replace(seen, tasks=Passed(seen.tasks)), RULES)
@@ -33,14 +40,14 @@ def passes(seen: Snapshot) -> int:
     return Passed.passes
 
 
-def running_jobs(count: int) -> Snapshot:
+def running_jobs(count: int) -> PlacementSnapshot:
     """Return so many jobs that are uneven, and of which no task waits."""
     names = [f"job{number}" for number in range(count)]
     places = [host("a"), host("b")]
     return snapshot(places, [one for name in names for one in tasks({"a": 4}, name, state=RUNNING)])
 
 
-def drained(count: int) -> Snapshot:
+def drained(count: int) -> PlacementSnapshot:
     """Return so many hosts that are drained, with a task each that runs."""
     places = [host(f"h{number}", state=HostState.DRAIN) for number in range(count)]
     counts = {one.name: 1 for one in places}
@@ -58,7 +65,7 @@ def test_a_round_goes_over_all_tasks_as_often_for_many_failed_hosts_as_for_one()
 def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
     """It rests: whichever task it would be, it gets none."""
     places = [host("a"), host("b")]
-    resting = Recent(hosts={"b": NOW})
+    resting = RecentMoves(hosts={"b": NOW})
 
     advice = plan_job(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
 
@@ -76,7 +83,9 @@ def test_of_what_is_refused_the_first_are_listed() -> None:
 
 def test_hosts_of_few_slots_have_the_same_share_in_a_round_as_by_themselves() -> None:
     """A round knows shares by slots; where a job may go counts as well."""
-    places = [Host(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
+    places = [
+        PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))
+    ]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 
     advice = plan_job(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)

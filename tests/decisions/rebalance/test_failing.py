@@ -8,7 +8,7 @@ from datetime import timedelta
 from gridbridge.decisions.rebalance.auto import plan
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Recent, Task, TaskState
+from gridbridge.model.rebalance.snapshot import HostState, PlacementTask, RecentMoves, TaskState
 from tests.decisions.rebalance.boards import (
     DISK,
     GB,
@@ -24,7 +24,7 @@ from tests.decisions.rebalance.boards import (
 RULES = Rebalance()
 DEAD = host("a", state=HostState.DEAD)
 OTHERS = [host("b", 0.4), host("c", 0.2)]
-TASK = Task(job="one", number=1, live="a", size_bytes=GB)
+TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 
 
 def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
@@ -63,7 +63,7 @@ def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data() -> 
 def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None:
     copies = [replace(TASK, number=n, size_bytes=(20 - n) * GB) for n in range(1, 12)]
     copies = [replace(one, replicas=("b",)) for one in copies]
-    moving = Task(job="one", number=99, live="b", state=TaskState.MOVING)
+    moving = PlacementTask(job="one", number=99, live="b", state=TaskState.MOVING)
     seen = snapshot([DEAD, *OTHERS], [*copies, moving], [job(replicas=1)])
 
     found = steps(plan_fail(seen, "a", RULES))
@@ -137,7 +137,7 @@ def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
 
 
 def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
-    moving = [*tasks({"a": 9}), Task(job="one", number=99, state=TaskState.MOVING)]
+    moving = [*tasks({"a": 9}), PlacementTask(job="one", number=99, state=TaskState.MOVING)]
     places = [host(name) for name in "abc"]
 
     assert (
@@ -189,7 +189,7 @@ def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> No
 
 def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
     full = host("a", state=HostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
-    lately = Recent(replicated={"a": NOW - timedelta(minutes=1)})
+    lately = RecentMoves(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
 
     assert 1 == len(plan_fail(seen, "a", RULES).moves)

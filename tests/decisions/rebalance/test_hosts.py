@@ -9,7 +9,13 @@ import pytest
 
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Recent, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementTask,
+    RecentMoves,
+    TaskState,
+)
 from tests.decisions.rebalance.boards import (
     GB,
     NOW,
@@ -26,7 +32,7 @@ HEAVY = [host("full", 0.9), host("mid", 0.5), host("low", 0.2)]
 LIGHT = [host("full", 0.8), host("mid", 0.6), host("low", 0.1)]
 
 
-def one_to_low(task: Task, *, hosts: list[Host] = HEAVY, **more: object) -> str:
+def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **more: object) -> str:
     """Return why the only task on the full host does not go to the low one; empty: it goes."""
     jobs = more.pop("jobs", None)
     seen = snapshot(hosts, [task], jobs or [job(max_per_host=5)])  # type: ignore[arg-type]  # words
@@ -38,7 +44,7 @@ def one_to_low(task: Task, *, hosts: list[Host] = HEAVY, **more: object) -> str:
     return told.get((task.number, "low")) or told[task.number, ""]
 
 
-TASK = Task(job="one", number=1, live="full", size_bytes=100 * GB)
+TASK = PlacementTask(job="one", number=1, live="full", size_bytes=100 * GB)
 
 
 def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
@@ -58,7 +64,7 @@ def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
         (replace(TASK, size_bytes=301 * GB), "the round moves no more bytes"),
     ],
 )
-def test_a_copy_that_may_not_go_says_why(task: Task, reason: str) -> None:
+def test_a_copy_that_may_not_go_says_why(task: PlacementTask, reason: str) -> None:
     assert reason == one_to_low(task)
 
 
@@ -91,7 +97,7 @@ def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason:
 
 
 def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
-    recent = Recent(hosts={"low": NOW - timedelta(minutes=2)})
+    recent = RecentMoves(hosts={"low": NOW - timedelta(minutes=2)})
 
     assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
 
@@ -99,7 +105,7 @@ def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
 @pytest.mark.parametrize("rest", ["hosts", "replicated"])
 def test_what_a_clock_noted_that_was_ahead_keeps_nothing_from_a_host(rest: str) -> None:
     """It is set back since: else the host would rest until that day comes."""
-    ahead = Recent(**{rest: {"low": NOW + timedelta(days=365)}})
+    ahead = RecentMoves(**{rest: {"low": NOW + timedelta(days=365)}})
 
     assert one_to_low(TASK) == one_to_low(TASK, recent=ahead)
 
@@ -221,7 +227,7 @@ def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(
 def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     """Half of what is free is offered to others then, but all of it is free."""
     places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
-    lately = Recent(replicated={"full": NOW - timedelta(minutes=1)})
+    lately = RecentMoves(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
 
     assert () == plan_host(seen, "full", RULES).moves

@@ -8,12 +8,12 @@ import pytest
 
 from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Task, TaskState
+from gridbridge.model.rebalance.snapshot import HostState, PlacementTask, TaskState
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 
 RULES = Rebalance()
 ABC = [host("a"), host("b"), host("c")]
-TASK = Task(job="one", number=1, live="a", size_bytes=GB)
+TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ TASK = Task(job="one", number=1, live="a", size_bytes=GB)
     ],
 )
 def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
-    task: Task, replicas: int, moves: list[tuple[str, int, str, str]]
+    task: PlacementTask, replicas: int, moves: list[tuple[str, int, str, str]]
 ) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
@@ -48,7 +48,7 @@ def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
     assert advice.sentence.startswith("job one is repaired first: ")
 
 
-LACKING: dict[str, tuple[Task, str]] = {
+LACKING: dict[str, tuple[PlacementTask, str]] = {
     "no room for its replica": (
         replace(TASK, size_bytes=800 * GB),
         "800 GB are more than 75% of what is free at b",
@@ -62,7 +62,9 @@ LACKING: dict[str, tuple[Task, str]] = {
 
 
 @pytest.mark.parametrize(("task", "why"), LACKING.values(), ids=LACKING.keys())
-def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: Task, why: str) -> None:
+def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(
+    task: PlacementTask, why: str
+) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
 

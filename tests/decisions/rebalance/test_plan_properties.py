@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.board import ProjectedLoad
+from gridbridge.decisions.rebalance.draft import AdviceDraft
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job, repair
-from gridbridge.model.rebalance.moves import Advice, MoveKind
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan
+from gridbridge.model.rebalance.snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+)
 from tests.decisions.rebalance.test_properties import (
     JOBS,
     RULES,
@@ -46,26 +51,26 @@ wide = st.builds(
 )
 
 
-def spreads(seen: Snapshot) -> list[tuple[Job, Advice]]:
+def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, MovePlan]]:
     """Return what is advised for jobs of which nothing is repaired."""
     found = []
     for job in seen.jobs:
-        board = Board(seen, RULE)
-        draft = Draft(board, RULE.tasks_per_round, RULE.bytes_per_round)
+        board = ProjectedLoad(seen, RULE)
+        draft = AdviceDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
         repair(draft, job)
         if not draft.moves:
             found.append((job, plan_job(seen, job.name, RULE)))
     return found
 
 
-def evened(seen: Snapshot) -> list[Advice]:
+def evened(seen: PlacementSnapshot) -> list[MovePlan]:
     """Return what evens hosts and jobs out."""
     of_hosts = [plan_host(seen, one.name, RULE) for one in seen.hosts]
     return [*of_hosts, *(advice for _, advice in spreads(seen))]
 
 
 @given(wide)
-def test_no_plan_passes_a_limit(seen: Snapshot) -> None:
+def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
     sizes = {one.key: one.size_bytes for one in seen.tasks}
     repairs = [plan_job(seen, one.name, RULE) for one in seen.jobs]
     for advice in (*evened(seen), *repairs):
@@ -83,7 +88,9 @@ def test_no_plan_passes_a_limit(seen: Snapshot) -> None:
 
 
 @given(wide)
-def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: Snapshot) -> None:
+def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(
+    seen: PlacementSnapshot,
+) -> None:
     slots = {one.key: one.slots for one in seen.tasks}
     at = {one.name: one for one in seen.hosts}
     may = {one.name: one.hosts for one in seen.jobs}
@@ -91,7 +98,10 @@ def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: Sn
         came = Counter[str]()
         for move in advice.moves:
             is_carried = move.source and move.kind is not MoveKind.DELETE
-            if is_carried and at.get(move.source, Host(name="")).state is not HostState.DEAD:
+            if (
+                is_carried
+                and at.get(move.source, PlacementHost(name="")).state is not HostState.DEAD
+            ):
                 allowed = may[move.job]
                 is_copied = move.target not in _held(seen, move.job, move.number)
                 assert allowed is None or move.target in allowed or not is_copied
@@ -102,24 +112,24 @@ def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: Sn
             assert room is None or taken <= room or "lost" in advice.sentence
 
 
-def _held(seen: Snapshot, job: str, number: int) -> tuple[str, ...]:
+def _held(seen: PlacementSnapshot, job: str, number: int) -> tuple[str, ...]:
     return next(one.hosts for one in seen.tasks if one.key == (job, number))
 
 
-def _is_moved(seen: Snapshot, job: str, number: int, source: str) -> bool:
+def _is_moved(seen: PlacementSnapshot, job: str, number: int, source: str) -> bool:
     at = {one.name for one in seen.hosts}
     return source in at and source in _held(seen, job, number)
 
 
 @given(wide)
-def test_spreading_keeps_the_number_of_copies(seen: Snapshot) -> None:
+def test_spreading_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
     for _, advice in spreads(seen):
         after = done(seen, advice)
         assert [len(one.hosts) for one in seen.tasks] == [len(one.hosts) for one in after.tasks]
 
 
 @given(wide)
-def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: Snapshot) -> None:
+def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
     """Those of a job that is not listed, too: they stay where they are."""
     for host in seen.hosts:
         after = done(seen, plan_host(seen, host.name, RULE))
@@ -131,7 +141,7 @@ def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: Snapshot) -> Non
 
 @given(wide)
 def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(
-    seen: Snapshot,
+    seen: PlacementSnapshot,
 ) -> None:
     """A host counts once; a round may end before all is repaired, and never goes too far."""
     for job in seen.jobs:
@@ -147,12 +157,14 @@ def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(
             assert has >= 1
 
 
-def _names(seen: Snapshot) -> set[str]:
+def _names(seen: PlacementSnapshot) -> set[str]:
     return {one.name for one in seen.hosts}
 
 
 @given(wide)
-def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snapshot) -> None:
+def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
+    seen: PlacementSnapshot,
+) -> None:
     """Nor does a disk get far above the mean by it.
 
     It may get fuller than the fullest was, as long as none is far above the mean: a target is
@@ -160,7 +172,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snaps
     move makes its target the fullest, and no job with data could be spread otherwise.
     """
     for job, advice in spreads(seen):
-        before, after = Board(seen, RULE), Board(done(seen, advice), RULE)
+        before, after = ProjectedLoad(seen, RULE), ProjectedLoad(done(seen, advice), RULE)
         for kind in {one.kind for one in seen.hosts}:
             live = before.live(kind)
             assert _most(after, job, live) <= max(0, _most(before, job, live))
@@ -169,12 +181,12 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snaps
             assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
-def _most(board: Board, job: Job, live: tuple[Host, ...]) -> int:
+def _most(board: ProjectedLoad, job: PlacementJob, live: tuple[PlacementHost, ...]) -> int:
     above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
     return max(above, default=0)
 
 
-def holding(seen: Snapshot) -> Snapshot:
+def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
     """Return the same with disks that have at least what the copies there take."""
     held = Counter[str]()
     for task in seen.tasks:
@@ -186,7 +198,7 @@ def holding(seen: Snapshot) -> Snapshot:
 
 @given(wide)
 def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
-    seen: Snapshot,
+    seen: PlacementSnapshot,
 ) -> None:
     """What has to leave a failed host, or is made anew, counts by its limits alone.
 
@@ -199,7 +211,7 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
     is_repair = "repaired first" in advice.sentence
     if is_repair or any(plan_fail(seen, name, RULE).moves for name in failed):
         return
-    before, later = Board(seen, RULE), Board(done(seen, advice), RULE)
+    before, later = ProjectedLoad(seen, RULE), ProjectedLoad(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
         live = before.live(kind)
         fullest = max((before.disk(one) for one in live), default=0.0)
@@ -209,7 +221,7 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
 
 @given(wide, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_changes_no_job_and_no_failed_host(
-    seen: Snapshot, random: object
+    seen: PlacementSnapshot, random: object
 ) -> None:
     other = shuffled(seen, random)
 
@@ -221,7 +233,7 @@ def test_the_order_of_the_input_changes_no_job_and_no_failed_host(
 
 
 @given(wide)
-def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: Snapshot) -> None:
+def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: PlacementSnapshot) -> None:
     """Each move makes up for a copy that is there, and none comes back to it."""
     for host in seen.hosts:
         held = {one.key for one in seen.tasks if host.name in one.hosts}

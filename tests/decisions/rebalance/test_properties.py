@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.board import Board, moved
+from gridbridge.decisions.rebalance.board import ProjectedLoad, moved
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
-from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Recent,
-    Snapshot,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
     TaskState,
 )
 from tests.decisions.rebalance.boards import DISK, GB, NOW
@@ -30,7 +30,7 @@ NAMES = ("a", "b", "c", "d", "e")
 JOBS = ("one", "two", "three")
 
 hosts = st.builds(
-    Host,
+    PlacementHost,
     name=st.just(""),
     kind=st.sampled_from(("", "tape")),
     is_up=st.sampled_from((True, True, True, False)),
@@ -43,7 +43,7 @@ hosts = st.builds(
     zone=st.sampled_from(("", "x", "y")),
 )
 jobs = st.builds(
-    Job,
+    PlacementJob,
     name=st.just(""),
     is_autobalanced=st.booleans(),
     replicas=st.integers(0, 2),
@@ -51,7 +51,7 @@ jobs = st.builds(
     max_per_host=st.sampled_from((None, None, 3)),
 )
 copies = st.builds(
-    Task,
+    PlacementTask,
     job=st.sampled_from((*JOBS, "gone")),
     number=st.just(0),
     size_bytes=st.integers(0, 90).map(lambda gb: gb * GB),
@@ -64,13 +64,13 @@ lately = st.sampled_from((1, 4, 20, 600, 2000)).map(
     lambda minutes: NOW - timedelta(minutes=minutes)
 )
 recents = st.builds(
-    Recent,
+    RecentMoves,
     hosts=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     replicated=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     jobs=st.dictionaries(st.sampled_from(JOBS), lately, max_size=2),
 )
 snapshots = st.builds(
-    lambda hosts, jobs, tasks, recent: Snapshot(
+    lambda hosts, jobs, tasks, recent: PlacementSnapshot(
         now=NOW,
         hosts=tuple(replace(one, name=name) for name, one in zip(NAMES, hosts, strict=False)),
         jobs=tuple(replace(one, name=name) for name, one in zip(JOBS, jobs, strict=True)),
@@ -80,17 +80,17 @@ snapshots = st.builds(
     st.lists(hosts, min_size=2, max_size=5),
     st.lists(jobs, min_size=3, max_size=3),
     st.lists(copies, max_size=25),
-    st.one_of(st.just(Recent()), recents),
+    st.one_of(st.just(RecentMoves()), recents),
 )
 
 
-def plans(seen: Snapshot) -> list[Advice]:
+def plans(seen: PlacementSnapshot) -> list[MovePlan]:
     """Return what each host and each job would have."""
     of_hosts = [plan_host(seen, host.name, RULES) for host in seen.hosts]
     return [*of_hosts, *(plan_job(seen, job.name, RULES) for job in seen.jobs), plan(seen, RULES)]
 
 
-def done(seen: Snapshot, advice: Advice) -> Snapshot:
+def done(seen: PlacementSnapshot, advice: MovePlan) -> PlacementSnapshot:
     """Return the snapshot after all moves."""
     tasks = {task.key: task for task in seen.tasks}
     used = Counter[str]()
@@ -108,7 +108,7 @@ def done(seen: Snapshot, advice: Advice) -> Snapshot:
 
 
 @given(snapshots)
-def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: Snapshot) -> None:
+def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: PlacementSnapshot) -> None:
     """A replica that becomes the live copy goes nowhere."""
     for advice in plans(seen):
         tasks = {task.key: task for task in seen.tasks}
@@ -123,7 +123,7 @@ def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: Snapshot) -> Non
 
 
 @given(snapshots)
-def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
+def test_limits_hold_and_only_what_waits_moves(seen: PlacementSnapshot) -> None:
     tasks = {task.key: task for task in seen.tasks}
     names = {host.name: host for host in seen.hosts}
     for advice in plans(seen):
@@ -141,7 +141,7 @@ def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
 
 
 @given(snapshots)
-def test_a_copy_goes_only_to_a_host_of_its_kind(seen: Snapshot) -> None:
+def test_a_copy_goes_only_to_a_host_of_its_kind(seen: PlacementSnapshot) -> None:
     """That of a host that has one; what only unknown hosts have goes nowhere."""
     kinds = {host.name: host.kind for host in seen.hosts}
     held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
@@ -153,12 +153,12 @@ def test_a_copy_goes_only_to_a_host_of_its_kind(seen: Snapshot) -> None:
 
 @given(snapshots)
 def test_a_copy_goes_only_to_a_host_that_rested_and_where_it_takes_its_part_of_what_is_free(
-    seen: Snapshot,
+    seen: PlacementSnapshot,
 ) -> None:
     """Whatever it is made for; half of what is free counts just after a replica came."""
     tasks = {task.key: task for task in seen.tasks}
     for advice in plans(seen):
-        board = Board(seen, RULES)
+        board = ProjectedLoad(seen, RULES)
         for move in advice.moves:
             now = board.task(tasks[move.job, move.number])
             target = board.hosts.get(move.target)
@@ -170,29 +170,31 @@ def test_a_copy_goes_only_to_a_host_that_rested_and_where_it_takes_its_part_of_w
             board.take(move, now)
 
 
-def _rests(seen: Snapshot, host: str) -> bool:
+def _rests(seen: PlacementSnapshot, host: str) -> bool:
     at = seen.recent.hosts.get(host)
     return at is not None and seen.now - at < timedelta(seconds=RULES.host_rest_s)
 
 
 @given(snapshots)
-def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(seen: Snapshot) -> None:
+def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(
+    seen: PlacementSnapshot,
+) -> None:
     for host in seen.hosts:
         advice = plan_host(seen, host.name, RULES)
         after = done(seen, advice)
         known = [task for task in after.tasks if task.job != "gone"]
         assert all(task.hosts for task in known)
-        before = Board(seen, RULES)
+        before = ProjectedLoad(seen, RULES)
         if host.state == HostState.ALIVE and before.is_disk_heavy(host):
             assert _fullest(after, host) <= max(_fullest(seen, host), before.disk(host))
 
 
-def _fullest(seen: Snapshot, like: Host) -> float:
-    board = Board(seen, RULES)
+def _fullest(seen: PlacementSnapshot, like: PlacementHost) -> float:
+    board = ProjectedLoad(seen, RULES)
     return max((board.disk(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
 
 
-def shuffled(seen: Snapshot, random: object) -> Snapshot:
+def shuffled(seen: PlacementSnapshot, random: object) -> PlacementSnapshot:
     """Return the same rows in another order, and the replicas of each task."""
     shuffle = random.shuffle  # type: ignore[attr-defined]  # a Random
     lists = [list(seen.hosts), list(seen.jobs), list(seen.tasks)]
@@ -206,7 +208,7 @@ def shuffled(seen: Snapshot, random: object) -> Snapshot:
 
 
 @given(snapshots, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_changes_nothing(seen: Snapshot, random: object) -> None:
+def test_the_order_of_the_input_changes_nothing(seen: PlacementSnapshot, random: object) -> None:
     other = shuffled(seen, random)
 
     assert plans(seen)[-1].moves == plans(other)[-1].moves
@@ -215,7 +217,7 @@ def test_the_order_of_the_input_changes_nothing(seen: Snapshot, random: object) 
 
 
 @given(snapshots)
-def test_rounds_come_to_an_end(seen: Snapshot) -> None:
+def test_rounds_come_to_an_end(seen: PlacementSnapshot) -> None:
     """Repeated often enough, a round has nothing to move any more."""
     for _ in range(60):
         advice = plan(seen, RULES)

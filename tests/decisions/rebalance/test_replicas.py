@@ -10,7 +10,7 @@ import pytest
 from gridbridge.decisions.rebalance.replicas import next_target
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 
 GB = 10**9
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
@@ -18,7 +18,7 @@ RULES = Rebalance()
 DATASET = Dataset(
     name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2
 )
-A = Measured(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
+A = MeasuredArea(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
 A2 = replace(A, storage="a2", free_bytes=400 * GB)
 B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)
 
@@ -27,7 +27,7 @@ def replica(storage: str, *, is_whole: bool = True) -> Replica:
     return Replica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
 
 
-def target(dataset: Dataset, *areas: Measured) -> str:
+def target(dataset: Dataset, *areas: MeasuredArea) -> str:
     return next_target(dataset, areas, RULES, {})[0]
 
 
@@ -87,7 +87,7 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
         (replace(A, free_bytes=39 * GB), "30.0 GB are more than the 29.2 GB that one copy may"),
     ],
 )
-def test_an_area_that_can_not_take_it_is_refused(area: Measured, why: str) -> None:
+def test_an_area_that_can_not_take_it_is_refused(area: MeasuredArea, why: str) -> None:
     found, (refused,) = next_target(DATASET, (area,), RULES, {})
 
     assert ("", "a") == (found, refused.what)

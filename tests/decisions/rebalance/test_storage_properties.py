@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storages
-from gridbridge.decisions.rebalance.storages import Act
+from gridbridge.decisions.rebalance.storages import DatasetAct
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.kept import Kept, Stored
+from gridbridge.model.rebalance.kept import DelegatedDataset, StorageState
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 from tests.decisions.rebalance.boards import GB, NOW
 
 RULES = Rebalance(
@@ -22,7 +22,7 @@ SIZE = 1000 * GB
 MOST_ROUNDS = 60
 
 areas = st.builds(
-    Measured,
+    MeasuredArea,
     storage=st.just(""),
     cluster=st.sampled_from(("x", "y", "z")),
     size_bytes=st.just(SIZE),
@@ -41,10 +41,10 @@ datasets = st.builds(
 )
 
 
-def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Kept:
+def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> DelegatedDataset:
     """Return a dataset with these replicas, whole or not."""
     size, wished, at, may_move, is_busy = said
-    return Kept(
+    return DelegatedDataset(
         uid=1000,
         owner="al",
         file=f"u.1000/data.{number}",
@@ -67,7 +67,7 @@ def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Kep
 
 
 worlds = st.builds(
-    lambda found, said, drained: Stored(
+    lambda found, said, drained: StorageState(
         now=NOW,
         areas=tuple(replace(one, storage=name) for name, one in zip(NAMES, found, strict=False)),
         kept=tuple(kept(number, one) for number, one in enumerate(said)),
@@ -79,13 +79,13 @@ worlds = st.builds(
 )
 
 
-def acts(seen: Stored) -> tuple[Act, ...]:
+def acts(seen: StorageState) -> tuple[DatasetAct, ...]:
     """Return what a round does."""
     snapshot = storages.snapshot(seen, RULES)
     return storages.acts(snapshot, storages.plan(snapshot, RULES).moves)
 
 
-def done(seen: Stored, every: Iterable[Act]) -> Stored:
+def done(seen: StorageState, every: Iterable[DatasetAct]) -> StorageState:
     """Return the world after a round."""
     free = {one.storage: one.free_bytes for one in seen.areas}
     known = {one.name: one for one in seen.kept}
@@ -108,13 +108,13 @@ def done(seen: Stored, every: Iterable[Act]) -> Stored:
     )
 
 
-def safe(one: Kept, seen: Stored) -> set[str]:
+def safe(one: DelegatedDataset, seen: StorageState) -> set[str]:
     """Return the areas that can be read and have a whole replica."""
     up = {each.storage for each in seen.areas if not each.fault}
     return up.intersection(one.dataset.whole)
 
 
-def emptied(seen: Stored) -> tuple[set[str], set[str]]:
+def emptied(seen: StorageState) -> tuple[set[str], set[str]]:
     """Return the areas that are drained, and those as well that are full."""
     drained = {one.storage for one in seen.areas if one.storage in seen.drained}
     full = {
@@ -125,13 +125,13 @@ def emptied(seen: Stored) -> tuple[set[str], set[str]]:
     return drained, drained | full
 
 
-def fullest(seen: Stored) -> float:
+def fullest(seen: StorageState) -> float:
     """Return the used part of the fullest area that can be used."""
     return max((1 - one.free_bytes / SIZE for one in seen.areas if not one.fault), default=0.0)
 
 
 @given(worlds)
-def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: Stored) -> None:
+def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: StorageState) -> None:
     at = {one.storage: one for one in seen.areas}
     known = {one.name: one for one in seen.kept}
 
@@ -151,7 +151,7 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: Stored) -> N
 
 
 @given(worlds)
-def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: Stored) -> None:
+def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: StorageState) -> None:
     """Several of one dataset may be removed, each from its own area."""
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
@@ -170,7 +170,7 @@ def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: St
 
 
 @given(worlds)
-def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: Stored) -> None:
+def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: StorageState) -> None:
     after = done(seen, acts(seen))
 
     for before, later in zip(seen.kept, after.kept, strict=True):
@@ -179,7 +179,7 @@ def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: Stored
 
 
 @given(worlds)
-def test_rounds_come_to_an_end_and_overfill_no_disk(seen: Stored) -> None:
+def test_rounds_come_to_an_end_and_overfill_no_disk(seen: StorageState) -> None:
     """A copy may begin while more than `min_free_bytes` are free, and takes a share of them."""
     least_free = RULES.min_free_bytes * (1 - RULES.disk_share)
     for _ in range(MOST_ROUNDS):
@@ -193,7 +193,9 @@ def test_rounds_come_to_an_end_and_overfill_no_disk(seen: Stored) -> None:
 
 
 @given(worlds, st.randoms(use_true_random=False))
-def test_the_round_is_the_same_for_any_order_of_what_is_seen(seen: Stored, random: object) -> None:
+def test_the_round_is_the_same_for_any_order_of_what_is_seen(
+    seen: StorageState, random: object
+) -> None:
     kept_, areas_ = [*seen.kept], [*seen.areas]
     random.shuffle(kept_)  # type: ignore[attr-defined]
     random.shuffle(areas_)  # type: ignore[attr-defined]

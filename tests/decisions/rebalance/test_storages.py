@@ -10,10 +10,10 @@ from gridbridge.decisions.rebalance import storages
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.loads import loads
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.kept import Carried, Kept, Stored
-from gridbridge.model.rebalance.moves import Advice
+from gridbridge.model.rebalance.kept import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.model.rebalance.moves import MovePlan
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 from tests.decisions.rebalance.boards import reasons
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -21,12 +21,14 @@ GB = 10**9
 RULES = Rebalance(min_free_bytes=0, full_free_bytes=0)
 
 
-def area(name: str, free: int = 500, **more: object) -> Measured:
+def area(name: str, free: int = 500, **more: object) -> MeasuredArea:
     known = {"cluster": f"at-{name}", "size_bytes": 1000 * GB, "free_bytes": free * GB}
-    return Measured(storage=name, **known | more)  # type: ignore[arg-type]
+    return MeasuredArea(storage=name, **known | more)  # type: ignore[arg-type]
 
 
-def dataset(name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60) -> Kept:
+def dataset(
+    name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60
+) -> DelegatedDataset:
     replicas = tuple(
         Replica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON)
         for one in at
@@ -41,19 +43,21 @@ def dataset(name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 
         wished=wished,
         replicas=replicas,
     )
-    return Kept(uid=1000, owner="al", file=f"u.1000/data.{name}", dataset=one)
+    return DelegatedDataset(uid=1000, owner="al", file=f"u.1000/data.{name}", dataset=one)
 
 
-def stored(*kept: Kept, areas: tuple[Measured, ...] = (), **more: object) -> Stored:
+def stored(
+    *kept: DelegatedDataset, areas: tuple[MeasuredArea, ...] = (), **more: object
+) -> StorageState:
     some = areas or (area("a"), area("b"), area("c"))
-    return Stored(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
+    return StorageState(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
 
 
-def advice(seen: Stored, rules: Rebalance = RULES) -> Advice:
+def advice(seen: StorageState, rules: Rebalance = RULES) -> MovePlan:
     return storages.plan(storages.snapshot(seen, rules), rules)
 
 
-def acts(seen: Stored, rules: Rebalance = RULES) -> list[tuple[str, str, str]]:
+def acts(seen: StorageState, rules: Rebalance = RULES) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
     snapshot = storages.snapshot(seen, rules)
     found = storages.acts(snapshot, storages.plan(snapshot, rules).moves)
@@ -178,7 +182,7 @@ def test_no_round_passes_its_limits() -> None:
     many = [dataset(f"x{n}", size=60) for n in range(9)]
 
     assert len(acts(stored(*many), replace(RULES, tasks_per_round=3))) == 3
-    going = [Carried(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
+    going = [CarriedReplica(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
     assert len(acts(stored(*many, carried=tuple(going)), replace(RULES, tasks_per_round=3))) == 1
 
 
@@ -198,7 +202,7 @@ def test_what_no_area_takes_is_told_with_the_reason() -> None:
 
 
 def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> None:
-    going = Carried(dataset="al/x", target="b", began_at=NOON)
+    going = CarriedReplica(dataset="al/x", target="b", began_at=NOON)
     areas = (area("a", 50), area("b", 800))
     seen = stored(dataset("x", wished=2), dataset("y", "a"), areas=areas, carried=(going,))
     planned = advice(seen)
@@ -290,7 +294,8 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     times = [NOON - rest * n for n in (9, 6, 3)]
     failed = [
-        Carried(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times
+        CarriedReplica(dataset="al/x", target="b", began_at=at, ended_at=at, why="full")
+        for at in times
     ]
     good = replace(failed[1], why="")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=tuple(failed))
@@ -301,7 +306,7 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
 
 
 def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
-    failed = Carried(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = CarriedReplica(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     areas = (area("a", 100), area("b", 900))
     later = NOON + timedelta(seconds=RULES.replicated_rest_s)
     seen = stored(dataset("x"), areas=areas, carried=(failed,))
@@ -311,7 +316,7 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
 
 
 def test_why_an_area_gets_no_copy_is_told() -> None:
-    failed = Carried(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = CarriedReplica(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
     here, there = dataset("x", "a", "b", wished=3).dataset.replicas
     away = dataset("x", wished=3)
@@ -325,7 +330,7 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
     later = NOON + timedelta(days=365)
-    failed = Carried(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
+    failed = CarriedReplica(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(seen) == [("x", "b", "")]
@@ -334,7 +339,7 @@ def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)
-    failed = Carried(
+    failed = CarriedReplica(
         dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut"
     )
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
@@ -346,7 +351,7 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
 def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
     """Though nothing is drained, and its owner has more than wished for; after a rest."""
     leaving = frozenset({("al/x", "a")})
-    failed = Carried(
+    failed = CarriedReplica(
         dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer"
     )
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
@@ -367,7 +372,7 @@ def test_what_was_to_leave_stays_while_too_few_others_are_whole() -> None:
 
 
 def test_an_area_that_got_a_replica_rests() -> None:
-    came = Carried(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
+    came = CarriedReplica(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
 
     assert acts(seen) == []
@@ -397,7 +402,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     kept = [dataset("x", "a", wished=2), dataset("y"), dataset("z", "b", "c", spoilt="c")]
     areas = (area("a", 100), area("b", 800), area("c", 400))
     plans = {
-        tuple(acts(Stored(now=NOON, kept=some, areas=others)))
+        tuple(acts(StorageState(now=NOON, kept=some, areas=others)))
         for some in permutations(kept)
         for others in permutations(areas)
     }

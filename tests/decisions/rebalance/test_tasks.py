@@ -11,11 +11,11 @@ from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
-from gridbridge.model.rebalance.moves import Move, MoveKind
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.rebalance.gathered import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Snapshot, TaskState
+from gridbridge.model.rebalance.snapshot import HostState, PlacementSnapshot, TaskState
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -38,7 +38,9 @@ def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) 
     )
 
 
-def campaign(number: int, *clusters: str, slots: int = 1, type_: Type = Type.DEFAULT) -> Campaign:
+def campaign(
+    number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT
+) -> Campaign:
     """Return a campaign that goes on."""
     wishes = {name: AtCluster(exec_file="run", slots=slots) for name in clusters}
     return Campaign(
@@ -53,14 +55,14 @@ def campaign(number: int, *clusters: str, slots: int = 1, type_: Type = Type.DEF
     )
 
 
-def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> Listed:
+def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> ListedTask:
     """Return a waiting task, at the place after its number in array 1."""
     known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
     usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
-    return Listed(**usual | more)  # type: ignore[arg-type]  # a test's
+    return ListedTask(**usual | more)  # type: ignore[arg-type]  # a test's
 
 
-def gathered(**more: object) -> Gathered:
+def gathered(**more: object) -> ObservedTasks:
     """Return six tasks of campaign 1 that wait at beta, which is full; gamma has three slots."""
     usual = {
         "now": NOON,
@@ -68,10 +70,10 @@ def gathered(**more: object) -> Gathered:
         "campaigns": (campaign(1, "beta", "gamma"),),
         "tasks": tuple(listed(number) for number in range(6)),
     }
-    return Gathered(**usual | more)  # type: ignore[arg-type]  # a test's
+    return ObservedTasks(**usual | more)  # type: ignore[arg-type]  # a test's
 
 
-def moves(seen: Gathered) -> list[tuple[int, str, str]]:
+def moves(seen: ObservedTasks) -> list[tuple[int, str, str]]:
     """Return what job 1 gives where."""
     advice = plan_job(tasks.snapshot(seen), "1", RULES)
     return [(one.number, one.source, one.target) for one in advice.moves]
@@ -102,7 +104,7 @@ def test_a_task_takes_all_of_its_slots() -> None:
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 8, 64)}
     seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
     sent = tuple(
-        Away(
+        TransferredTask(
             transfer=f"gb.beta.12.{number}.1",
             uid=1,
             cluster="beta",
@@ -153,7 +155,7 @@ def test_a_best_effort_slot_is_free_for_tasks_that_make_way() -> None:
 
 def test_a_test_is_left_alone() -> None:
     """It has one task a cluster."""
-    seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=Type.TEST),))
+    seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=CampaignType.TEST),))
 
     assert tasks.snapshot(seen).jobs == ()
 
@@ -182,7 +184,7 @@ def test_what_is_on_its_way_moves_no_second_time() -> None:
     ],
 )
 def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int, room: int) -> None:
-    one = Away(
+    one = TransferredTask(
         transfer="gb.alpha.7.0.1",
         uid=1000,
         cluster=cluster,
@@ -201,7 +203,9 @@ def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int,
 def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
     """Nine tasks of one person and one of another one, six of which may be on their way."""
     theirs = [
-        Away(transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True)
+        TransferredTask(
+            transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True
+        )
         for job, uid in (*((job, 1000) for job in range(1, 10)), (99, 1001))
     ]
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 32, 64)}
@@ -225,11 +229,11 @@ def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
     }
 
 
-MOVE = Move(kind=MoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
+MOVE = PlacementMove(kind=MoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
 SECOND = replace(MOVE, number=1)
 
 
-def checked(now: Snapshot, *wanted: Move) -> tuple[int, list[str]]:
+def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[str]]:
     """Return how many moves hold, and why the others do not."""
     found = still(wanted or (MOVE,), now, Rebalance(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
@@ -250,7 +254,7 @@ def checked(now: Snapshot, *wanted: Move) -> tuple[int, list[str]]:
     ],
     ids=["started", "held", "moved", "elsewhere", "gone", "deleted", "closed", "drained", "full"],
 )
-def test_what_does_not_hold_any_more_is_dropped(seen: Gathered, reason: str) -> None:
+def test_what_does_not_hold_any_more_is_dropped(seen: ObservedTasks, reason: str) -> None:
     assert checked(tasks.snapshot(seen)) == (0, [reason])
 
 

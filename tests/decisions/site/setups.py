@@ -6,17 +6,23 @@ from dataclasses import replace
 from gridbridge.decisions.site.setup.complexes import wanted_complexes
 from gridbridge.decisions.site.setup.queue import wanted_queue
 from gridbridge.model.attributes import Settings
-from gridbridge.model.site.setup import CellSetup, Complex, Daemon, SetupSituation, Wanted
+from gridbridge.model.site.setup import (
+    CellSetup,
+    ComplexRow,
+    DaemonEdit,
+    QueueRequest,
+    SetupSituation,
+)
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
-WANTED = Wanted(
+WANTED = QueueRequest(
     home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4
 )
 
 
 def a_cell(
     *,
-    complexes: Mapping[str, Complex] | None = None,
+    complexes: Mapping[str, ComplexRow] | None = None,
     queues: Mapping[str, Settings] | None = None,
     environments: Mapping[str, Settings] | None = None,
     scheduler: Settings | None = None,
@@ -51,18 +57,18 @@ def a_cell(
 
 
 def a_situation(
-    home: CellSetup | None = None, away: CellSetup | None = None, wanted: Wanted = WANTED
+    home: CellSetup | None = None, away: CellSetup | None = None, wanted: QueueRequest = WANTED
 ) -> SetupSituation:
     """Return a situation in which nothing was set up."""
     return SetupSituation(
         wanted=wanted,
         home=home or a_cell(),
         away=away or a_cell(),
-        execd=Daemon(pid=7, program="/usr/sbin/sge_execd"),
+        execd=DaemonEdit(pid=7, program="/usr/sbin/sge_execd"),
     )
 
 
-def a_ready_situation(wanted: Wanted = WANTED, **queue: str) -> SetupSituation:
+def a_ready_situation(wanted: QueueRequest = WANTED, **queue: str) -> SetupSituation:
     """Return a situation in which all is well, but for the given attributes of the queue."""
     right = {**wanted_queue(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}

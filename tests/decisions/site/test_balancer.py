@@ -15,7 +15,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
 from gridbridge.model.site.host import PathFacts
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import Edit, State, Verb
+from gridbridge.model.site.setup import EditVerb, FindingState, SetupEdit
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -66,7 +66,7 @@ POLICY = Policy(
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
     """Return what is broken, with the lines that correct it."""
     found = (*balancer.findings(facts, policy), *balancer.running(facts, policy, NOW))
-    broken = (one for one in found if one.state == State.BROKEN)
+    broken = (one for one in found if one.state == FindingState.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
 
@@ -79,7 +79,7 @@ def without(name: str) -> BalancerFacts:
 def test_a_whole_set_up_has_nothing_wrong() -> None:
     found = (*balancer.findings(RIGHT, POLICY), *balancer.running(RIGHT, POLICY, NOW))
 
-    assert {State.OK} == {one.state for one in found}
+    assert {FindingState.OK} == {one.state for one in found}
 
 
 def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
@@ -93,7 +93,7 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
 
     assert f"account {BALANCE_ACCOUNT}" == items[0]
     assert f"file {BALANCE_CRON}" == items[-1]
-    assert {State.BROKEN} == {one.state for one in balancer.findings(bare, POLICY)}
+    assert {FindingState.BROKEN} == {one.state for one in balancer.findings(bare, POLICY)}
 
 
 def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -> None:
@@ -155,8 +155,8 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
 
     assert {
-        f"alpha: manager {BALANCE_ACCOUNT}": [Verb.ADMIT],
-        "alpha: admin host alpha-master": [Verb.ADMIT],
+        f"alpha: manager {BALANCE_ACCOUNT}": [EditVerb.ADMIT],
+        "alpha: admin host alpha-master": [EditVerb.ADMIT],
     } == wrong(facts)
 
 
@@ -208,7 +208,9 @@ def test_the_service_has_none_of_these_rights() -> None:
     managers = (*RIGHT.cell.managers, "gridbridge")
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
 
-    assert {"alpha: manager gridbridge": [Verb.DISMISS], "account gridbridge": []} == wrong(facts)
+    assert {"alpha: manager gridbridge": [EditVerb.DISMISS], "account gridbridge": []} == wrong(
+        facts
+    )
 
 
 def test_sudo_that_reads_another_file_is_found() -> None:
@@ -222,7 +224,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
 
     assert "balancer" in wrong(old)
     *_, last = balancer.running(blind, POLICY, NOW)
-    assert (State.WARNING, True) == (last.state, "qstat: no answer" in last.found)
+    assert (FindingState.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
 def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
@@ -234,8 +236,10 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
     assert ["balancer"] == list(wrong(replace(old, has_unit=True), policy))
 
 
-@pytest.mark.parametrize(("applies", "state"), [(True, State.WARNING), (False, State.NOTE)])
-def test_one_that_never_acted_is_told(applies: bool, state: State) -> None:
+@pytest.mark.parametrize(
+    ("applies", "state"), [(True, FindingState.WARNING), (False, FindingState.NOTE)]
+)
+def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> None:
     policy = replace(POLICY, balance=Balance(max_nodes=5, apply=applies))
 
     *_, last = balancer.running(replace(RIGHT, last=None), policy, NOW)
@@ -250,7 +254,10 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.name for edit in edits[:-1]
     ]
-    assert Edit(verb=Verb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
+    assert (
+        SetupEdit(verb=EditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT)
+        == edits[-1]
+    )
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
 

@@ -5,12 +5,17 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.besteffort.blocks import Blocks, model_of, subordinate_lists, written
+from gridbridge.decisions.site.besteffort.blocks import (
+    BestEffortQueues,
+    model_of,
+    subordinate_lists,
+    written,
+)
 from gridbridge.decisions.site.besteffort.findings import METHOD, RESOURCE, RULE, findings
 from gridbridge.decisions.site.besteffort.removal import removal
 from gridbridge.model.attributes import Settings
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Complex, Edit, State, Verb
+from gridbridge.model.site.setup import ComplexRow, EditVerb, FindingState, SetupEdit
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
 EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)
@@ -52,10 +57,10 @@ def ready() -> BestEffortCell:
     )
 
 
-def edits(cell: BestEffortCell, model: str = "all.q", most: int | None = None) -> list[Edit]:
+def edits(cell: BestEffortCell, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
     """Return what is to be done, in order."""
     found = findings("alpha", cell, model, most)
-    return [edit for each in found if each.state is not State.OK for edit in each.mend]
+    return [edit for each in found if each.state is not FindingState.OK for edit in each.mend]
 
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 64, 100])
@@ -65,7 +70,7 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
 ) -> None:
     """And no block makes way that need not."""
     cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
-    blocks = Blocks(cell, "all.q", most)
+    blocks = BestEffortQueues(cell, "all.q", most)
     suspended_at = blocks.subordinates("all.q").values()
 
     for host, slots in cell.slots["all.q"].items():
@@ -77,7 +82,10 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
 
 
 def test_with_blocks_of_one_slot_just_as_many_make_way_as_are_needed() -> None:
-    assert Blocks(a_cell(), "all.q", 8).subordinates("all.q") == {"gb-be1": 1, "gb-be2": 2}
+    assert BestEffortQueues(a_cell(), "all.q", 8).subordinates("all.q") == {
+        "gb-be1": 1,
+        "gb-be2": 2,
+    }
 
 
 def test_each_of_several_local_queues_on_a_host_suspends_all() -> None:
@@ -95,13 +103,13 @@ def test_the_queues_open_when_all_else_is_in_place() -> None:
     done = edits(a_cell(quotas={"q": QUOTA}))
 
     assert [(one.verb, one.name, one.attribute) for one in done] == [
-        (Verb.SET_COMPLEX, "gb_besteffort", ""),
-        (Verb.EXEMPT, "q", "name gb-besteffort"),
-        (Verb.ADD_QUEUE, "gb-be1", "all.q"),
-        (Verb.ADD_QUEUE, "gb-be2", "all.q"),
-        (Verb.MERGE, "all.q", "subordinate_list"),
-        (Verb.REPLACE, "gb-be1", "slots"),
-        (Verb.REPLACE, "gb-be2", "slots"),
+        (EditVerb.SET_COMPLEX, "gb_besteffort", ""),
+        (EditVerb.EXEMPT, "q", "name gb-besteffort"),
+        (EditVerb.ADD_QUEUE, "gb-be1", "all.q"),
+        (EditVerb.ADD_QUEUE, "gb-be2", "all.q"),
+        (EditVerb.MERGE, "all.q", "subordinate_list"),
+        (EditVerb.REPLACE, "gb-be1", "slots"),
+        (EditVerb.REPLACE, "gb-be2", "slots"),
     ]
     made = dict(line.split(" ", 1) for line in done[2].value.splitlines())
     assert (made["slots"], made["pe_list"], made["user_lists"]) == ("0", "smp", "staff")
@@ -114,7 +122,7 @@ def test_nothing_is_to_be_done_when_all_is_there() -> None:
 
 def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
     """FORCED: a job that does not ask for it is never started there (complex(5))."""
-    wrong = Complex(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
+    wrong = ComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
 
     assert (
         edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
@@ -131,7 +139,7 @@ def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
 
     (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert (edit.verb, edit.name, edit.attribute) == (Verb.REPLACE, "gb-be1", attribute)
+    assert (edit.verb, edit.name, edit.attribute) == (EditVerb.REPLACE, "gb-be1", attribute)
 
 
 def without_resource() -> BestEffortCell:
@@ -145,7 +153,7 @@ def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> Non
     """It would take everybody's jobs and end them; nothing else is changed for it."""
     (edit,) = edits(without_resource())
 
-    assert (edit.verb, edit.name, edit.value) == (Verb.MERGE, "gb-be1", "gb_besteffort=TRUE")
+    assert (edit.verb, edit.name, edit.value) == (EditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
 
 
 def test_a_list_for_a_host_has_the_resource_too() -> None:
@@ -155,7 +163,7 @@ def test_a_list_for_a_host_has_the_resource_too() -> None:
     queue = cell.queues["gb-be1"] | own
     (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert (edit.verb, edit.name, edit.value) == (Verb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
+    assert (edit.verb, edit.name, edit.value) == (EditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
 
 
 def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
@@ -163,8 +171,8 @@ def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
     done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))
 
     assert [(one.verb, one.name, one.value) for one in done[1:]] == [
-        (Verb.MERGE, "all.q", "gb-be3=3"),
-        (Verb.REPLACE, "gb-be3", "0,[n2=1]"),
+        (EditVerb.MERGE, "all.q", "gb-be3=3"),
+        (EditVerb.REPLACE, "gb-be3", "0,[n2=1]"),
     ]
 
 
@@ -177,13 +185,18 @@ def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(
     slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {
         "all.q": {"n1": 8, "n2": 8}
     }
-    assert Blocks(replace(cell, slots=slots), "all.q", most).size == right
+    assert BestEffortQueues(replace(cell, slots=slots), "all.q", most).size == right
 
 
 def test_blocks_grow_when_hosts_get_so_many_slots_that_there_would_be_too_many() -> None:
     cell = ready()
 
-    assert Blocks(replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None).size == 8
+    assert (
+        BestEffortQueues(
+            replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None
+        ).size
+        == 8
+    )
 
 
 def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
@@ -204,25 +217,25 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": "slots=2(low.q:1:sr)"}})
     (wrong,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
 
-    assert (wrong.state, wrong.mend) == (State.BROKEN, ())
+    assert (wrong.state, wrong.mend) == (FindingState.BROKEN, ())
 
 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (Complex(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
-        (Complex(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
-        (Complex(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
+        (ComplexRow(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
+        (ComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
+        (ComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
-def test_consumables_that_no_queue_can_exempt_are_named(row: Complex, words: str) -> None:
+def test_consumables_that_no_queue_can_exempt_are_named(row: ComplexRow, words: str) -> None:
     """A local job that lacks one is not started, and only a started one displaces tasks."""
     cell = a_cell(complexes={row.name: row}, taken={row.name: ("n1", "elsewhere")})
 
     (told,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
 
-    assert told.state is State.WARNING
+    assert told.state is FindingState.WARNING
     assert words in told.hint
     assert "at n1," in told.found
 
@@ -248,21 +261,21 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
     done = list(removal("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
 
     assert [(one.verb, one.name) for one in done] == [
-        (Verb.SUSPEND, "gb-be1"),
-        (Verb.SUSPEND, "gb-be2"),
-        (Verb.SHELL, ""),
-        (Verb.DROP, "all.q"),
-        (Verb.DROP_QUEUE, "gb-be1"),
-        (Verb.DROP_QUEUE, "gb-be2"),
-        (Verb.INCLUDE, "q"),
-        (Verb.DROP_COMPLEX, "gb_besteffort"),
+        (EditVerb.SUSPEND, "gb-be1"),
+        (EditVerb.SUSPEND, "gb-be2"),
+        (EditVerb.SHELL, ""),
+        (EditVerb.DROP, "all.q"),
+        (EditVerb.DROP_QUEUE, "gb-be1"),
+        (EditVerb.DROP_QUEUE, "gb-be2"),
+        (EditVerb.INCLUDE, "q"),
+        (EditVerb.DROP_COMPLEX, "gb_besteffort"),
     ]
     assert done[3].value == "gb-be1=1,gb-be2=2"
 
 
 def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
     dropped = [
-        one.name for one in removal("alpha", without_resource()) if one.verb == Verb.DROP_QUEUE
+        one.name for one in removal("alpha", without_resource()) if one.verb == EditVerb.DROP_QUEUE
     ]
 
     assert dropped == ["gb-be1", "gb-be2"]
@@ -274,12 +287,12 @@ def test_a_resource_that_another_queue_offers_stays() -> None:
 
     verbs = [one.verb for one in removal("alpha", replace(cell, queues=own))]
 
-    assert Verb.DROP_COMPLEX not in verbs
+    assert EditVerb.DROP_COMPLEX not in verbs
     assert list(removal("alpha", a_cell())) == []
 
 
 def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
-    blocks = Blocks(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
+    blocks = BestEffortQueues(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
 
     assert (blocks.names(), blocks.subordinates("all.q")) == ((), {})
 

@@ -5,17 +5,21 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site import brokerage
-from gridbridge.model.site.brokerage import Offer
+from gridbridge.model.site.brokerage import QueueOffer
 from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 
-BETA = Offer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
-DELTA = Offer(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
-GAMMA = Offer(queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1)
+BETA = QueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
+DELTA = QueueOffer(
+    queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1
+)
+GAMMA = QueueOffer(
+    queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1
+)
 EVERY = (BETA, DELTA, GAMMA)
 
 
-def busy(offer: Offer, pending: int) -> Offer:
+def busy(offer: QueueOffer, pending: int) -> QueueOffer:
     """Return a queue whose cluster has no free slot, and so many tasks that wait."""
     return replace(offer, free_slots=0, pending=pending)
 
@@ -32,7 +36,7 @@ def busy(offer: Offer, pending: int) -> Offer:
         pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
     ],
 )
-def test_a_wait_is_counted_in_turns_of_all_slots(offer: Offer, expected: float) -> None:
+def test_a_wait_is_counted_in_turns_of_all_slots(offer: QueueOffer, expected: float) -> None:
     assert brokerage.turns(offer) == expected
 
 
@@ -66,7 +70,7 @@ def test_a_wait_is_counted_in_turns_of_all_slots(offer: Offer, expected: float) 
     ],
 )
 def test_the_order_is_by_policy(
-    offers: tuple[Offer, ...], order: QueueOrder, expected: str
+    offers: tuple[QueueOffer, ...], order: QueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
         found = brokerage.ranked(given, order)
@@ -74,7 +78,7 @@ def test_the_order_is_by_policy(
         assert " ".join(one.cluster for one in found) == expected
 
 
-def numbers(offers: tuple[Offer, ...], order: QueueOrder) -> dict[str, int]:
+def numbers(offers: tuple[QueueOffer, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
     changed = {one.queue: one.after for one in brokerage.renumbered(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
@@ -156,10 +160,10 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
     ],
 )
 def test_an_order_that_was_not_set_up_is_a_warning(
-    offers: tuple[Offer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
+    offers: tuple[QueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
     found = brokerage.finding(offers, order, former)
 
-    assert found.state is (State.OK if is_set_up else State.WARNING)
+    assert found.state is (FindingState.OK if is_set_up else FindingState.WARNING)
     assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

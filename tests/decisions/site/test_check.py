@@ -14,7 +14,7 @@ from gridbridge.decisions.site.transfer_host import (
     state_finding,
     sudoers_line,
 )
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import (
@@ -27,7 +27,7 @@ from gridbridge.model.site.host import (
     TreeFacts,
 )
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import CheckFinding, FindingState
 from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.sections import TransferQueue
 from tests.states import queue_state
@@ -75,14 +75,14 @@ def a_host(**paths: PathFacts | None) -> HostFacts:
     )
 
 
-def judged(facts: HostFacts) -> list[Finding]:
+def judged(facts: HostFacts) -> list[CheckFinding]:
     found = (
         *program_findings(facts),
         *host_findings(facts, SITE),
         state_finding(facts, SITE),
         *running_findings(facts, POLICY),
     )
-    return [each for each in found if each.state != State.OK]
+    return [each for each in found if each.state != FindingState.OK]
 
 
 def command(facts: HostFacts) -> str:
@@ -109,7 +109,7 @@ def test_nothing_is_said_of_a_site_that_is_well() -> None:
 def test_what_others_could_have_changed_is_told_by_one_example() -> None:
     (found,) = judged(changeable("/opt/gridbridge/venv"))
 
-    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", State.BROKEN)
+    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", FindingState.BROKEN)
     assert found.found == "/x belongs to alice, and 1 more"
 
 
@@ -188,7 +188,7 @@ def test_what_a_user_may_not_see_is_a_warning_without_a_command(
 ) -> None:
     (found,) = judged(facts)
 
-    assert (found.item, found.state, found.mend) == (item, State.WARNING, ())
+    assert (found.item, found.state, found.mend) == (item, FindingState.WARNING, ())
     assert found.found == "not visible to this user"
 
 
@@ -227,29 +227,29 @@ def test_a_poller_without_fresh_values_is_broken_and_started_again(
 ) -> None:
     (each,) = judged(replace(a_host(), poller=poller))
 
-    assert (each.state, each.found) == (State.BROKEN, found)
+    assert (each.state, each.found) == (FindingState.BROKEN, found)
     assert ("kill -9 5" in each.mend[0].value) == bool(poller.pid)
 
 
 @pytest.mark.parametrize(
     ("cell", "item", "state"),
     [
-        (replace(WELL, trouble="no answer in time"), "beta: qmaster", State.BROKEN),
+        (replace(WELL, trouble="no answer in time"), "beta: qmaster", FindingState.BROKEN),
         (
             replace(WELL, trouble='denied: host "tee" is not an admin host'),
             "beta: admin host tee",
-            State.BROKEN,
+            FindingState.BROKEN,
         ),
-        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", State.BROKEN),
-        (replace(WELL, version="GE 6.2u5"), "beta: version", State.WARNING),
-        (replace(WELL, ahead_s=None), "beta: clock", State.WARNING),
-        (replace(WELL, ahead_s=5.1), "beta: clock", State.WARNING),
-        (replace(WELL, ahead_s=-5.1), "beta: clock", State.WARNING),
+        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", FindingState.BROKEN),
+        (replace(WELL, version="GE 6.2u5"), "beta: version", FindingState.WARNING),
+        (replace(WELL, ahead_s=None), "beta: clock", FindingState.WARNING),
+        (replace(WELL, ahead_s=5.1), "beta: clock", FindingState.WARNING),
+        (replace(WELL, ahead_s=-5.1), "beta: clock", FindingState.WARNING),
     ],
     ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
 )
 def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
-    cell: CellFacts, item: str, state: State
+    cell: CellFacts, item: str, state: FindingState
 ) -> None:
     (each,) = judged(replace(a_host(), cells={"beta": cell}))
 
@@ -268,10 +268,12 @@ OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 
 @pytest.mark.parametrize(
     ("trouble", "state"),
-    [("", State.OK), ("ssh: far does not let the key of alice in", State.WARNING)],
+    [("", FindingState.OK), ("ssh: far does not let the key of alice in", FindingState.WARNING)],
     ids=["let in", "refused"],
 )
-def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, state: State) -> None:
+def test_a_key_is_judged_by_whether_it_leads_into_the_account(
+    trouble: str, state: FindingState
+) -> None:
     key = KeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
     found = running_findings(replace(a_host(), keys=(key,)), POLICY)
 
@@ -283,9 +285,11 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, stat
 
 
 @pytest.mark.parametrize(
-    ("place", "state"), [("", State.OK), ("far", State.WARNING)], ids=["there", "missing"]
+    ("place", "state"),
+    [("", FindingState.OK), ("far", FindingState.WARNING)],
+    ids=["there", "missing"],
 )
-def test_what_carries_files_is_looked_for(place: str, state: State) -> None:
+def test_what_carries_files_is_looked_for(place: str, state: FindingState) -> None:
     found = running_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: rsync"]
@@ -298,7 +302,9 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
     found = running_findings(replace(a_host(), stages={"beta": stage}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: stage_dir"]
-    assert (judged.state, judged.where) == ((State.BROKEN, "far") if wrong else (State.OK, ""))
+    assert (judged.state, judged.where) == (
+        (FindingState.BROKEN, "far") if wrong else (FindingState.OK, "")
+    )
     assert [edit.value for edit in judged.mend] == (["mkdir /scratch"] if wrong else [])
 
 
@@ -306,20 +312,20 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
     ("server", "expected"),
     [
         (OAR, {}),
-        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": State.BROKEN}),
-        (replace(OAR, version="OAR 3.0"), {"beta: version": State.WARNING}),
-        (replace(OAR, ahead_s=-9.0), {"beta: clock": State.WARNING}),
+        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": FindingState.BROKEN}),
+        (replace(OAR, version="OAR 3.0"), {"beta: version": FindingState.WARNING}),
+        (replace(OAR, ahead_s=-9.0), {"beta: clock": FindingState.WARNING}),
     ],
     ids=["well", "silent", "version", "behind"],
 )
 def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
-    server: CellFacts, expected: dict[str, State]
+    server: CellFacts, expected: dict[str, FindingState]
 ) -> None:
-    clusters = {**POLICY.clusters, "beta": Cluster(kind=Kind.OAR)}
+    clusters = {**POLICY.clusters, "beta": Cluster(kind=ClusterKind.OAR)}
     seen = replace(a_host(), cells={"beta": server})
     found = running_findings(seen, replace(POLICY, clusters=clusters))
 
-    wrong = {each.item: each.state for each in found if each.state != State.OK}
+    wrong = {each.item: each.state for each in found if each.state != FindingState.OK}
     assert wrong == expected
 
 
@@ -328,13 +334,13 @@ def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
     [
         ("", []),
         ("a", []),
-        ("d", [State.WARNING]),
-        ("E", [State.BROKEN]),
-        ("dE", [State.BROKEN, State.WARNING]),
-        ("au", [State.BROKEN]),
+        ("d", [FindingState.WARNING]),
+        ("E", [FindingState.BROKEN]),
+        ("dE", [FindingState.BROKEN, FindingState.WARNING]),
+        ("au", [FindingState.BROKEN]),
     ],
 )
-def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[State]) -> None:
+def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[FindingState]) -> None:
     found = judged(replace(a_host(), queues={"transfer-beta@tee": queue_state(letters)}))
 
     assert [each.state for each in found] == states
@@ -349,7 +355,7 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 @pytest.mark.parametrize(
     ("clusters", "why"),
     [
-        ({"alpha": Cluster(kind=Kind.OAR)}, "alpha is of kind oar"),
+        ({"alpha": Cluster(kind=ClusterKind.OAR)}, "alpha is of kind oar"),
         ({}, "there is no [cluster.alpha]"),
     ],
 )
@@ -358,23 +364,27 @@ def test_a_site_that_can_have_no_queue_is_well_without(
 ) -> None:
     (found,) = no_queue(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
 
-    assert found.state == State.OK
+    assert found.state == FindingState.OK
     assert found.found == f"none: a transfer queue needs a Grid Engine home, and {why}"
 
 
 @pytest.mark.parametrize(
     ("states", "expected"),
-    [([], State.OK), (["ok", "warning"], State.WARNING), (["broken", "warning"], State.BROKEN)],
+    [
+        ([], FindingState.OK),
+        (["ok", "warning"], FindingState.WARNING),
+        (["broken", "warning"], FindingState.BROKEN),
+    ],
 )
-def test_the_worst_item_decides(states: list[str], expected: State) -> None:
-    found = tuple(Finding(item="x", state=State(state), found="") for state in states)
+def test_the_worst_item_decides(states: list[str], expected: FindingState) -> None:
+    found = tuple(CheckFinding(item="x", state=FindingState(state), found="") for state in states)
 
     assert worst(found) == expected
 
 
 def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     """It is judged as in a site of its own kind: whether it answers in its folder."""
-    clusters = {"gamma": Cluster(kind=Kind.EMBEDDED, folder="/gamma")}
+    clusters = {"gamma": Cluster(kind=ClusterKind.EMBEDDED, folder="/gamma")}
     seen = replace(a_host(), cells={"gamma": CellFacts(slots=4, master="/gamma")})
     found = running_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
 
@@ -390,6 +400,8 @@ def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_
 
     (found,) = judged(facts)
     wanted = (
-        (State.BROKEN, shut.trouble) if is_root else (State.WARNING, "not visible to this user")
+        (FindingState.BROKEN, shut.trouble)
+        if is_root
+        else (FindingState.WARNING, "not visible to this user")
     )
     assert (found.state, found.found) == wanted

@@ -3,16 +3,18 @@
 import pytest
 
 from gridbridge.decisions.site import folders
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.model.transfer.sections import TransferQueue
 
 POLICY = Policy(
     site=Site(cluster="alpha"),
-    clusters={name: Cluster(kind=Kind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")},
+    clusters={
+        name: Cluster(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")
+    },
     queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
 )
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=1.0)
@@ -28,7 +30,9 @@ def wrong(
     """Return what is not right, and the command line that makes it so."""
     found = folders.findings(poller, cells, slots, POLICY)
     return [
-        (each.item, each.found, str(each.mend[0].value)) for each in found if each.state != State.OK
+        (each.item, each.found, str(each.mend[0].value))
+        for each in found
+        if each.state != FindingState.OK
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.site.nameless import findings
 from gridbridge.model.places import METHODS
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from tests.decisions.site.test_check import POLICY
 
 
@@ -26,6 +26,10 @@ def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], wha
     (found,) = findings(queues, POLICY)
 
     why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
-    assert (found.item, found.state, found.found) == ("queue transfer-gamma", State.BROKEN, why)
+    assert (found.item, found.state, found.found) == (
+        "queue transfer-gamma",
+        FindingState.BROKEN,
+        why,
+    )
     assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint
     assert "qconf -dq transfer-gamma" in found.hint

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site.setup import findings
 from gridbridge.decisions.site.setup.removal import removal
-from gridbridge.model.site.setup import Edit, SetupSituation, State
+from gridbridge.model.site.setup import FindingState, SetupEdit, SetupSituation
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
@@ -22,7 +22,9 @@ def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True)
 
 def lines(situation: SetupSituation) -> list[str]:
     """Return the command lines that mend what is wrong."""
-    edits = (edit for each in findings(situation) if each.state != State.OK for edit in each.mend)
+    edits = (
+        edit for each in findings(situation) if each.state != FindingState.OK for edit in each.mend
+    )
     return list(map(qconf.command, edits))
 
 
@@ -87,5 +89,5 @@ def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bo
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "user_lists": others}
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
-    edits: tuple[Edit, ...] = removal(shared, ())
+    edits: tuple[SetupEdit, ...] = removal(shared, ())
     assert expected == ("qconf -dul gb_beta_users" in map(qconf.command, edits))

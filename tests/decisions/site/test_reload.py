@@ -6,12 +6,12 @@ import pytest
 
 from gridbridge.decisions.site.reload import ITEM, OLDER, findings, is_awaited, trouble
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 
 
-def judged(poller: PollerFacts, **how: bool) -> list[tuple[State, str, tuple[str, ...]]]:
+def judged(poller: PollerFacts, **how: bool) -> list[tuple[FindingState, str, tuple[str, ...]]]:
     found = list(findings(poller, **how))
     assert {each.item for each in found} <= {ITEM}
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
@@ -25,21 +25,21 @@ def test_nothing_is_said_where_no_living_service_tells_what_it_has() -> None:
 def test_a_service_that_has_the_file_is_right() -> None:
     known = ConfigurationFacts(is_same=True)
 
-    assert judged(replace(ALIVE, configuration=known)) == [(State.OK, "in force", ())]
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingState.OK, "in force", ())]
 
 
 @pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
 def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[str]) -> None:
     older = replace(ALIVE, pid=pid, configuration=ConfigurationFacts(is_same=False))
 
-    assert judged(older) == [(State.WARNING, OLDER, mend)]
+    assert judged(older) == [(FindingState.WARNING, OLDER, mend)]
 
 
 def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
     known = ConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
     found = f"{OLDER}; it refuses the new one: FILE: one; FILE: two"
 
-    assert judged(replace(ALIVE, configuration=known)) == [(State.BROKEN, found, ())]
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingState.BROKEN, found, ())]
 
 
 def test_what_is_wrong_with_a_file_is_told_once() -> None:
@@ -48,7 +48,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
 
     found = judged(replace(ALIVE, configuration=known), is_right=False)
 
-    assert found == [(State.WARNING, OLDER, ())]
+    assert found == [(FindingState.WARNING, OLDER, ())]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import Edit, State
-from gridbridge.model.transfer.sections import Poller, TransferQueue
-from gridbridge.model.users import Asks
+from gridbridge.model.site.setup import FindingState, SetupEdit
+from gridbridge.model.transfer.sections import PollerSection, TransferQueue
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.site.setups import WANTED
 
 POLICY = Policy(
@@ -26,12 +26,12 @@ POLICY = Policy(
         "transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=200),
         "transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=300),
     },
-    poller=Poller(spool_files_per_uid=2000),
+    poller=PollerSection(spool_files_per_uid=2000),
 )
 
 
-@pytest.mark.parametrize(("slots", "state"), [(500, State.OK), (501, State.WARNING)])
-def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: State) -> None:
+@pytest.mark.parametrize(("slots", "state"), [(500, FindingState.OK), (501, FindingState.WARNING)])
+def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingState) -> None:
     assert room(POLICY, slots).state == state
 
 
@@ -61,7 +61,7 @@ def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
     assert f"'remote_usage = {str(is_wanted).lower()}'" in mended.mend[0].value
 
 
-def run(edit: Edit, toml: Path) -> None:
+def run(edit: SetupEdit, toml: Path) -> None:
     """Run a line as setup would, here."""
     python = shlex.quote(sys.executable)  # the checkout's folder may have a blank
     line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", python)
@@ -74,7 +74,11 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     rest = 'recall_wait_s = 5.0\n[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
     toml.write_text(f"{head}slots = 9  # few\npending_limit=1\n{rest}")
     queue = TransferQueue(
-        cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=Asks({"mem_free": "64G"})
+        cluster="beta",
+        slots=9,
+        pending_limit=1,
+        recall_wait_s=5.0,
+        asks=QueueDefaults({"mem_free": "64G"}),
     )
     (found,) = findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
@@ -120,5 +124,5 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
     (kept,) = findings(policy, WANTED)
     (mended,) = findings(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
 
-    assert kept.state == State.OK
+    assert kept.state == FindingState.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")

@@ -16,14 +16,14 @@ from gridbridge.decisions.site.setup.queue import (
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup import (
-    Complex,
-    Daemon,
-    Edit,
+    ComplexRow,
+    DaemonEdit,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
     SetupSituation,
-    State,
-    Undo,
-    Verb,
-    Wanted,
+    SharedSettingUndo,
 )
 from tests.decisions.site.setups import (
     SENSOR,
@@ -40,12 +40,14 @@ WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_a
 
 def edits(situation: SetupSituation) -> list[tuple[str, str, str, str]]:
     """Return what would be changed: verb, name, attribute, value."""
-    made = (edit for each in findings(situation) if each.state != State.OK for edit in each.mend)
+    made = (
+        edit for each in findings(situation) if each.state != FindingState.OK for edit in each.mend
+    )
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
-def wrong(situation: SetupSituation) -> dict[str, State]:
-    return {each.item: each.state for each in findings(situation) if each.state != State.OK}
+def wrong(situation: SetupSituation) -> dict[str, FindingState]:
+    return {each.item: each.state for each in findings(situation) if each.state != FindingState.OK}
 
 
 def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
@@ -81,7 +83,10 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
     (found,) = (each for each in findings(situation) if each.item == "queue low.q")
 
-    assert (found.state is State.OK, [edit.name for edit in found.mend]) == (not names, names)
+    assert (found.state is FindingState.OK, [edit.name for edit in found.mend]) == (
+        not names,
+        names,
+    )
     assert [qconf.command(edit) for edit in found.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
@@ -134,7 +139,7 @@ def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
 def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> None:
     situation = a_ready_situation()
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
-    found = Complex(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
+    found = ComplexRow(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
 
     judged = edits(at_home(situation, complexes={**situation.home.complexes, "remote": found}))
 
@@ -144,15 +149,17 @@ def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> Non
 def test_a_pending_count_that_closes_always_is_broken() -> None:
     situation = a_ready_situation()
     name = "gb_beta_pending"
-    found = Complex(name=name, shortcut=name, type="INT", relation="<=")
+    found = ComplexRow(name=name, shortcut=name, type="INT", relation="<=")
 
     judged = wrong(at_home(situation, complexes={**situation.home.complexes, name: found}))
 
-    assert judged == {f"complex {name}": State.BROKEN}
+    assert judged == {f"complex {name}": FindingState.BROKEN}
 
 
 def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
-    wanted = Wanted(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
+    wanted = QueueRequest(
+        home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1
+    )
 
     assert thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
 
@@ -175,7 +182,7 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
 
 
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
-    short = Wanted(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
+    short = QueueRequest(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
     assert thresholds(short) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
@@ -253,7 +260,7 @@ def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
     (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
 
     name = row.split()[0]
-    assert wrong(situation) == {f"queue transfer-beta: resource {name}": State.WARNING}
+    assert wrong(situation) == {f"queue transfer-beta: resource {name}": FindingState.WARNING}
     assert edits(situation) == [("merge into attribute", "transfer-beta", "complex_values", value)]
     assert f"complex_values remote=TRUE,{value}" in made.splitlines()
 
@@ -280,7 +287,7 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
     queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
     chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
     word = a_mapped_situation("model m RESTRING == YES NO NONE 0")
-    (found,) = [each for each in findings(word) if each.state != State.OK]
+    (found,) = [each for each in findings(word) if each.state != FindingState.OK]
 
     assert edits(chosen) == edits(word) == []
     assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
@@ -338,7 +345,7 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
     situation = a_ready_situation(pe_list="mpi")
 
-    assert wrong(situation) == {"queue transfer-beta: pe mpi": State.WARNING}
+    assert wrong(situation) == {"queue transfer-beta: pe mpi": FindingState.WARNING}
     assert edits(situation) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
 
 
@@ -357,7 +364,7 @@ def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
 
     sensor = next(each for each in findings(situation) if each.item == "load sensor")
 
-    assert [edit.verb for edit in sensor.mend] == [Verb.SET_HOST, Verb.SHELL]
+    assert [edit.verb for edit in sensor.mend] == [EditVerb.SET_HOST, EditVerb.SHELL]
 
 
 @pytest.mark.parametrize(
@@ -378,18 +385,18 @@ def test_a_wider_range_of_group_ids_meets_no_group(
 
 
 def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
-    wanted = Wanted(
+    wanted = QueueRequest(
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
 
-    assert wrong(a_ready_situation(wanted)) == {"gid_range": State.BROKEN}
+    assert wrong(a_ready_situation(wanted)) == {"gid_range": FindingState.BROKEN}
 
 
 def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
     """Its own jobs and those of another transfer queue take theirs from the same range."""
     situation = replace(a_ready_situation(), other_slots=90)
 
-    (found,) = [each for each in findings(situation) if each.state != State.OK]
+    (found,) = [each for each in findings(situation) if each.state != FindingState.OK]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
 
@@ -423,7 +430,7 @@ def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
 def test_a_host_without_execd_is_beyond_our_commands() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
-    (found,) = [each for each in findings(situation) if each.state != State.OK]
+    (found,) = [each for each in findings(situation) if each.state != FindingState.OK]
 
     assert (found.item, found.mend) == ("host tee", ())
     assert "sge_execd" in found.hint
@@ -433,35 +440,40 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in value_findings(situation, PUBLISHING)] == [State.BROKEN]
-    assert [each.state for each in value_findings(reporting, PUBLISHING)] == [State.OK]
+    assert [each.state for each in value_findings(situation, PUBLISHING)] == [FindingState.BROKEN]
+    assert [each.state for each in value_findings(reporting, PUBLISHING)] == [FindingState.OK]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
     (found,) = value_findings(a_ready_situation(), older)
 
-    assert (found.state, found.mend) == (State.WARNING, ())
+    assert (found.state, found.mend) == (FindingState.WARNING, ())
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
 
 
-@pytest.mark.parametrize(("for_s", "state"), [(9, State.WARNING), (11, State.BROKEN)])
-def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: State) -> None:
+@pytest.mark.parametrize(("for_s", "state"), [(9, FindingState.WARNING), (11, FindingState.BROKEN)])
+def test_values_of_a_file_that_just_took_force_have_yet_to_come(
+    for_s: float, state: FindingState
+) -> None:
     known = ConfigurationFacts(is_same=True, for_s=for_s)
     (found,) = value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
-    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
+    assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
 
 
 @pytest.mark.parametrize(
-    ("age_s", "state"), [(3.2, State.WARNING), (9, State.WARNING), (11, State.BROKEN)]
+    ("age_s", "state"),
+    [(3.2, FindingState.WARNING), (9, FindingState.WARNING), (11, FindingState.BROKEN)],
 )
-def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: State) -> None:
+def test_an_execd_that_was_just_started_has_yet_to_report(
+    age_s: float, state: FindingState
+) -> None:
     """It does so within two load report times."""
-    execd = Daemon(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
+    execd = DaemonEdit(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
     (found,) = value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
-    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
+    assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
 
 
 @pytest.mark.parametrize(
@@ -499,10 +511,12 @@ def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
 
 
 def test_removal_gives_back_only_what_nobody_changed_since() -> None:
-    def undo(attribute: str, ours: str, former: str) -> Undo:
-        done = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
-        back = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
-        return Undo(done=done, undo=back)
+    def undo(attribute: str, ours: str, former: str) -> SharedSettingUndo:
+        done = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
+        back = SetupEdit(
+            verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
+        )
+        return SharedSettingUndo(done=done, undo=back)
 
     former = (
         undo("queue_sort_method", "seqno", "load"),
@@ -531,11 +545,11 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
     with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
-    left = Complex(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
+    left = ComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
     alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
     made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(with_other, ())]
-    dropped = {edit.name for edit in removal(alone, ()) if edit.verb == Verb.DROP_COMPLEX}
+    dropped = {edit.name for edit in removal(alone, ()) if edit.verb == EditVerb.DROP_COMPLEX}
 
     assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
     assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
@@ -543,11 +557,11 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
 
 @pytest.mark.parametrize(
     ("operators", "expected"),
-    [((), {"beta: operator gb": State.WARNING}), (("gb",), {})],
+    [((), {"beta: operator gb": FindingState.WARNING}), (("gb",), {})],
     ids=["ordinary", "operator"],
 )
 def test_a_cluster_by_ssh_is_left_as_it_is(
-    operators: tuple[str, ...], expected: dict[str, State]
+    operators: tuple[str, ...], expected: dict[str, FindingState]
 ) -> None:
     """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
     ready = a_ready_situation()

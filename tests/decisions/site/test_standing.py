@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.site.standing import MOST_TOLD, NOT_TOLD, sentences
 from gridbridge.model.snapshot import JobStanding, JobStatus
-from gridbridge.model.states import Fact, JobState
+from gridbridge.model.states import JobFact, JobState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SINCE = NOON - timedelta(minutes=5)
@@ -32,17 +32,17 @@ def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
     """In its words; of many reasons the first are told."""
     many = tuple(f"queue {number} is full" for number in range(MOST_TOLD + 2))
 
-    assert told(row(Fact.WAITING, text="qw"), hindrances=many) == [
+    assert told(row(JobFact.WAITING, text="qw"), hindrances=many) == [
         "it waits for 5 min (qw)",
         *(f"it can't start: {each}" for each in many[:MOST_TOLD]),
         "2 more reasons: qstat -j 12",
     ]
-    assert told(row(Fact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
+    assert told(row(JobFact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
 
 
 def test_a_held_job_is_told_how_it_is_released() -> None:
     """The hold may be its user's, or wait for other jobs."""
-    assert told(row(Fact.WAITING, Fact.HELD, text="hqw")) == [
+    assert told(row(JobFact.WAITING, JobFact.HELD, text="hqw")) == [
         "it waits, held for 5 min (hqw)",
         "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
     ]
@@ -51,7 +51,7 @@ def test_a_held_job_is_told_how_it_is_released() -> None:
 def test_an_error_is_told_once_with_what_clears_it() -> None:
     """Each task of an array has its own, and they are often the same."""
     error = "can't chdir to /nonexistent"
-    state = row(Fact.WAITING, Fact.ERROR, text="Eqw", tasks=(range(1, 3),))
+    state = row(JobFact.WAITING, JobFact.ERROR, text="Eqw", tasks=(range(1, 3),))
 
     assert told(state, errors=(error, error)) == [
         "2 tasks (1 to 2) are in error state for 5 min (Eqw)",
@@ -63,11 +63,26 @@ def test_an_error_is_told_once_with_what_clears_it() -> None:
 @pytest.mark.parametrize(
     ("facts", "text", "tasks", "sentence"),
     [
-        ((Fact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
-        ((Fact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
-        ((Fact.RUNNING, Fact.SUSPENDED), "s", (), "it is suspended in all.q@n1 for 5 min (s)"),
-        ((Fact.RUNNING, Fact.DELETING), "dr", (), "it is being deleted in all.q@n1 for 5 min (dr)"),
-        ((Fact.UNKNOWN,), "?", (), "it is in a state that is not known in all.q@n1 for 5 min (?)"),
+        ((JobFact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
+        ((JobFact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
+        (
+            (JobFact.RUNNING, JobFact.SUSPENDED),
+            "s",
+            (),
+            "it is suspended in all.q@n1 for 5 min (s)",
+        ),
+        (
+            (JobFact.RUNNING, JobFact.DELETING),
+            "dr",
+            (),
+            "it is being deleted in all.q@n1 for 5 min (dr)",
+        ),
+        (
+            (JobFact.UNKNOWN,),
+            "?",
+            (),
+            "it is in a state that is not known in all.q@n1 for 5 min (?)",
+        ),
     ],
 )
 def test_what_runs_waits_for_nothing(

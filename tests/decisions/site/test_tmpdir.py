@@ -3,7 +3,7 @@
 from gridbridge.batch.gridengine.qconf import command
 from gridbridge.decisions.site.check import worst
 from gridbridge.decisions.site.tmpdir import MAKE, findings, folders
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 
 QUEUES = {
     "all.q": {"tmpdir": "/tmp,[@big=/scratch],[n1=/tmp]"},
@@ -25,9 +25,9 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
     found = tuple(findings("alpha", QUEUES, {"/tmp"}))
 
     assert {one.item: one.state for one in found} == {
-        "tmpdir /tmp": State.NOTE,
-        "tmpdir /scratch": State.OK,
-        "tmpdir /var/tmp/sge": State.OK,
+        "tmpdir /tmp": FindingState.NOTE,
+        "tmpdir /scratch": FindingState.OK,
+        "tmpdir /var/tmp/sge": FindingState.OK,
     }
     assert found[0].found == "others write there; of all.q, transfer-beta"
     assert [command(edit) for edit in found[0].mend] == [
@@ -38,4 +38,4 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
 
 
 def test_a_note_is_no_warning() -> None:
-    assert worst(tuple(findings("alpha", QUEUES, {"/tmp"}))) == State.OK
+    assert worst(tuple(findings("alpha", QUEUES, {"/tmp"}))) == FindingState.OK

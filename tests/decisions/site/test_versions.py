@@ -2,14 +2,14 @@
 
 import pytest
 
-from gridbridge.decisions.site.versions import UNKNOWN, Running, finding
-from gridbridge.model.site.setup import State
+from gridbridge.decisions.site.versions import UNKNOWN, RunningProgram, finding
+from gridbridge.model.site.setup import FindingState
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
 
 
-def running(version: str, pid: int = 0) -> Running:
-    return Running(version=version, pid=pid)
+def running(version: str, pid: int = 0) -> RunningProgram:
+    return RunningProgram(version=version, pid=pid)
 
 
 def test_programs_of_the_installed_version_are_well() -> None:
@@ -17,7 +17,7 @@ def test_programs_of_the_installed_version_are_well() -> None:
 
     told = finding(programs, NEW)
 
-    assert (told.state, told.found) == (State.OK, NEW)
+    assert (told.state, told.found) == (FindingState.OK, NEW)
 
 
 def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
@@ -31,7 +31,7 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
     )
 
     expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
-    assert (told.state, told.found, told.right) == (State.BROKEN, expected, NEW)
+    assert (told.state, told.found, told.right) == (FindingState.BROKEN, expected, NEW)
     assert told.hint == (
         "systemctl restart gridbridge-runner gridbridge-nikita; "
         "without systemd `kill 42 43`, start each as before"
@@ -60,7 +60,7 @@ def test_a_poller_that_the_sensor_started_is_ended_by_its_number(
 
 
 def test_nothing_that_runs_is_nothing_old() -> None:
-    assert finding({}, NEW).state == State.OK
+    assert finding({}, NEW).state == FindingState.OK
 
 
 @pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
@@ -68,5 +68,5 @@ def test_a_version_without_its_commit_is_compared_by_its_number(
     version: str, installed: str
 ) -> None:
     """Nobody may know the commit, as of a package that was built without git."""
-    assert finding({"gridbridge-poller": running(version)}, installed).state == State.OK
-    assert finding({"gridbridge-poller": running("0.0.9")}, installed).state == State.BROKEN
+    assert finding({"gridbridge-poller": running(version)}, installed).state == FindingState.OK
+    assert finding({"gridbridge-poller": running("0.0.9")}, installed).state == FindingState.BROKEN

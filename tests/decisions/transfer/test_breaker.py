@@ -7,13 +7,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import breaker
-from gridbridge.decisions.transfer.breaker import News, Sign
+from gridbridge.decisions.transfer.breaker import BreakerEvent, BreakerObservation
 from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER, blame
-from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
+from gridbridge.model.message import (
+    CAUSES,
+    DesiredJobState,
+    FailureCause,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +39,7 @@ def transfer(job: int = 7, **values: object) -> Transfer:
         owner="alice",
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.SUBMITTING,
+        phase=StarterPhase.SUBMITTING,
         record="m.1",
         wake="w",
         rerun="",
@@ -42,15 +49,15 @@ def transfer(job: int = 7, **values: object) -> Transfer:
     return begun.but(**values)
 
 
-def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> News:
-    return News(
-        sign=Sign.FAILED,
+def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> BreakerObservation:
+    return BreakerObservation(
+        sign=BreakerEvent.FAILED,
         cluster="beta",
         name=f"gb.alpha.{job}.0.1",
         owner=owner,
         queue="transfer-beta",
         at=NOW,
-        cause=Cause.UNREACHED,
+        cause=FailureCause.UNREACHED,
         was_accepted=was_accepted,
     )
 
@@ -63,7 +70,10 @@ def failed(
 
 
 def fail(
-    news: Iterable[News], since: ShownBreaker = NONE, at: datetime = NOW, *others: Transfer
+    news: Iterable[BreakerObservation],
+    since: ShownBreaker = NONE,
+    at: datetime = NOW,
+    *others: Transfer,
 ) -> ShownBreaker:
     for one in news:
         since = breaker.count(since, one, others, at, POLICY)
@@ -71,45 +81,45 @@ def fail(
 
 
 def ended(outcome: str, cause: str = "", **values: str) -> dict[str, object]:
-    verdict = Message(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
+    verdict = StarterMessage(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
     return {"verdict": verdict, "cause": cause, "remote_id": 4}
 
 
-TRIED = {"cause": Cause.UNREACHED, "reason": "tried in vain: no answer"}
+TRIED = {"cause": FailureCause.UNREACHED, "reason": "tried in vain: no answer"}
 OVER = {"closed_at": after(5)}
-KILLED = ended(Outcome.SIGNAL, Cause.LOST, signal="9")
+KILLED = ended(TransferOutcome.SIGNAL, FailureCause.LOST, signal="9")
 
 
 @pytest.mark.parametrize(
     ("news", "cause"),
     [
-        (TRIED, Cause.UNREACHED),
-        ({"cause": Cause.DENIED, **OVER}, Cause.DENIED),
-        (ended(Outcome.ERROR, Cause.BLOCKED), Cause.BLOCKED),
-        (ended(Outcome.ERROR, Cause.VANISHED), Cause.VANISHED),
-        (ended(Outcome.ERROR, Cause.HOST), Cause.HOST),
-        (ended(Outcome.REQUEUE, Cause.LOST), Cause.LOST),
-        (KILLED, Cause.LOST),
+        (TRIED, FailureCause.UNREACHED),
+        ({"cause": FailureCause.DENIED, **OVER}, FailureCause.DENIED),
+        (ended(TransferOutcome.ERROR, FailureCause.BLOCKED), FailureCause.BLOCKED),
+        (ended(TransferOutcome.ERROR, FailureCause.VANISHED), FailureCause.VANISHED),
+        (ended(TransferOutcome.ERROR, FailureCause.HOST), FailureCause.HOST),
+        (ended(TransferOutcome.REQUEUE, FailureCause.LOST), FailureCause.LOST),
+        (KILLED, FailureCause.LOST),
         (KILLED | {"remote_state": job_state("r")}, ""),
-        (ended(Outcome.REQUEUE, Cause.PREEMPTED), ""),
-        (ended(Outcome.SIGNAL, Cause.PREEMPTED, signal="9"), ""),
-        (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": job_state("r")}, ""),
-        (ended(Outcome.ERROR, Cause.JOB), ""),
-        (ended(Outcome.ERROR, Cause.UNKNOWN), ""),
-        (ended(Outcome.ERROR), ""),
-        (ended(Outcome.REQUEUE, Cause.UNGRANTED), ""),
-        (ended(Outcome.REQUEUE, Cause.FENCED), ""),
-        (ended(Outcome.REQUEUE, Cause.RECALLED), ""),
-        (ended(Outcome.EXIT, exit_status="1"), ""),
-        (ended(Outcome.SIGNAL, signal="9"), ""),
-        ({"cause": Cause.REFUSED, **OVER}, ""),
-        ({"cause": Cause.UNMAPPABLE, **OVER}, ""),
-        ({"cause": Cause.BARRED}, ""),
-        ({"cause": Cause.FILES}, ""),
-        ({"cause": Cause.HERE}, ""),
-        (TRIED | {"desired": Desired.DEAD}, ""),
+        (ended(TransferOutcome.REQUEUE, FailureCause.PREEMPTED), ""),
+        (ended(TransferOutcome.SIGNAL, FailureCause.PREEMPTED, signal="9"), ""),
+        (ended(TransferOutcome.REQUEUE, FailureCause.LOST) | {"remote_state": job_state("r")}, ""),
+        (ended(TransferOutcome.ERROR, FailureCause.JOB), ""),
+        (ended(TransferOutcome.ERROR, FailureCause.UNKNOWN), ""),
+        (ended(TransferOutcome.ERROR), ""),
+        (ended(TransferOutcome.REQUEUE, FailureCause.UNGRANTED), ""),
+        (ended(TransferOutcome.REQUEUE, FailureCause.FENCED), ""),
+        (ended(TransferOutcome.REQUEUE, FailureCause.RECALLED), ""),
+        (ended(TransferOutcome.EXIT, exit_status="1"), ""),
+        (ended(TransferOutcome.SIGNAL, signal="9"), ""),
+        ({"cause": FailureCause.REFUSED, **OVER}, ""),
+        ({"cause": FailureCause.UNMAPPABLE, **OVER}, ""),
+        ({"cause": FailureCause.BARRED}, ""),
+        ({"cause": FailureCause.FILES}, ""),
+        ({"cause": FailureCause.HERE}, ""),
+        (TRIED | {"desired": DesiredJobState.DEAD}, ""),
         (TRIED | {"updated_at": after(61)}, ""),
-        (TRIED | {"phase": Phase.HELD, "remote_id": 4}, ""),
+        (TRIED | {"phase": StarterPhase.HELD, "remote_id": 4}, ""),
         ({"reason": "being submitted to beta; tried in vain: please call 555-1234"}, ""),
         ({"reason": "beta refused it: no", **OVER}, ""),
     ],
@@ -139,13 +149,13 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
 @pytest.mark.parametrize(
     ("change", "sign"),
     [
-        ({"phase": Phase.HELD, "remote_id": 4}, Sign.TAKEN),
-        ({"remote_state": job_state("r")}, Sign.RAN),
-        (ended(Outcome.EXIT, exit_status="0"), Sign.RAN),
-        (TRIED, Sign.FAILED),
+        ({"phase": StarterPhase.HELD, "remote_id": 4}, BreakerEvent.TAKEN),
+        ({"remote_state": job_state("r")}, BreakerEvent.RAN),
+        (ended(TransferOutcome.EXIT, exit_status="0"), BreakerEvent.RAN),
+        (TRIED, BreakerEvent.FAILED),
     ],
 )
-def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Sign) -> None:
+def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: BreakerEvent) -> None:
     told = breaker.news(transfer(), transfer(**change), POLICY)
 
     assert told is not None
@@ -188,10 +198,10 @@ OF_BOB = {"owner": "bob", "uid": 1002}
 @pytest.mark.parametrize(
     ("other", "is_closed"),
     [
-        (transfer(9, listed=Listed.YES, **OF_BOB), False),
-        (transfer(9, local_state=job_state("hr"), listed=Listed.NO, **OF_BOB), True),
-        (transfer(9, listed=Listed.YES), True),
-        (transfer(9, listed=Listed.YES, remote="gamma", **OF_BOB), True),
+        (transfer(9, listed=OwnershipProof.YES, **OF_BOB), False),
+        (transfer(9, local_state=job_state("hr"), listed=OwnershipProof.NO, **OF_BOB), True),
+        (transfer(9, listed=OwnershipProof.YES), True),
+        (transfer(9, listed=OwnershipProof.YES, remote="gamma", **OF_BOB), True),
     ],
     ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
 )
@@ -205,7 +215,7 @@ def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_th
 
 def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
     news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
-    other = transfer(9, listed=Listed.YES, owner="carol")
+    other = transfer(9, listed=OwnershipProof.YES, owner="carol")
 
     known = fail(news, NONE, NOW, other)
 
@@ -214,7 +224,7 @@ def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
 
 def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
     closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
-    other = transfer(8, listed=Listed.YES, owner="carol")
+    other = transfer(8, listed=OwnershipProof.YES, owner="carol")
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
     assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
@@ -253,8 +263,8 @@ def test_a_job_that_ran_clears_all() -> None:
 @pytest.mark.parametrize(
     ("change", "jobs"),
     [
-        (ended(Outcome.EXIT, exit_status="0"), [2]),
-        ({"phase": Phase.HELD, "remote_id": 4}, [2]),
+        (ended(TransferOutcome.EXIT, exit_status="0"), [2]),
+        ({"phase": StarterPhase.HELD, "remote_id": 4}, [2]),
         (TRIED, [1, 2]),
     ],
 )
@@ -283,7 +293,7 @@ def test_so_many_jobs_in_a_row_close_the_queues() -> None:
         times=1,
         failures=3,
         until=after(60),
-        cause=Cause.UNREACHED,
+        cause=FailureCause.UNREACHED,
     )
 
 
@@ -332,7 +342,7 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
 def test_one_job_is_let_in_when_the_time_is_over(
     now_s: float, probe_s: float | None, is_closed: bool
 ) -> None:
-    probes = [transfer(created_at=after(probe_s), listed=Listed.YES)] if probe_s else []
+    probes = [transfer(created_at=after(probe_s), listed=OwnershipProof.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
     first = breaker.first_probes(closed, probes)
@@ -349,7 +359,9 @@ def test_what_homes_list_does_not_have_is_no_probe() -> None:
 
 def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     closed = failed(1, 2, 3)
-    probes = [transfer(job, created_at=after(61 + job), listed=Listed.YES) for job in (50, 1, 20)]
+    probes = [
+        transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)
+    ]
     first = breaker.first_probes(closed, probes)
 
     assert first == {"alice": after(62)}

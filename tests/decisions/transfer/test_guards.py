@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.guards import (
     missing_guard,
     missing_holds,
 )
-from gridbridge.model.message import Desired
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_plan import NAME, VERDICT, a_row, a_snapshot, a_transfer
@@ -33,7 +33,7 @@ OURS = ("transfer-beta",)
         (a_transfer(guard=Guard.START), "r", False),
         (a_transfer(guard=Guard.NONE), "r", False),
         (a_transfer(verdict=VERDICT), "r", False),
-        (a_transfer(desired=Desired.DEAD), "r", False),
+        (a_transfer(desired=DesiredJobState.DEAD), "r", False),
         (a_transfer(pinned=True), "r", False),
     ],
     ids=[

@@ -13,15 +13,15 @@ from gridbridge.decisions.transfer.health import (
     judge_queue,
     misconfigured,
 )
-from gridbridge.model.message import Cause
+from gridbridge.model.message import FailureCause
 from gridbridge.model.report import age
-from gridbridge.model.shown import Shown, ShownBreaker, ShownConfiguration
+from gridbridge.model.shown import PublishedState, ShownBreaker, ShownConfiguration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]
 
 
-def closed_by(what: Shown) -> str:
+def closed_by(what: PublishedState) -> str:
     """Return why the queue is closed, empty when it is open."""
     judged = judge_queue(ROUTE, what, NOW)
     assert judged.is_open == (not judged.why)
@@ -35,14 +35,14 @@ def closed_by(what: Shown) -> str:
 )
 def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
     until = NOW + timedelta(minutes=left_min)
-    known = ShownBreaker(cluster="beta", failures=5, until=until, cause=Cause.LOST)
+    known = ShownBreaker(cluster="beta", failures=5, until=until, cause=FailureCause.LOST)
 
     told = failing("beta", shown(breakers={"beta": known}), NOW)
 
     assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
 
 
-def at_home(state: str, used: int = 1) -> Shown:
+def at_home(state: str, used: int = 1) -> PublishedState:
     """Return a service whose transfer queue shows these letters in qstat."""
     home = cluster("alpha", queue(state=state, used=used))
     return shown(clusters={"alpha": home, "beta": cluster("beta")})
@@ -94,7 +94,7 @@ def at_home(state: str, used: int = 1) -> Shown:
         ),
     ],
 )
-def test_a_closed_queue_says_what_closes_it(what: Shown, why: str) -> None:
+def test_a_closed_queue_says_what_closes_it(what: PublishedState, why: str) -> None:
     assert closed_by(what) == why
 
 
@@ -114,10 +114,10 @@ def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
 
 
 def test_a_service_that_never_published_is_an_alarm() -> None:
-    assert alarm(Shown(), NOW) == "gridbridge-poller has never published anything here"
+    assert alarm(PublishedState(), NOW) == "gridbridge-poller has never published anything here"
 
 
-def a_service_that_refuses(*problems: str) -> Shown:
+def a_service_that_refuses(*problems: str) -> PublishedState:
     """Return a service whose newest gridbridge.toml is not in force for these reasons."""
     known = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
     return shown(service=replace(service(), configuration=known))
@@ -126,7 +126,7 @@ def a_service_that_refuses(*problems: str) -> Shown:
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        (Shown(), ""),
+        (PublishedState(), ""),
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
@@ -140,12 +140,12 @@ def a_service_that_refuses(*problems: str) -> Shown:
     ],
     ids=["no service", "right", "wrong", "twice wrong"],
 )
-def test_a_refused_configuration_is_told(what: Shown, told: str) -> None:
+def test_a_refused_configuration_is_told(what: PublishedState, told: str) -> None:
     assert misconfigured(what) == told
 
 
 def test_a_full_folder_is_told() -> None:
-    assert full(shown()) == full(Shown()) == ""
+    assert full(shown()) == full(PublishedState()) == ""
     assert full(shown(service=replace(service(), full="/s is full"))) == (
         "/s is full; every transfer queue is closed until it has room"
     )

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.transfer.leftovers import holds_outputs, is_unlisted, orphans, survivors
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
-from gridbridge.model.transfer.plan import Act
+from gridbridge.model.transfer.plan import TransferAct
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_plan import (
     NAME,
@@ -61,7 +61,7 @@ def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
 ) -> None:
     actions = list(survivors([ENDED], a_situation(remote=letters, at_s=at_s)))
 
-    assert [action.act for action in actions] == ([Act.DELETE_REMOTE] if expected else [])
+    assert [action.act for action in actions] == ([TransferAct.DELETE_REMOTE] if expected else [])
 
 
 def test_it_is_said_why_it_is_deleted() -> None:
@@ -107,7 +107,7 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
 
     found = [action.act for action in survivors([ENDED], seen)]
-    assert found == ([Act.DELETE_REMOTE] if expected else [])
+    assert found == ([TransferAct.DELETE_REMOTE] if expected else [])
     assert is_unlisted(ENDED, seen) is not expected
 
 
@@ -118,10 +118,10 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("outcome", "desired", "expected"),
     [
-        (Outcome.EXIT, "", True),
-        (Outcome.SIGNAL, Desired.RUNNING, True),
-        (Outcome.EXIT, Desired.DEAD, False),
-        (Outcome.ERROR, "", True),
+        (TransferOutcome.EXIT, "", True),
+        (TransferOutcome.SIGNAL, DesiredJobState.RUNNING, True),
+        (TransferOutcome.EXIT, DesiredJobState.DEAD, False),
+        (TransferOutcome.ERROR, "", True),
         ("", "", False),
     ],
     ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
@@ -129,20 +129,20 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
 def test_what_a_job_made_is_kept_unless_it_was_deleted(
     outcome: str, desired: str, expected: bool
 ) -> None:
-    ended = ENDED.but(desired=desired, verdict=Message(outcome=outcome) if outcome else None)
+    ended = ENDED.but(desired=desired, verdict=StarterMessage(outcome=outcome) if outcome else None)
 
     assert holds_outputs(ended) == expected
 
 
 def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
-    fenced = Message(outcome=Outcome.REQUEUE, claim=FENCED)
+    fenced = StarterMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
 
     assert not holds_outputs(ENDED.but(verdict=fenced))
 
 
-def a_held(**values: object) -> Situation:
+def a_held(**values: object) -> TransferSituation:
     row = a_row(40, "hqw", **({"name": NAME} | values))
-    return Situation(
+    return TransferSituation(
         home="alpha",
         now=second(61),
         snapshots={"beta": a_snapshot("beta", 60, row)},
@@ -184,7 +184,7 @@ def a_held(**values: object) -> Situation:
     ],
 )
 def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
-    transfers: list[Transfer], situation: Situation, why: str
+    transfers: list[Transfer], situation: TransferSituation, why: str
 ) -> None:
     assert [each.why for each in orphans(transfers, situation)] == ([why] if why else [])
 

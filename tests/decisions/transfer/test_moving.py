@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.transfer import moving
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_recall import NOW, waiting
@@ -16,11 +16,13 @@ from tests.states import job_state
 HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 
-def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> Situation:
+def situation(
+    there: str = "qw", here: str = "", queue: str = "", age_s: float = 1
+) -> TransferSituation:
     """Return what beta and home list of the task; no letters: nothing."""
     beta = {7: (JobStatus(**HOME_ROW, state=job_state(there)),)} if there else {}
     home = {7: (JobStatus(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
-    return Situation(
+    return TransferSituation(
         home="alpha",
         now=NOW,
         snapshots={
@@ -46,10 +48,15 @@ def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float =
         pytest.param({}, "r", "it has started there", id="it runs"),
         pytest.param({"closed_at": NOW}, "", "it has ended there", id="over"),
         pytest.param(
-            {"verdict": Message(outcome=Outcome.EXIT)}, "", "it has ended there", id="ended"
+            {"verdict": StarterMessage(outcome=TransferOutcome.EXIT)},
+            "",
+            "it has ended there",
+            id="ended",
         ),
-        pytest.param({"desired": Desired.DEAD}, "qw", "it is to be dead", id="deleted"),
-        pytest.param({"desired": Desired.SUSPENDED}, "qw", "it is to be suspended", id="suspended"),
+        pytest.param({"desired": DesiredJobState.DEAD}, "qw", "it is to be dead", id="deleted"),
+        pytest.param(
+            {"desired": DesiredJobState.SUSPENDED}, "qw", "it is to be suspended", id="suspended"
+        ),
     ],
 )
 def test_what_has_started_or_is_unwanted_is_not_moved(

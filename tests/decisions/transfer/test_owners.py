@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import owners
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ENDED = Message(outcome=Outcome.EXIT, exit_status="0")
+ENDED = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
@@ -21,7 +21,7 @@ def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: objec
         owner=owner,
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.RELEASED,
+        phase=StarterPhase.RELEASED,
         record="m.1",
         wake="w",
         rerun="",
@@ -48,19 +48,19 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
 @pytest.mark.parametrize(
     ("one", "what", "listed"),
     [
-        (transfer(), home(row()), Listed.YES),
-        (transfer(), home(row("bob")), Listed.NO),
-        (transfer(), home(), Listed.NO),
+        (transfer(), home(row()), OwnershipProof.YES),
+        (transfer(), home(row("bob")), OwnershipProof.NO),
+        (transfer(), home(), OwnershipProof.NO),
         (transfer(), home(at_s=-1), ""),
-        (transfer(), home(row(), at_s=-1), Listed.YES),
-        (transfer(listed=Listed.YES), home(), Listed.YES),
-        (transfer(listed=Listed.NO), home(row()), Listed.YES),
+        (transfer(), home(row(), at_s=-1), OwnershipProof.YES),
+        (transfer(listed=OwnershipProof.YES), home(), OwnershipProof.YES),
+        (transfer(listed=OwnershipProof.NO), home(row()), OwnershipProof.YES),
         (transfer(verdict=ENDED), home(), ""),
-        (transfer(desired=Desired.DEAD), home(), ""),
-        (transfer("gb.alpha.7.3.1"), home(row()), Listed.NO),
-        (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), Listed.YES),
-        (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), Listed.NO),
-        (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), Listed.NO),
+        (transfer(desired=DesiredJobState.DEAD), home(), ""),
+        (transfer("gb.alpha.7.3.1"), home(row()), OwnershipProof.NO),
+        (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.YES),
+        (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.NO),
+        (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.NO),
     ],
     ids=[
         "listed",
@@ -88,8 +88,8 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     ("what", "listed"),
     [
         (home(), ""),
-        (home(row("bob")), Listed.NO),
-        (home(row()), Listed.YES),
+        (home(row("bob")), OwnershipProof.NO),
+        (home(row()), OwnershipProof.YES),
         (home(row(tasks=(range(3, 4),))), ""),
     ],
     ids=["gone", "another's job", "put back", "another task of theirs"],
@@ -100,7 +100,7 @@ def test_one_that_is_over_may_have_left_but_not_become_anothers(
     assert owners.listed_after(transfer(closed_at=NOW), what) == listed
 
 
-HERS, HIS = transfer(listed=Listed.YES), transfer("gb.alpha.7.0.99", "bob")
+HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ HERS, HIS = transfer(listed=Listed.YES), transfer("gb.alpha.7.0.99", "bob")
     [
         ((HERS, HIS), {1001}, set()),
         ((HERS.but(listed=""), HIS), set(), {1001, 1002}),
-        ((HERS.but(listed=""), HIS.but(listed=Listed.NO)), set(), {1001}),
-        ((HIS.but(listed=Listed.NO),), set(), set()),
+        ((HERS.but(listed=""), HIS.but(listed=OwnershipProof.NO)), set(), {1001}),
+        ((HIS.but(listed=OwnershipProof.NO),), set(), set()),
     ],
 )
 def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(

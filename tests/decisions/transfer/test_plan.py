@@ -19,21 +19,27 @@ from gridbridge.decisions.transfer.plan import (
     plan,
     requeued_jobs,
 )
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
+from gridbridge.model.message import (
+    DesiredJobState,
+    FailureCause,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.plan import TransferAct
+from gridbridge.model.transfer.sections import PollerSection
 from gridbridge.model.transfer.transfer import Transfer
 from tests.states import job_state, queue_state, read_states
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-POLICY = Poller()
-VERDICT = Message(transfer=NAME, outcome=Outcome.EXIT, exit_status="0")
-FINAL = {Act.CLOSE, Act.RELEASE_LOCAL}
+POLICY = PollerSection()
+VERDICT = StarterMessage(transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0")
+FINAL = {TransferAct.CLOSE, TransferAct.RELEASE_LOCAL}
 
 
 def second(number: float) -> datetime:
@@ -47,7 +53,7 @@ def a_transfer(**values: object) -> Transfer:
         "owner": "alice",
         "remote": "beta",
         "queue": "transfer-beta",
-        "phase": Phase.RELEASED,
+        "phase": StarterPhase.RELEASED,
         "record": "/spool/m.1",
         "wake": "f0",
         "rerun": "",
@@ -60,7 +66,7 @@ def a_transfer(**values: object) -> Transfer:
     return Transfer(**read_states(known | values))
 
 
-def observed(transfer: Transfer, situation: Situation) -> Transfer:
+def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:
     return observe(transfer, situation, situation.at_home(transfer))
 
 
@@ -92,14 +98,14 @@ def a_situation(
     at_s: float = 60,
     asleep: bool = True,
     name: str = "x",
-) -> Situation:
+) -> TransferSituation:
     """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
             rows = [a_row(job, state, name=name)] if state else []
             snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
-    return Situation(
+    return TransferSituation(
         home="alpha",
         now=second(at_s + 1),
         snapshots=snapshots,
@@ -107,7 +113,7 @@ def a_situation(
     )
 
 
-def acts(transfer: Transfer, situation: Situation) -> list[Act]:
+def acts(transfer: Transfer, situation: TransferSituation) -> list[TransferAct]:
     return [action.act for action in plan([transfer], situation, POLICY).actions]
 
 
@@ -116,13 +122,13 @@ def acts(transfer: Transfer, situation: Situation) -> list[Act]:
     ("deleted_s", "remote", "expected"),
     [
         (29, "r", []),
-        (31, "r", [Act.DELETE_REMOTE]),
-        (31, "hqw", [Act.DELETE_REMOTE]),
+        (31, "r", [TransferAct.DELETE_REMOTE]),
+        (31, "hqw", [TransferAct.DELETE_REMOTE]),
         (31, "dr", []),
     ],
 )
 def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
-    local: str, deleted_s: float, remote: str, expected: list[Act]
+    local: str, deleted_s: float, remote: str, expected: list[TransferAct]
 ) -> None:
     """The methods are the owner's processes: he may have made them end at once."""
     situation = a_situation(local=local, remote=remote)
@@ -150,56 +156,90 @@ def test_a_job_that_runs_needs_nothing() -> None:
     ("transfer", "situation", "expected"),
     [
         # A verdict goes to whoever can take it.
-        (a_transfer(verdict=VERDICT), a_situation(remote=""), [Act.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [Act.CLOSE]),
-        (a_transfer(verdict=VERDICT), a_situation(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(verdict=VERDICT), a_situation(local="r", asleep=False), [Act.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_situation(local=None, asleep=False), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(remote=""), [TransferAct.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [TransferAct.CLOSE]),
+        (
+            a_transfer(verdict=VERDICT),
+            a_situation(local="hRq", asleep=False),
+            [TransferAct.ADOPT_LOCAL],
+        ),
+        (a_transfer(verdict=VERDICT), a_situation(local="r", asleep=False), [TransferAct.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local=None, asleep=False), [TransferAct.PUBLISH]),
         # A dead job is deleted, and forgotten once it is gone and nobody submits any more.
-        (a_transfer(desired=Desired.DEAD), a_situation(remote="r"), [Act.DELETE_REMOTE]),
-        (a_transfer(desired=Desired.DEAD), a_situation(remote="hqw"), [Act.DELETE_REMOTE]),
-        (a_transfer(desired=Desired.DEAD), a_situation(remote="dr"), []),
-        (a_transfer(desired=Desired.DEAD), a_situation(remote=""), []),
+        (
+            a_transfer(desired=DesiredJobState.DEAD),
+            a_situation(remote="r"),
+            [TransferAct.DELETE_REMOTE],
+        ),
+        (
+            a_transfer(desired=DesiredJobState.DEAD),
+            a_situation(remote="hqw"),
+            [TransferAct.DELETE_REMOTE],
+        ),
+        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote="dr"), []),
+        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote=""), []),
         *(
             (
-                a_transfer(desired=Desired.DEAD),
+                a_transfer(desired=DesiredJobState.DEAD),
                 a_situation(local=local, remote="", asleep=False),
                 due,
             )
             for local, due in (
-                ("", [Act.CLOSE]),
-                ("dr", [Act.CLOSE]),
-                ("hRq", [Act.RELEASE_LOCAL]),
+                ("", [TransferAct.CLOSE]),
+                ("dr", [TransferAct.CLOSE]),
+                ("hRq", [TransferAct.RELEASE_LOCAL]),
                 ("hr", []),  # home has not told yet whether it is put back
                 ("Rr", []),
             )
         ),
-        (a_transfer(desired=Desired.DEAD), a_situation(remote="", at_s=0), []),
-        (a_transfer(desired=Desired.DEAD), a_situation(remote=None), []),
+        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote="", at_s=0), []),
+        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote=None), []),
         (
-            a_transfer(desired=Desired.DEAD),
+            a_transfer(desired=DesiredJobState.DEAD),
             a_situation(local="hRq", remote="", asleep=False),
-            [Act.RELEASE_LOCAL],
+            [TransferAct.RELEASE_LOCAL],
         ),
         (
-            a_transfer(desired=Desired.DEAD, verdict=VERDICT),
+            a_transfer(desired=DesiredJobState.DEAD, verdict=VERDICT),
             a_situation(local="hRq", remote="", asleep=False),
-            [Act.RELEASE_LOCAL],
+            [TransferAct.RELEASE_LOCAL],
         ),
-        (a_transfer(desired=Desired.DEAD, verdict=VERDICT), a_situation(), [Act.PUBLISH]),
+        (
+            a_transfer(desired=DesiredJobState.DEAD, verdict=VERDICT),
+            a_situation(),
+            [TransferAct.PUBLISH],
+        ),
         # A starter that is gone: what runs is adopted, what waits is deleted.
-        (a_transfer(), a_situation(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(), a_situation(local="Rq", remote="s", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(), a_situation(local="hRq", remote="hqw", asleep=False), [Act.DELETE_REMOTE]),
-        (a_transfer(), a_situation(local="hRq", remote="", asleep=False), [Act.RELEASE_LOCAL]),
-        (a_transfer(), a_situation(local="", remote="r", asleep=False), [Act.DELETE_REMOTE]),
-        (a_transfer(), a_situation(local="", remote="", asleep=False), [Act.CLOSE]),
+        (a_transfer(), a_situation(local="hRq", asleep=False), [TransferAct.ADOPT_LOCAL]),
+        (
+            a_transfer(),
+            a_situation(local="Rq", remote="s", asleep=False),
+            [TransferAct.ADOPT_LOCAL],
+        ),
+        (
+            a_transfer(),
+            a_situation(local="hRq", remote="hqw", asleep=False),
+            [TransferAct.DELETE_REMOTE],
+        ),
+        (
+            a_transfer(),
+            a_situation(local="hRq", remote="", asleep=False),
+            [TransferAct.RELEASE_LOCAL],
+        ),
+        (
+            a_transfer(),
+            a_situation(local="", remote="r", asleep=False),
+            [TransferAct.DELETE_REMOTE],
+        ),
+        (a_transfer(), a_situation(local="", remote="", asleep=False), [TransferAct.CLOSE]),
         (a_transfer(), a_situation(local="", remote="", asleep=True), []),
         (a_transfer(), a_situation(local="", remote="", asleep=False, at_s=9), []),
         (a_transfer(), a_situation(local=None, remote="", asleep=False), []),
         (a_transfer(), a_situation(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
-            a_transfer(desired=Desired.DEAD, local_state=job_state(""), updated_at=second(10)),
+            a_transfer(
+                desired=DesiredJobState.DEAD, local_state=job_state(""), updated_at=second(10)
+            ),
             replace(
                 a_situation(local="", remote="", asleep=False),
                 snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
@@ -209,40 +249,52 @@ def test_a_job_that_runs_needs_nothing() -> None:
         # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
         (a_transfer(guard=Guard.NONE), a_situation(local="Rq", asleep=False), []),
         (a_transfer(guard=Guard.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
-        (a_transfer(guard=Guard.NONE), a_situation(local="", asleep=False), [Act.DELETE_REMOTE]),
+        (
+            a_transfer(guard=Guard.NONE),
+            a_situation(local="", asleep=False),
+            [TransferAct.DELETE_REMOTE],
+        ),
         (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_situation(local="Rq", asleep=False), []),
-        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_situation(local="Rr"), [Act.PUBLISH]),
+        (
+            a_transfer(guard=Guard.NONE, verdict=VERDICT),
+            a_situation(local="Rr"),
+            [TransferAct.PUBLISH],
+        ),
         (
             a_transfer(guard=Guard.NONE, missed_polls=1),
             a_situation(local="Rq", remote="", asleep=False),
-            [Act.LOOK_UP_END],
+            [TransferAct.LOOK_UP_END],
         ),
         (
-            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_transfer(guard=Guard.NONE, desired=DesiredJobState.DEAD),
             a_situation(local="Rq", remote="", asleep=False),
-            [Act.CLOSE],
+            [TransferAct.CLOSE],
         ),
         (
-            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_transfer(guard=Guard.NONE, desired=DesiredJobState.DEAD),
             a_situation(local="Rr", remote="", asleep=False),
-            [Act.CLOSE],
+            [TransferAct.CLOSE],
         ),
-        (a_transfer(guard=Guard.START), a_situation(local="Rq", asleep=False), [Act.ADOPT_LOCAL]),
+        (
+            a_transfer(guard=Guard.START),
+            a_situation(local="Rq", asleep=False),
+            [TransferAct.ADOPT_LOCAL],
+        ),
         (
             a_transfer(guard=Guard.START),
             a_situation(local="Rq", remote="", asleep=False),
-            [Act.RELEASE_LOCAL],
+            [TransferAct.RELEASE_LOCAL],
         ),
         # The other cluster's trouble.
-        (a_transfer(), a_situation(remote="Eqw"), [Act.GIVE_UP]),
-        (a_transfer(missed_polls=1), a_situation(remote=""), [Act.LOOK_UP_END]),
+        (a_transfer(), a_situation(remote="Eqw"), [TransferAct.GIVE_UP]),
+        (a_transfer(missed_polls=1), a_situation(remote=""), [TransferAct.LOOK_UP_END]),
         (a_transfer(missed_polls=0), a_situation(remote=""), []),
         (a_transfer(missed_polls=9), a_situation(remote="r"), []),
         (a_transfer(closed_at=NOON), a_situation(local="", remote="", asleep=False), []),
     ],
 )
 def test_each_state_has_its_act(
-    transfer: Transfer, situation: Situation, expected: list[Act]
+    transfer: Transfer, situation: TransferSituation, expected: list[TransferAct]
 ) -> None:
     assert acts(transfer, situation) == expected
 
@@ -253,14 +305,14 @@ def test_each_state_has_its_act(
     [
         ("transfer-beta@n1", frozenset(), []),
         ("transfer-gamma@n1", frozenset(), []),
-        ("all.q@n1", frozenset(), [Act.CLOSE]),
-        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [Act.CLOSE]),
+        ("all.q@n1", frozenset(), [TransferAct.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [TransferAct.CLOSE]),
         ("transfer-beta@n1", frozenset({(NAME, 1002)}), []),
     ],
     ids=["being put back", "adopted there", "started here", "asked for", "by another person"],
 )
 def test_a_deleted_one_is_over_when_its_task_runs_anew(
-    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[Act]
+    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[TransferAct]
 ) -> None:
     """Its guard was taken away, so it was started though its transfer was not over."""
     home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
@@ -269,14 +321,14 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
     snapshots = {**situation.snapshots, "alpha": home}
     situation = replace(situation, snapshots=snapshots, queues=queues, with_new_starter=asked)
 
-    assert acts(a_transfer(desired=Desired.DEAD, guard=guard), situation) == expected
+    assert acts(a_transfer(desired=DesiredJobState.DEAD, guard=guard), situation) == expected
 
 
 @pytest.mark.parametrize(
     "transfer",
     [
         a_transfer(),
-        a_transfer(desired=Desired.DEAD),
+        a_transfer(desired=DesiredJobState.DEAD),
         a_transfer(missed_polls=9),
         a_transfer(remote_state=job_state("Eqw")),
         a_transfer(local_state=job_state("hRq")),
@@ -296,7 +348,7 @@ def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
 def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_more() -> None:
     situation = replace(a_situation(remote=None), dropped=frozenset({"beta"}))
 
-    assert acts(a_transfer(verdict=VERDICT), situation) == [Act.PUBLISH]
+    assert acts(a_transfer(verdict=VERDICT), situation) == [TransferAct.PUBLISH]
 
 
 def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
@@ -306,7 +358,7 @@ def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> Non
     situation = replace(a_situation(), requeued_jobs=requeued_jobs([adopted, waiting]))
 
     assert acts(adopted, situation) == []
-    assert acts(adopted, a_situation()) == [Act.UNPIN]
+    assert acts(adopted, a_situation()) == [TransferAct.UNPIN]
 
 
 def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
@@ -335,10 +387,10 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
-    transfer = a_transfer(desired=Desired.DEAD, remote_id=0, phase=Phase.SUBMITTING)
+    transfer = a_transfer(desired=DesiredJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
     [action] = plan([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
-    assert (action.act, action.transfer.remote_id) == (Act.DELETE_REMOTE, 40)
+    assert (action.act, action.transfer.remote_id) == (TransferAct.DELETE_REMOTE, 40)
 
 
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
@@ -354,11 +406,11 @@ def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
     "claim",
     [
         a_transfer(uid=1002, owner="bob"),
-        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD),
+        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD),
         a_transfer(uid=1002, owner="bob", verdict=VERDICT),
-        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, verdict=VERDICT),
-        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, remote_id=0),
-        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, remote_id=99),
+        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, verdict=VERDICT),
+        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, remote_id=0),
+        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, remote_id=99),
     ],
     ids=["record", "dead", "ended", "dead and ended", "no id", "wrong id"],
 )
@@ -372,16 +424,16 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
 
     done = acts(claimed, a_situation(local=local, asleep=asleep, name=NAME))
 
-    assert set(done) <= {Act.CLOSE, Act.PUBLISH}
+    assert set(done) <= {TransferAct.CLOSE, TransferAct.PUBLISH}
 
 
 def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
-    transfer = a_transfer(desired=Desired.DEAD, remote_id=0)
+    transfer = a_transfer(desired=DesiredJobState.DEAD, remote_id=0)
     squatter = a_snapshot("beta", 60, a_row(50, "hqw", name=NAME, owner="bob"))
     gone = a_situation(local="", asleep=False)
     situation = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
 
-    assert acts(transfer, situation) == [Act.CLOSE]
+    assert acts(transfer, situation) == [TransferAct.CLOSE]
 
 
 # For any transfer.
@@ -389,8 +441,10 @@ def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
 STATES = ["", "r", "hr", "t", "qw", "hqw", "Rq", "hRq", "Eqw", "dr", "s", "S", "T", "dhqw"]
 TRANSFER = st.builds(
     a_transfer,
-    phase=st.sampled_from([Phase.SUBMITTING, Phase.HELD, Phase.RELEASED]),
-    desired=st.sampled_from(["", Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD]),
+    phase=st.sampled_from([StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]),
+    desired=st.sampled_from(
+        ["", DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD]
+    ),
     local_state=st.sampled_from(STATES),
     remote_state=st.sampled_from(STATES),
     remote_id=st.sampled_from([0, 40]),
@@ -438,7 +492,7 @@ class Grid:
     answers: list[bool] = field(default_factory=list)  # whether beta answers, round by round
     now_s: float = 60
     seen: Mapping[str, ClusterSnapshot] = field(default_factory=dict)
-    history: list[Act] = field(default_factory=list)
+    history: list[TransferAct] = field(default_factory=list)
 
     def round(self) -> None:
         """Ask both clusters, decide, act."""
@@ -456,13 +510,13 @@ class Grid:
         for action in planned.actions:
             self.act(action.act)
 
-    def act(self, act: Act) -> None:
+    def act(self, act: TransferAct) -> None:
         """Let an act take effect; nothing may be let go while its job lives."""
         self.history.append(act)
         assert act not in FINAL or not self.remote
-        if act is Act.DELETE_REMOTE:
+        if act is TransferAct.DELETE_REMOTE:
             self.remote = "dr" if "r" in self.remote else ""
-        elif act is Act.LOOK_UP_END:
+        elif act is TransferAct.LOOK_UP_END:
             self.transfer = self.transfer.but(verdict=VERDICT)
         elif act in FINAL:
             self.transfer = self.transfer.but(closed_at=second(self.now_s))
@@ -475,7 +529,9 @@ ALIVE = st.sampled_from(["", "r", "hqw", "qw", "t", "s", "dr", "hr"])
 def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
     remote: str, local: str, answers: list[bool]
 ) -> None:
-    grid = Grid(a_transfer(desired=Desired.DEAD), local, remote, asleep=False, answers=answers)
+    grid = Grid(
+        a_transfer(desired=DesiredJobState.DEAD), local, remote, asleep=False, answers=answers
+    )
     for _ in range(len(answers) + 4):
         grid.round()
 
@@ -491,7 +547,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
     for _ in range(len(answers) + 5):
         grid.round()
 
-    adopted = Act.ADOPT_LOCAL in grid.history
+    adopted = TransferAct.ADOPT_LOCAL in grid.history
     assert grid.transfer.is_over or (adopted and local and grid.remote)
 
 
@@ -501,22 +557,22 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
 @pytest.mark.parametrize(
     ("end", "rerun", "expected"),
     [
-        (JobEnd(exit_status=0), "", (Outcome.EXIT, "0", "")),
-        (JobEnd(exit_status=7), "", (Outcome.EXIT, "7", "")),
-        (JobEnd(exit_status=143), "", (Outcome.EXIT, "143", "")),
-        (JobEnd(exit_status=199), "", (Outcome.EXIT, "99", "")),
-        (JobEnd(exit_status=200), "", (Outcome.EXIT, "100", "")),
-        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY"), "", (Outcome.ERROR, "", "")),
-        (JobEnd(signal=62, reason="failed 100"), "", (Outcome.ERROR, "", "")),
-        (JobEnd(signal=63, reason="failed 100"), "", (Outcome.EXIT, "199", "")),
-        (JobEnd(signal=64, reason="failed 100"), "no", (Outcome.EXIT, "200", "")),
-        (JobEnd(signal=9), "", (Outcome.SIGNAL, "", "9")),
-        (JobEnd(signal=15), "no", (Outcome.SIGNAL, "", "15")),
-        (JobEnd(), "", (Outcome.SIGNAL, "", "9")),
-        (JobEnd(), "yes", (Outcome.REQUEUE, "", "")),
-        (JobEnd(), "no", (Outcome.SIGNAL, "", "9")),
-        (JobEnd(is_unstarted=True), "yes", (Outcome.REQUEUE, "", "")),
-        (JobEnd(is_unstarted=True), "no", (Outcome.ERROR, "", "")),
+        (JobEnd(exit_status=0), "", (TransferOutcome.EXIT, "0", "")),
+        (JobEnd(exit_status=7), "", (TransferOutcome.EXIT, "7", "")),
+        (JobEnd(exit_status=143), "", (TransferOutcome.EXIT, "143", "")),
+        (JobEnd(exit_status=199), "", (TransferOutcome.EXIT, "99", "")),
+        (JobEnd(exit_status=200), "", (TransferOutcome.EXIT, "100", "")),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY"), "", (TransferOutcome.ERROR, "", "")),
+        (JobEnd(signal=62, reason="failed 100"), "", (TransferOutcome.ERROR, "", "")),
+        (JobEnd(signal=63, reason="failed 100"), "", (TransferOutcome.EXIT, "199", "")),
+        (JobEnd(signal=64, reason="failed 100"), "no", (TransferOutcome.EXIT, "200", "")),
+        (JobEnd(signal=9), "", (TransferOutcome.SIGNAL, "", "9")),
+        (JobEnd(signal=15), "no", (TransferOutcome.SIGNAL, "", "15")),
+        (JobEnd(), "", (TransferOutcome.SIGNAL, "", "9")),
+        (JobEnd(), "yes", (TransferOutcome.REQUEUE, "", "")),
+        (JobEnd(), "no", (TransferOutcome.SIGNAL, "", "9")),
+        (JobEnd(is_unstarted=True), "yes", (TransferOutcome.REQUEUE, "", "")),
+        (JobEnd(is_unstarted=True), "no", (TransferOutcome.ERROR, "", "")),
     ],
 )
 def test_an_end_that_accounting_tells_is_a_verdict(
@@ -531,8 +587,8 @@ def test_an_end_that_accounting_tells_is_a_verdict(
 @pytest.mark.parametrize(
     ("rerun", "outcome", "reason"),
     [
-        ("yes", Outcome.REQUEUE, "beta needed its place: BESTEFFORT_KILL"),
-        ("no", Outcome.SIGNAL, "killed: beta needed its place: BESTEFFORT_KILL"),
+        ("yes", TransferOutcome.REQUEUE, "beta needed its place: BESTEFFORT_KILL"),
+        ("no", TransferOutcome.SIGNAL, "killed: beta needed its place: BESTEFFORT_KILL"),
     ],
 )
 def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
@@ -541,14 +597,14 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
     verdict = verdict_of(a_transfer(rerun=rerun), end)
 
     told = (verdict.outcome, verdict.cause, verdict.reason)
-    assert told == (outcome, Cause.PREEMPTED, reason)
+    assert told == (outcome, FailureCause.PREEMPTED, reason)
 
 
 @pytest.mark.parametrize(
     ("state", "queue", "expected"),
     [
-        ("r", "all.q@n1", [Act.DELETE_REMOTE]),
-        ("s", "all.q@n1", [Act.DELETE_REMOTE]),
+        ("r", "all.q@n1", [TransferAct.DELETE_REMOTE]),
+        ("s", "all.q@n1", [TransferAct.DELETE_REMOTE]),
         ("t", "all.q@n1", []),
         ("Rr", "all.q@n1", []),
         ("r", "transfer-beta@n1", []),
@@ -558,7 +614,7 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
 )
 @pytest.mark.parametrize("guard", [Guard.NONE, Guard.START, Guard.HOLD])
 def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers(
-    state: str, queue: str, expected: list[Act], guard: str
+    state: str, queue: str, expected: list[TransferAct], guard: str
 ) -> None:
     """Home's numbers have begun anew: put back later, that job is given nothing of this one's."""
     situation = a_situation(remote="r", asleep=False)
@@ -569,7 +625,7 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     planned = plan([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
-    assert [one.desired for one in planned.transfers] == [Desired.DEAD if expected else ""]
+    assert [one.desired for one in planned.transfers] == [DesiredJobState.DEAD if expected else ""]
     assert [action.why for action in planned.actions] == [NUMBER_REUSED for _ in expected]
 
 
@@ -619,22 +675,22 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     """Grid Engine accounts for no job that was deleted before it started."""
     gone = a_transfer(remote_state=last_seen, missing_since=second(0))
 
-    assert is_lost(gone, Poller(), second(missing_s)) == expected
+    assert is_lost(gone, PollerSection(), second(missing_s)) == expected
 
 
 @pytest.mark.parametrize(
     ("transfer", "expected"),
     [
-        (a_transfer(missed_polls=4), [Act.LOOK_UP_END]),
-        (a_transfer(desired=Desired.DEAD, local_state=job_state("")), [Act.CLOSE]),
+        (a_transfer(missed_polls=4), [TransferAct.LOOK_UP_END]),
+        (a_transfer(desired=DesiredJobState.DEAD, local_state=job_state("")), [TransferAct.CLOSE]),
     ],
     ids=["its end is looked up", "it is over without a deletion"],
 )
 def test_another_job_under_its_id_says_nothing_of_a_transfer(
-    transfer: Transfer, expected: list[Act]
+    transfer: Transfer, expected: list[TransferAct]
 ) -> None:
     situation = a_situation(
-        asleep=transfer.desired != Desired.DEAD, local=transfer.local_state.text
+        asleep=transfer.desired != DesiredJobState.DEAD, local=transfer.local_state.text
     )
     reused_ids = frozenset({(transfer.name, transfer.uid)})
 

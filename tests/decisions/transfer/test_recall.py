@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
@@ -25,7 +25,7 @@ def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
         owner="alice",
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.RELEASED,
+        phase=StarterPhase.RELEASED,
         record="m.1",
         wake=f"w{job}",
         rerun="",
@@ -67,7 +67,7 @@ def due(
         pending=40,
         free_slots=0,
     )
-    situation = Situation(
+    situation = TransferSituation(
         home="alpha",
         now=NOW,
         snapshots={"beta": beta},
@@ -92,11 +92,11 @@ def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> No
     "one",
     [
         waiting(minutes=9),
-        waiting(phase=Phase.HELD),
-        waiting(desired=Desired.SUSPENDED),
-        waiting(desired=Desired.DEAD),
+        waiting(phase=StarterPhase.HELD),
+        waiting(desired=DesiredJobState.SUSPENDED),
+        waiting(desired=DesiredJobState.DEAD),
         waiting(missed_polls=1),
-        waiting(verdict=Message(outcome=Outcome.EXIT)),
+        waiting(verdict=StarterMessage(outcome=TransferOutcome.EXIT)),
         waiting(wake="awake"),
         waiting(queue="transfer-gone"),
     ],

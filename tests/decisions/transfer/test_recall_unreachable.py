@@ -7,9 +7,9 @@ import pytest
 
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
 from gridbridge.model.transfer.sections import TransferQueue
@@ -27,7 +27,7 @@ def claimed(**values: object) -> Transfer:
 
 def situation(
     one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
-) -> Situation:
+) -> TransferSituation:
     """Return a situation in which beta last answered so long ago."""
     there = JobStatus(job_id=7, name="x", owner="alice", state=job_state(letters))
     here = JobStatus(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
@@ -38,7 +38,7 @@ def situation(
     alpha = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9
     )
-    return Situation(
+    return TransferSituation(
         home="alpha",
         now=NOW,
         snapshots={"alpha": alpha, "beta": beta},
@@ -47,7 +47,10 @@ def situation(
 
 
 def due(
-    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: Situation | None = None
+    one: Transfer,
+    free: int = 9,
+    queue: TransferQueue = QUEUE,
+    seen: TransferSituation | None = None,
 ) -> list[str]:
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
@@ -77,10 +80,10 @@ def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
         claimed(claim=""),
         claimed(claimed=JOB),
         claimed(remote_state=job_state("r")),
-        claimed(phase=Phase.SUBMITTING),
-        claimed(desired=Desired.SUSPENDED),
-        claimed(desired=Desired.DEAD),
-        claimed(verdict=Message(outcome=Outcome.EXIT)),
+        claimed(phase=StarterPhase.SUBMITTING),
+        claimed(desired=DesiredJobState.SUSPENDED),
+        claimed(desired=DesiredJobState.DEAD),
+        claimed(verdict=StarterMessage(outcome=TransferOutcome.EXIT)),
         claimed(wake="awake"),
         claimed(queue="transfer-gone"),
     ],
@@ -124,7 +127,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
         (claimed(claim=BY_GRANT), "qw", False),
         (claimed(claim=BY_GRANT, claimed=JOB), "r", False),
         (claimed(claim=BY_GRANT, claimed=HOME), "r", False),
-        (claimed(claim=BY_GRANT, desired=Desired.DEAD), "r", False),
+        (claimed(claim=BY_GRANT, desired=DesiredJobState.DEAD), "r", False),
         (claimed(claim=BY_GRANT, owner="bob"), "r", False),
         (claimed(claim=BY_FILE), "r", False),
     ],

@@ -9,32 +9,46 @@ from hypothesis import strategies as st
 from gridbridge.decisions.transfer.guards import may_be_late
 from gridbridge.decisions.transfer.receive import answer, ending, receive, refuse_route
 from gridbridge.decisions.transfer.unheard import may_be_unheard
-from gridbridge.model.message import KEYS, Cause, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import (
+    KEYS,
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.plan import RejectedAction
 from gridbridge.model.transfer.transfer import Transfer
 from tests.states import job_state
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALICE = 1001
-RECORD = Message(
-    kind=Kind.RECORD,
+RECORD = StarterMessage(
+    kind=MessageKind.RECORD,
     transfer=NAME,
     remote="beta",
     queue="transfer-beta",
-    phase=Phase.RELEASED,
+    phase=StarterPhase.RELEASED,
     remote_id="40",
     wake="f0",
 )
-ENDED = Message(
-    kind=Kind.ENDED, transfer=NAME, remote_id="40", outcome=Outcome.EXIT, exit_status="3"
+ENDED = StarterMessage(
+    kind=MessageKind.ENDED,
+    transfer=NAME,
+    remote_id="40",
+    outcome=TransferOutcome.EXIT,
+    exit_status="3",
 )
-DEAD = Message(kind=Kind.INTENT, transfer=NAME, desired=Desired.DEAD)
-CLOSED = Message(kind=Kind.CLOSED, transfer=NAME, outcome=Outcome.EXIT, exit_status="0")
+DEAD = StarterMessage(kind=MessageKind.INTENT, transfer=NAME, desired=DesiredJobState.DEAD)
+CLOSED = StarterMessage(
+    kind=MessageKind.CLOSED, transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0"
+)
 
 
-def take(known: Transfer | None, *messages: Message, later_s: int = 0) -> Transfer:
+def take(known: Transfer | None, *messages: StarterMessage, later_s: int = 0) -> Transfer:
     """Take messages of alice, each a second after the one before; every one must be accepted."""
     for number, message in enumerate(messages, later_s):
         known = accept(tell(known, message, NOON + timedelta(seconds=number)))
@@ -42,12 +56,14 @@ def take(known: Transfer | None, *messages: Message, later_s: int = 0) -> Transf
     return known
 
 
-def tell(known: Transfer | None, message: Message, now: datetime = NOON) -> Transfer | Rejected:
+def tell(
+    known: Transfer | None, message: StarterMessage, now: datetime = NOON
+) -> Transfer | RejectedAction:
     record = f"/spool/m.{now:%H%M%S}"
     return receive(known, message, uid=ALICE, owner="alice", record=record, now=now)
 
 
-def accept(answer: Transfer | Rejected) -> Transfer:
+def accept(answer: Transfer | RejectedAction) -> Transfer:
     assert isinstance(answer, Transfer), answer
     return answer
 
@@ -56,7 +72,7 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
     begun = take(None, RECORD)
 
     assert (begun.uid, begun.owner, begun.record) == (ALICE, "alice", "/spool/m.120000")
-    assert (begun.remote, begun.remote_id, begun.phase) == ("beta", 40, Phase.RELEASED)
+    assert (begun.remote, begun.remote_id, begun.phase) == ("beta", 40, StarterPhase.RELEASED)
     assert begun.reason == "submitted to beta as 40, released"
 
 
@@ -66,8 +82,8 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
         (None, DEAD, "intent of a transfer without record"),
         (None, ENDED, "ended of a transfer without record"),
         (None, CLOSED, "closed of a transfer without record"),
-        (RECORD, RECORD.but(phase=Phase.HELD), "an older record than the one known"),
-        (RECORD, RECORD.but(phase=Phase.SUBMITTING), "an older record than the one known"),
+        (RECORD, RECORD.but(phase=StarterPhase.HELD), "an older record than the one known"),
+        (RECORD, RECORD.but(phase=StarterPhase.SUBMITTING), "an older record than the one known"),
         (RECORD, RECORD.but(phase="lost"), "unknown phase 'lost'"),
         (RECORD, RECORD.but(phase=""), "unknown phase ''"),
         (RECORD, RECORD.but(kind="rumour"), "unknown kind 'rumour'"),
@@ -80,8 +96,12 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
         (RECORD, ENDED.but(exit_status="0; id"), "the exit status is no number"),
         (RECORD, ENDED.but(signal="x"), "the signal is no number"),
         (RECORD, CLOSED.but(signal="9" * 26), "the signal is no number"),
-        (RECORD, ENDED.but(outcome=Outcome.SIGNAL, signal=""), "no end of a job: 'signal'"),
-        (RECORD, ENDED.but(outcome=Outcome.SIGNAL, signal="0"), "no end of a job: 'signal'"),
+        (RECORD, ENDED.but(outcome=TransferOutcome.SIGNAL, signal=""), "no end of a job: 'signal'"),
+        (
+            RECORD,
+            ENDED.but(outcome=TransferOutcome.SIGNAL, signal="0"),
+            "no end of a job: 'signal'",
+        ),
         (None, RECORD.but(remote_id="x"), "the remote id is no number"),
         (None, RECORD.but(remote_id="-1"), "the remote id is no number"),
         (None, RECORD.but(remote_id="\u00b2"), "the remote id is no number"),
@@ -91,20 +111,26 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_is_rejected(known: Message | None, message: Message, reason: str) -> None:
+def test_what_cannot_be_is_rejected(
+    known: StarterMessage | None, message: StarterMessage, reason: str
+) -> None:
     before = take(None, known) if known else None
 
-    assert tell(before, message, NOON + timedelta(seconds=1)) == Rejected(what=NAME, reason=reason)
+    assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedAction(
+        what=NAME, reason=reason
+    )
 
 
 def test_an_end_before_any_id_is_not_ours() -> None:
-    begun = take(None, RECORD.but(phase=Phase.SUBMITTING, remote_id=""))
+    begun = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
 
-    assert isinstance(tell(begun, ENDED.but(remote_id="0")), Rejected)
+    assert isinstance(tell(begun, ENDED.but(remote_id="0")), RejectedAction)
 
 
 @pytest.mark.parametrize(
-    "late", [Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD], ids=lambda value: value
+    "late",
+    [DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD],
+    ids=lambda value: value,
 )
 def test_dead_wins_over_whatever_comes_later(late: str) -> None:
     dead = take(None, RECORD, DEAD)
@@ -129,7 +155,9 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
     ],
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
-def test_a_record_names_a_queue_of_ours_and_where_it_leads(message: Message, reason: str) -> None:
+def test_a_record_names_a_queue_of_ours_and_where_it_leads(
+    message: StarterMessage, reason: str
+) -> None:
     refused = refuse_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
@@ -138,24 +166,27 @@ def test_a_record_names_a_queue_of_ours_and_where_it_leads(message: Message, rea
 def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
     known = take(None, RECORD)
 
-    told = take(known, RECORD.but(kind=Kind.SPARED))
+    told = take(known, RECORD.but(kind=MessageKind.SPARED))
 
     assert "failed 37" in told.reason
     assert told.but(reason=known.reason) == known
 
 
 def test_a_suspended_job_may_go_on() -> None:
-    messages = [DEAD.but(desired=Desired.SUSPENDED), DEAD.but(desired=Desired.RUNNING)]
+    messages = [
+        DEAD.but(desired=DesiredJobState.SUSPENDED),
+        DEAD.but(desired=DesiredJobState.RUNNING),
+    ]
 
-    assert take(None, RECORD, *messages).desired == Desired.RUNNING
+    assert take(None, RECORD, *messages).desired == DesiredJobState.RUNNING
 
 
 @pytest.mark.parametrize(
     ("desired", "told"),
     [
-        (Desired.DEAD, "deleted here"),
-        (Desired.SUSPENDED, "suspended here"),
-        (Desired.RUNNING, "resumed here"),
+        (DesiredJobState.DEAD, "deleted here"),
+        (DesiredJobState.SUSPENDED, "suspended here"),
+        (DesiredJobState.RUNNING, "resumed here"),
     ],
 )
 def test_an_intent_is_told_as_what_was_done_here(desired: str, told: str) -> None:
@@ -171,10 +202,10 @@ def test_a_record_that_is_told_again_is_only_another_proof() -> None:
 
 @pytest.mark.parametrize(
     "late",
-    [DEAD, Message(kind=Kind.SPARED, transfer=NAME), CLOSED, ENDED],
+    [DEAD, StarterMessage(kind=MessageKind.SPARED, transfer=NAME), CLOSED, ENDED],
     ids=lambda one: one.kind,
 )
-def test_what_comes_after_the_end_changes_nothing(late: Message) -> None:
+def test_what_comes_after_the_end_changes_nothing(late: StarterMessage) -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert take(closed, late, later_s=60) == closed
@@ -182,7 +213,9 @@ def test_what_comes_after_the_end_changes_nothing(late: Message) -> None:
 
 def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
     """The first attempt of a task may be read of together with its second of the same name."""
-    second = take(None, RECORD.but(phase=Phase.SUBMITTING, remote_id=""), RECORD.but(wake="f1"))
+    second = take(
+        None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.but(wake="f1")
+    )
 
     assert take(second, CLOSED.but(wake="f0"), later_s=9) == second
     assert take(second, CLOSED.but(wake="f1"), later_s=9).is_over
@@ -190,13 +223,13 @@ def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
 
 
 def test_a_later_record_keeps_what_is_known() -> None:
-    held = take(None, RECORD.but(phase=Phase.HELD, rerun="no"), DEAD).but(
+    held = take(None, RECORD.but(phase=StarterPhase.HELD, rerun="no"), DEAD).but(
         remote_state=job_state("hqw"), local_state=job_state("r"), remote_host="n1"
     )
     later = take(held, RECORD.but(remote_id="", rerun=""), later_s=9)
 
     assert later == held.but(
-        phase=Phase.RELEASED,
+        phase=StarterPhase.RELEASED,
         record="/spool/m.120009",
         updated_at=NOON + timedelta(seconds=9),
         reason="submitted to beta as , released",
@@ -226,25 +259,38 @@ def test_a_closed_transfer_stays_closed_and_is_not_begun_again() -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert closed.closed_at == NOON + timedelta(seconds=1)
-    assert isinstance(tell(closed, RECORD, NOON + timedelta(hours=1)), Rejected)
+    assert isinstance(tell(closed, RECORD, NOON + timedelta(hours=1)), RejectedAction)
     assert tell(closed, ENDED) == closed
     assert take(closed, CLOSED, later_s=60).closed_at == closed.closed_at
 
 
 ANY = st.builds(
-    lambda values: Message(**values),
+    lambda values: StarterMessage(**values),
     st.fixed_dictionaries(
         {
             "kind": st.sampled_from(
-                [Kind.RECORD, Kind.INTENT, Kind.ENDED, Kind.CLOSED, Kind.ASK, ""]
+                [
+                    MessageKind.RECORD,
+                    MessageKind.INTENT,
+                    MessageKind.ENDED,
+                    MessageKind.CLOSED,
+                    MessageKind.ASK,
+                    "",
+                ]
             ),
             "transfer": st.just(NAME),
         },
         optional={
-            "phase": st.sampled_from([Phase.SUBMITTING, Phase.HELD, Phase.RELEASED, "x"]),
+            "phase": st.sampled_from(
+                [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED, "x"]
+            ),
             "remote_id": st.sampled_from(["", "0", "40", "41", "x"]),
-            "desired": st.sampled_from([Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD, "x"]),
-            "outcome": st.sampled_from([Outcome.EXIT, Outcome.SIGNAL, Outcome.ERROR, "x"]),
+            "desired": st.sampled_from(
+                [DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD, "x"]
+            ),
+            "outcome": st.sampled_from(
+                [TransferOutcome.EXIT, TransferOutcome.SIGNAL, TransferOutcome.ERROR, "x"]
+            ),
             "exit_status": st.sampled_from(["", "0", "255", "x"]),
             "signal": st.sampled_from(["", "9", "x"]),
             "wake": st.sampled_from(["", "f0", "../x"]),
@@ -254,17 +300,17 @@ ANY = st.builds(
 
 
 @given(st.lists(ANY, max_size=12))
-def test_in_any_order_what_is_known_stays_known(messages: list[Message]) -> None:
+def test_in_any_order_what_is_known_stays_known(messages: list[StarterMessage]) -> None:
     """Dead, a remote id, a verdict and an end are for ever; the phase only advances."""
-    known = take(None, RECORD.but(phase=Phase.SUBMITTING, remote_id=""))
-    order = [Phase.SUBMITTING, Phase.HELD, Phase.RELEASED]
+    known = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
+    order = [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]
     for number, message in enumerate(messages):
         before, after = known, tell(known, message, NOON + timedelta(seconds=number + 1))
-        if isinstance(after, Rejected):
+        if isinstance(after, RejectedAction):
             continue
         known = after
         assert (after.name, after.uid, after.owner) == (NAME, ALICE, "alice")
-        assert before.desired != Desired.DEAD or after.desired == Desired.DEAD
+        assert before.desired != DesiredJobState.DEAD or after.desired == DesiredJobState.DEAD
         assert before.remote_id in (0, after.remote_id)
         assert before.verdict in (None, after.verdict)
         assert before.closed_at in (None, after.closed_at)
@@ -273,12 +319,12 @@ def test_in_any_order_what_is_known_stays_known(messages: list[Message]) -> None
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.text(st.characters(exclude_categories=()))))
 def test_whatever_a_message_says_it_is_taken_or_rejected(values: dict[str, str]) -> None:
-    taken = tell(take(None, RECORD), Message(**values))
+    taken = tell(take(None, RECORD), StarterMessage(**values))
 
-    assert isinstance(taken, Transfer | Rejected)
+    assert isinstance(taken, Transfer | RejectedAction)
 
 
-ASK = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0")
+ASK = StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +340,7 @@ ASK = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0")
     ids=["the first", "the second", "the third", "adopt", "by number", "wait for a burial"],
 )
 def test_a_restarted_task_learns_which_transfer_it_is(
-    attempts: list[tuple[int, Message | None]], expected: str | None
+    attempts: list[tuple[int, StarterMessage | None]], expected: str | None
 ) -> None:
     known = tuple(attempt(number, last) for number, last in attempts)
     reply = answer(known, ASK)
@@ -320,7 +366,7 @@ def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
     assert take(None, RECORD.but(guard=told)).guard == expected
 
 
-def attempt(number: int, last: Message | None) -> Transfer:
+def attempt(number: int, last: StarterMessage | None) -> Transfer:
     name = f"gb.alpha.7.0.{number}"
     messages = [RECORD, last] if last else [RECORD]
     return take(None, *[message.but(transfer=name) for message in messages])
@@ -330,20 +376,27 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
     reply = answer((take(None, RECORD),), ASK)
 
     assert reply
-    assert (reply.kind, reply.phase, reply.remote_id) == (Kind.RECORD, Phase.RELEASED, "40")
+    assert (reply.kind, reply.phase, reply.remote_id) == (
+        MessageKind.RECORD,
+        StarterPhase.RELEASED,
+        "40",
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
         (ENDED, "exit status 3"),
-        (ENDED.but(outcome=Outcome.SIGNAL, signal="9"), "killed by signal 9"),
-        (ENDED.but(outcome=Outcome.REQUEUE), "comes home to run again"),
-        (ENDED.but(outcome=Outcome.ERROR, reason="no shell"), "needs an administrator: no shell"),
+        (ENDED.but(outcome=TransferOutcome.SIGNAL, signal="9"), "killed by signal 9"),
+        (ENDED.but(outcome=TransferOutcome.REQUEUE), "comes home to run again"),
+        (
+            ENDED.but(outcome=TransferOutcome.ERROR, reason="no shell"),
+            "needs an administrator: no shell",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_end_is_one_sentence(message: Message, sentence: str) -> None:
+def test_an_end_is_one_sentence(message: StarterMessage, sentence: str) -> None:
     assert ending(message) == sentence
 
 
@@ -353,13 +406,13 @@ WHY = "ssh: far does not let the key of alice into the account al"
 @pytest.mark.parametrize(
     ("record", "told"),
     [
-        (RECORD.but(phase=Phase.SUBMITTING, remote_id=""), "being submitted to beta"),
-        (RECORD.but(phase=Phase.HELD), "submitted to beta as 40, held"),
+        (RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), "being submitted to beta"),
+        (RECORD.but(phase=StarterPhase.HELD), "submitted to beta as 40, held"),
     ],
     ids=["submitting", "held"],
 )
 def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
-    record: Message, told: str
+    record: StarterMessage, told: str
 ) -> None:
     before = take(None, record)
     after = take(before, record.but(reason=WHY), later_s=5)
@@ -368,14 +421,14 @@ def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
 
 
 def test_a_try_in_vain_is_the_whole_reason() -> None:
-    record = RECORD.but(phase=Phase.SUBMITTING, remote_id="")
-    tried = record.but(reason="tried in vain: ssh: no", cause=Cause.UNREACHED)
+    record = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="")
+    tried = record.but(reason="tried in vain: ssh: no", cause=FailureCause.UNREACHED)
 
     assert take(take(None, record), tried, later_s=5).reason == "tried in vain: ssh: no"
 
 
 def test_trouble_is_over_with_the_next_phase() -> None:
-    tried = RECORD.but(phase=Phase.SUBMITTING, remote_id="", reason=WHY)
+    tried = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", reason=WHY)
 
     assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"
 
@@ -383,8 +436,8 @@ def test_trouble_is_over_with_the_next_phase() -> None:
 @pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START, Guard.NONE])
 def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
     """A job with -notify that is put back dies of its warning, and runs again."""
-    end = ENDED.but(outcome=Outcome.SIGNAL, exit_status="", signal="12")
-    closed = CLOSED.but(outcome=Outcome.SIGNAL, signal="12", desired=Desired.DEAD)
+    end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
+    closed = CLOSED.but(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredJobState.DEAD)
     begun = take(None, RECORD.but(guard=guard), end)
 
     ended = take(begun, closed, later_s=1)

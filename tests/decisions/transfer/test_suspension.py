@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.suspension import SuspensionMismatch, disagreement
+from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RUNNING, SUSPENDED, DEAD = Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD
+RUNNING, SUSPENDED, DEAD = DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD
 SHOWS = frozenset({"beta"})
-END = Message(outcome=Outcome.EXIT, exit_status="0")
+END = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def second(number: float) -> datetime:
@@ -30,7 +30,7 @@ def a_transfer(home: str, told: str, remote: str, **values: object) -> Transfer:
         "owner": "alice",
         "remote": "beta",
         "queue": "transfer-beta",
-        "phase": Phase.RELEASED,
+        "phase": StarterPhase.RELEASED,
         "record": "m.1",
         "wake": "f0",
         "rerun": "",
@@ -47,11 +47,13 @@ def a_transfer(home: str, told: str, remote: str, **values: object) -> Transfer:
 
 def shown(
     one: Transfer, at_s: float = 5, shows: frozenset[str] = SHOWS, asleep: bool = True
-) -> Disagreement | None:
+) -> SuspensionMismatch | None:
     """Return what home's answer to a question of that second shows of it."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
-    situation = Situation(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
+    situation = TransferSituation(
+        home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes
+    )
     return disagreement(one, situation, shows)
 
 
@@ -108,7 +110,7 @@ def test_what_home_lists_goes_before_what_methods_told(
         (a_transfer("hr", SUSPENDED, "hs"), 5, False),
         (a_transfer("hr", SUSPENDED, "hs", verdict=END), 5, True),
         (a_transfer("hr", SUSPENDED, "hs", closed_at=NOON), 5, True),
-        (a_transfer("hr", SUSPENDED, "", phase=Phase.SUBMITTING), 5, True),
+        (a_transfer("hr", SUSPENDED, "", phase=StarterPhase.SUBMITTING), 5, True),
         (a_transfer("hr", RUNNING, "hs", seen_at=NOON), 5, True),
         (a_transfer("hr", RUNNING, "hs", seen_at=None), 5, True),
         (a_transfer("hr", RUNNING, "hs", missed_polls=1), 5, True),
@@ -122,7 +124,7 @@ def test_nothing_is_put_right_by_old_answers_or_when_more_is_known(
 
 
 def test_a_job_that_is_held_since_its_submission_is_released_when_home_goes_on() -> None:
-    one = a_transfer("hr", SUSPENDED, "hqw", phase=Phase.HELD)
+    one = a_transfer("hr", SUSPENDED, "hqw", phase=StarterPhase.HELD)
 
     assert shown(one) is not None
 

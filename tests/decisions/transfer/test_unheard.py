@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.unheard import is_gone, is_unheard, may_be_unheard, of_asker
-from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_plan import NAME, NOON, VERDICT, a_row, a_snapshot, a_transfer
@@ -58,11 +58,16 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(
         (ENDED, True),
         (ENDED.but(verdict=VERDICT.but(exit_status="99")), False),
         (ENDED.but(verdict=VERDICT.but(exit_status="100")), False),
-        (ENDED.but(verdict=Message(transfer=NAME, outcome=Outcome.SIGNAL, signal="9")), True),
-        (ENDED.but(verdict=Message(transfer=NAME, outcome=Outcome.REQUEUE)), False),
-        (ENDED.but(verdict=Message(transfer=NAME, outcome=Outcome.ERROR)), False),
+        (
+            ENDED.but(
+                verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
+            ),
+            True,
+        ),
+        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
+        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
         (ENDED.but(verdict=None), False),
-        (ENDED.but(desired=Desired.DEAD), False),
+        (ENDED.but(desired=DesiredJobState.DEAD), False),
     ],
     ids=["exit", "99", "100", "signal", "requeue", "error", "no end", "deleted"],
 )
@@ -71,7 +76,7 @@ def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool
     assert may_be_unheard(ended) == expected
 
 
-ASK = Message(transfer="gb.alpha.7.0.0", restarted="yes")
+ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ ASK = Message(transfer="gb.alpha.7.0.0", restarted="yes")
         ((ENDED, ENDED.but(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
         ((ENDED,), ASK.but(restarted=""), ""),
         ((ENDED.but(closed_at=None),), ASK, ""),
-        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=Desired.DEAD)), ASK, ""),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=DesiredJobState.DEAD)), ASK, ""),
         ((ENDED.but(verdict=VERDICT.but(exit_status="99")),), ASK, ""),
         ((), ASK, ""),
     ],
@@ -96,7 +101,7 @@ ASK = Message(transfer="gb.alpha.7.0.0", restarted="yes")
     ],
 )
 def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
-    attempts: tuple[Transfer, ...], message: Message, expected: str
+    attempts: tuple[Transfer, ...], message: StarterMessage, expected: str
 ) -> None:
     found = of_asker(attempts, message)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from gridbridge.decisions.transfer.why import tell, waits_for
-from gridbridge.model.message import Cause
-from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
+from gridbridge.model.message import FailureCause
+from gridbridge.model.shown import PublishedState, ShownHistory, ShownTransfer
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
 SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})
@@ -26,7 +26,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
                 phase="submitting",
                 remote_id=None,
                 remote_state="",
-                cause=Cause.BARRED,
+                cause=FailureCause.BARRED,
                 reason="tried in vain: ssh: no",
             ),
             shown(),
@@ -91,7 +91,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="its host is unknown",
         ),
         pytest.param(
-            transfer(cause=Cause.DROPPED, desired="dead"),
+            transfer(cause=FailureCause.DROPPED, desired="dead"),
             shown(),
             "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: until then"
             " nobody asks beta, and the job counts as alive",
@@ -131,7 +131,9 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(transfer(closed_at=NOW), shown(), "", id="over"),
     ],
 )
-def test_a_transfer_says_what_it_waits_for(one: ShownTransfer, what: Shown, words: str) -> None:
+def test_a_transfer_says_what_it_waits_for(
+    one: ShownTransfer, what: PublishedState, words: str
+) -> None:
     assert waits_for(one, what, NOW) == words
 
 

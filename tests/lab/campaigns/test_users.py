@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 RULES = "/etc/gridbridge/admission.d"
 RULE = """
 import os
-from gridbridge.model.campaigns.admission import Refusal
+from gridbridge.model.campaigns.admission import AdmissionRefusal
 
 def not_by_the_service(candidate):
-    return Refusal(reason="seen by the service") if os.getuid() == {uid} else None
+    return AdmissionRefusal(reason="seen by the service") if os.getuid() == {uid} else None
 """
 
 SHORTENED = """

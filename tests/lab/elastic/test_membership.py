@@ -22,26 +22,26 @@ BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
 from gridbridge.apply.elastic.membership import GridEngineMembership
-from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.apply.elastic.preparing import MachineBootstrap
 from gridbridge.batch import root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.joining import Joining
+from gridbridge.model.elastic.joining import JoiningMachine
 from gridbridge.model.elastic.sections import Bootstrap
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
 settings = Bootstrap(
     steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
     people="alice bob", mounts="/etc/gridlab/mounts",
 )
-cell = Cell(
+cell = GridEngineCell(
     root="/var/lib/gridengine", cell="alpha", qmaster_port="6444", execd_port="6445",
     binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
 )
-preparing = Preparing(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
+preparing = MachineBootstrap(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
 site = GridEngineMembership(cell=cell, preparing=preparing)
-node = Joining(
+node = JoiningMachine(
     name=name, address=address, host_key=key, slots=3, resources=(("h_vmem", "4G"),),
     queues=("all.q",),
 )

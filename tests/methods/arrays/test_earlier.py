@@ -8,9 +8,9 @@ import pytest
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.methods.arrays import earlier, order
 from gridbridge.methods.arrays.earlier import require_ended
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.owner import NotNow
-from gridbridge.state.ledger import Ledger
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.owner import OwnerNotReady
+from gridbridge.state.ledger import RootLedger
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
@@ -36,16 +36,16 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
                     raise GridbridgeError("no answer")
                 return answer
 
-        monkeypatch.setattr(earlier, "Worker", Worker)
+        monkeypatch.setattr(earlier, "OwnerWorker", Worker)
         return words
 
     return of
 
 
 @pytest.fixture(name="ledger")
-def _ledger(tmp_path: Path) -> Ledger:
+def _ledger(tmp_path: Path) -> RootLedger:
     """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
-    ledger = Ledger(7, str(tmp_path / "ledger"))
+    ledger = RootLedger(7, str(tmp_path / "ledger"))
     ledger.require(1000, "abc")
     for number in range(1, 101):
         ledger.intend(number, "beta", f"{number - 1}:1")
@@ -56,12 +56,12 @@ def _ledger(tmp_path: Path) -> Ledger:
     return ledger
 
 
-def wanted(tasks: str) -> Order:
-    return Order(["send-arrays", "c.7", "beta", "200", tasks])
+def wanted(tasks: str) -> ArrayOrder:
+    return ArrayOrder(["send-arrays", "c.7", "beta", "200", tasks])
 
 
 def test_each_cluster_is_asked_once_about_all_arrays(
-    asked: Callable[[str], Asked], ledger: Ledger
+    asked: Callable[[str], Asked], ledger: RootLedger
 ) -> None:
     """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
@@ -73,7 +73,7 @@ def test_each_cluster_is_asked_once_about_all_arrays(
 
 
 def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
-    asked: Callable[[str], Asked], ledger: Ledger
+    asked: Callable[[str], Asked], ledger: RootLedger
 ) -> None:
     """The id that was found for it may be that of another job, which somebody renamed."""
     words = asked("")
@@ -86,16 +86,18 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
 def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
-    asked: Callable[[str], Asked], ledger: Ledger, answer: str
+    asked: Callable[[str], Asked], ledger: RootLedger, answer: str
 ) -> None:
     asked(answer)
-    with pytest.raises(NotNow, match="an earlier attempt of a task is at gamma, in array 101"):
+    with pytest.raises(
+        OwnerNotReady, match="an earlier attempt of a task is at gamma, in array 101"
+    ):
         require_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
 def test_no_answer_keeps_nothing(
-    asked: Callable[[str], Asked], ledger: Ledger, answer: str
+    asked: Callable[[str], Asked], ledger: RootLedger, answer: str
 ) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
@@ -130,7 +132,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> 
     del asked
     adapter = Adapter()
     monkeypatch.setattr(earlier, "arrays_of", lambda _: adapter)
-    monkeypatch.setattr(Order, "reached_by", lambda *_: (None, "alice"))
+    monkeypatch.setattr(ArrayOrder, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
@@ -146,7 +148,7 @@ def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error:
     """Else whoever makes it odd could send a task twice."""
     adapter.error = error
 
-    with pytest.raises(NotNow, match="beta: "):
+    with pytest.raises(OwnerNotReady, match="beta: "):
         earlier._answers(wanted("5:4"), "alice")(["2=+"])
 
 
@@ -158,7 +160,7 @@ def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
 
 
 def test_silent_clusters_do_not_use_up_the_time(
-    asked: Callable[[str], Asked], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    asked: Callable[[str], Asked], ledger: RootLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = asked("")
     monkeypatch.setattr(earlier, "ALL_ASK_S", 0.0)

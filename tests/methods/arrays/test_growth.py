@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
-from gridbridge.methods.arrays.content import Content
-from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.content import VerifiedTasks
+from gridbridge.methods.arrays.order import ArrayOrder
 from gridbridge.model.campaigns.names import UNIQUE, ArrayId
 from gridbridge.shell import files
 from gridbridge.state import verified_campaign
-from gridbridge.state.ledger import Ledger
+from gridbridge.state.ledger import RootLedger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 from tests.steps import steps
 
@@ -62,11 +62,11 @@ class Site:
         """Return the tasks of an array."""
         return f"{number * SIZE}-{number * SIZE + SIZE - 1}:1"
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RootLedger:
         """Return root's ledger, as a new call reads it."""
-        return Ledger(12, str(self._folder / "ledger"))
+        return RootLedger(12, str(self._folder / "ledger"))
 
-    def content(self, ledger: Ledger) -> Content:
+    def content(self, ledger: RootLedger) -> VerifiedTasks:
         """Return what a call reads and checks."""
         order = SimpleNamespace(
             arrays=tuple(ArrayId("alpha", 12, number + 1) for number in self._arrays),
@@ -79,9 +79,9 @@ class Site:
         )
         brought = VerifiedCampaign(12, str(self._folder))
         brought.note(ledger)
-        return Content(cast("Order", order), brought, ledger)
+        return VerifiedTasks(cast("ArrayOrder", order), brought, ledger)
 
-    def send(self, content: Content, ledger: Ledger, place: int) -> None:
+    def send(self, content: VerifiedTasks, ledger: RootLedger, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""
         number = self._arrays[place] + 1
         assert ledger.earlier(number, self.tasks(number - 1)) == []

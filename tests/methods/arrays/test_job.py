@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.arrays import job, order
-from gridbridge.methods.arrays.job import Site
-from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.job import ClusterSite
+from gridbridge.methods.arrays.order import ArrayOrder
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {
@@ -44,8 +44,8 @@ def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
     monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
     monkeypatch.setattr(job, "arrays_of", lambda _: cell)
-    asked = Order(["delete-waiting", "c.12", "beta", "3", "1-5"])
-    return Site(asked, "alice").act(NAME, "7", is_repeated=False)
+    asked = ArrayOrder(["delete-waiting", "c.12", "beta", "3", "1-5"])
+    return ClusterSite(asked, "alice").act(NAME, "7", is_repeated=False)
 
 
 def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import owner
 from gridbridge.methods.arrays import order, sending
-from gridbridge.methods.arrays.content import Content
-from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.sending import Sending
-from gridbridge.methods.arrays.sent import Sent
-from gridbridge.state.ledger import Ledger
+from gridbridge.methods.arrays.content import VerifiedTasks
+from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.methods.arrays.sending import ArraySender
+from gridbridge.methods.arrays.sent import SentArray
+from gridbridge.state.ledger import RootLedger
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {
@@ -80,17 +80,17 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
     monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
     monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
-    monkeypatch.setattr(sending, "Site", lambda *_: cluster)
+    monkeypatch.setattr(sending, "ClusterSite", lambda *_: cluster)
     return cluster
 
 
-def send(cluster: Cluster, count: int = MANY) -> list[Sent]:
+def send(cluster: Cluster, count: int = MANY) -> list[SentArray]:
     """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
-    asked = Order(f"send-arrays c.12 beta {' '.join(words)}".split())
-    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+    asked = ArrayOrder(f"send-arrays c.12 beta {' '.join(words)}".split())
+    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
-        one = Sending(asked, ledger, cast("Content", cluster))
+        one = ArraySender(asked, ledger, cast("VerifiedTasks", cluster))
         sent = one.submitted()
         one.release(sent)
         one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us
@@ -115,7 +115,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
     waits = counted(monkeypatch)
 
@@ -139,7 +139,7 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
     with monkeypatch.context() as late:
         late.setattr(sending, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
-    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         assert [row[0] for row in ledger.arrays()] == ["1"]
     send(cluster, 3)
 
@@ -173,7 +173,7 @@ def test_nothing_is_submitted_whose_intent_has_no_room(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
-    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+    with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
 
     def full(end: int, data: bytes) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.methods import owner, scope
-from gridbridge.methods.scope import MORE, MOST_TASKS, Scope, words
+from gridbridge.methods.scope import MORE, MOST_TASKS, ProcessScope, words
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -41,9 +41,9 @@ class Held:
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
 
-    def run(self, act: Callable[[], object], uid: int = BOB) -> Scope:
+    def run(self, act: Callable[[], object], uid: int = BOB) -> ProcessScope:
         """Run it in a scope as somebody."""
-        made = Scope(LONG_S)
+        made = ProcessScope(LONG_S)
         if made.pid:
             os.close(self.write)
             return made
@@ -100,7 +100,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()
-    made = Scope(LONG_S)
+    made = ProcessScope(LONG_S)
     if not made.pid:
         try:
             owner.become(NOBODY)
@@ -201,7 +201,7 @@ def test_it_ends_as_what_works_in_it(held: Held, act: Callable[[], object], stat
 
 
 def test_several_scopes_after_one_another_and_our_own_children_beside_them(held: Held) -> None:
-    first = Scope(LONG_S)
+    first = ProcessScope(LONG_S)
     if not first.pid:
         os._exit(3)
     ours = os.fork()

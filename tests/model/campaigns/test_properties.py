@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.batch.oar.commands import properties
 from gridbridge.model.campaigns.hosts.properties import wanted
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_each_condition_is_a_name_with_its_relation_and_a_value(
 
 def test_oar_gets_them_as_a_condition_of_sql() -> None:
     """Each value is one literal."""
-    request = Request(hard=wanted("mem>=2000,cpu=Intel Xeon,gpu=YES"))
+    request = JobRequest(hard=wanted("mem>=2000,cpu=Intel Xeon,gpu=YES"))
 
     assert properties(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer.mapping import KEYS, KINDS, Mapping, Rule, decode, encode
+from gridbridge.model.transfer.mapping import (
+    KEYS,
+    KINDS,
+    MappingRule,
+    RequestMapping,
+    decode,
+    encode,
+)
 
 NAMES = st.text(st.characters(exclude_characters="/=", codec="ascii", min_codepoint=33), min_size=1)
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1)
@@ -16,12 +23,12 @@ RIGHT = {
 }
 RULES = st.fixed_dictionaries(
     {"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}
-).map(lambda said: Rule(**said))
+).map(lambda said: MappingRule(**said))
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(KINDS), NAMES), RULES))
-def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], Rule]) -> None:
-    mapping = Mapping(rules)
+def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], MappingRule]) -> None:
+    mapping = RequestMapping(rules)
 
     assert not rules or decode(encode(mapping)) == mapping
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.errors import Unstageable
+from gridbridge.errors import UnstageablePaths
 from gridbridge.model.transfer.staging import IN, OUT, fault, name_of, paths
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=9)
@@ -63,5 +63,5 @@ def test_every_name_can_be_declared(names: list[str]) -> None:
 
 
 def test_a_refusal_says_which_codes_there_are() -> None:
-    with pytest.raises(Unstageable, match="%2C is a comma, %3A a colon, %25 a percent sign"):
+    with pytest.raises(UnstageablePaths, match="%2C is a comma, %3A a colon, %25 a percent sign"):
         paths(IN, "50%")

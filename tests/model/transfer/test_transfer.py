@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Phase
+from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer import Transfer
 
 TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_only_an_answer_asked_for_after_its_last_message_is_younger(
         owner="alice",
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.HELD,
+        phase=StarterPhase.HELD,
         record="r1",
         wake="f1",
         rerun="",

@@ -8,18 +8,18 @@ from typing import Any
 
 from sqlalchemy import update
 
-from gridbridge.model.campaigns.admission import Rule
+from gridbridge.model.campaigns.admission import AdmissionRule
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.names import UNIQUE, file_of
-from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.model.campaigns.sections import Runner
-from gridbridge.services.campaigns.intake import Intake
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.sections import RunnerSection
+from gridbridge.services.campaigns.intake import CampaignIntake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, campaign_inbox
 from gridbridge.state.campaign_register import NAME, CampaignRegister
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
 
@@ -32,10 +32,10 @@ class Site:
         self.published = folder / "published"
         self.brought.mkdir()
         self.published.mkdir()
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
-        self.rules: tuple[Rule, ...] = ()
-        self.limits = Runner()
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
+        self.rules: tuple[AdmissionRule, ...] = ()
+        self.limits = RunnerSection()
         self.clock = Clock()
         self._clocks = f"{folder}/runner.clocks"
         self.again()
@@ -46,7 +46,7 @@ class Site:
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
         known = {"limits": self.limits, "watched": self._clocks}
-        self.intake = Intake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
+        self.intake = CampaignIntake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
         return self
 
     def bring(self, header: object, *parameters: str) -> str:
@@ -60,11 +60,11 @@ class Site:
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
-    def ask(self, verb: Verb, number: int, task: int = 0) -> Answer:
+    def ask(self, verb: OwnerVerb, number: int, task: int = 0) -> OwnerReply:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files.ask(verb, (number,), str(self.brought), task)
         self.intake.take()
-        return Answer(self.answer(token)[str(number)])
+        return OwnerReply(self.answer(token)[str(number)])
 
     def give(self, data: bytes, number: int, part: int = 0) -> None:
         """Put a file there as the service called it, which our state file does not know."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.campaigns.arrays import (
+    ArrayDeferred,
     ArrayRefused,
     CampaignEnded,
     CampaignRefused,
-    NotNow,
 )
 from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
@@ -29,25 +29,25 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Noted,
-    Outcome,
-    Sent,
-    Waiting,
+    LedgerArray,
+    SentTask,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.events import Code, Kind
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Again, KeptOff, Plan, Send
+from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import CyclePlan, KeptOff, Retry, TaskSend
 from gridbridge.model.campaigns.sections import Failures
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -58,14 +58,14 @@ class Grid:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
-        self.ledger: tuple[Noted, ...] = ()  # what root knows
+        self.ledger: tuple[LedgerArray, ...] = ()  # what root knows
         self.takes = 9  # arrays of one call
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
         """Take arrays, and start them."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
-    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> Sent:
+    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> SentTask:
         tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
         job_id = 0
         try:
@@ -73,8 +73,8 @@ class Grid:
             job_id = 70 + array.number
             self._tell(f"release {array.number} {job_id}")
         except GridbridgeError as error:
-            return Sent(job_id=job_id, error=error)
-        return Sent(job_id=job_id)
+            return SentTask(job_id=job_id, error=error)
+        return SentTask(job_id=job_id)
 
     def release(self, array: Array) -> None:
         """Start it."""
@@ -89,7 +89,7 @@ class Grid:
         """Send nothing more of it."""
         self._tell(f"end {campaign}")
 
-    def noted(self, campaign: int) -> tuple[Noted, ...]:
+    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Return what root knows."""
         del campaign
         return self.ledger
@@ -106,9 +106,9 @@ def _grid() -> Grid:
 
 
 @pytest.fixture(name="campaigns")
-def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    campaigns = Campaigns(database)
+def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    campaigns = CampaignRows(database)
     campaigns.add(
         Campaign(
             number=0,
@@ -130,24 +130,24 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 
 
 @pytest.fixture(name="do")
-def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
+def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
     database = campaigns._database
     learnt = Observations(database)
-    return Actions(database, learnt, Clock(), Failures(), grid).do
+    return CycleActions(database, learnt, Clock(), Failures(), grid).do
 
 
-SEND = Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),))
+SEND = CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
 OFF_BETA = (KeptOff(tasks=2, avoid=("beta",)),)
 
 
-def only(campaigns: Campaigns) -> Array:
+def only(campaigns: CampaignRows) -> Array:
     """Return the one open array."""
     (array,) = campaigns.open_arrays()
     return array
 
 
 def test_an_array_is_submitted_and_then_released(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Never the other way round, and under the id that was noted."""
     do(SEND)
@@ -158,16 +158,16 @@ def test_an_array_is_submitted_and_then_released(
 
 
 def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
-    campaigns: Campaigns, grid: Grid
+    campaigns: CampaignRows, grid: Grid
 ) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = Actions(database, Observations(database), Clock(), Failures(), grid, most=2).do
+    do = CycleActions(database, Observations(database), Clock(), Failures(), grid, most=2).do
     grid.takes = 1
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
     grid.takes = 9
-    do(Plan(resumed=(second,)))
+    do(CyclePlan(resumed=(second,)))
 
     assert (first.size, second.size, second.state) == (2, 1, ArrayState.INTENDED)
     assert grid.told == [
@@ -180,11 +180,11 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
 
 
 def test_an_array_is_as_small_as_its_cluster_wants_it(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """All of them go by one call."""
     grid.takes = 9
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
 
     assert [one.size for one in campaigns.open_arrays()] == [2, 1]
     assert [told for told in grid.told if told[:6] == "submit"] == [
@@ -201,9 +201,9 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
     ],
 )
 def test_the_next_cycle_goes_on_where_one_failed(
-    campaigns: Campaigns,
+    campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[Plan], None],
+    do: Callable[[CyclePlan], None],
     step: str,
     state: ArrayState,
     rest: list[str],
@@ -215,7 +215,7 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
     grid.failing.clear()
     grid.told.clear()
-    do(Plan(resumed=(begun,)))
+    do(CyclePlan(resumed=(begun,)))
 
     assert begun.state is state
     assert grid.told == rest
@@ -223,24 +223,24 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
 
 def test_nothing_is_left_of_an_array_that_was_submitted_again(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """A cluster may have taken the first submission after all, late."""
     grid.failing["submit"] = GridbridgeError("no answer")
     do(SEND)
     grid.failing.clear()
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
 
-    do(Plan(over=(only(campaigns),)))
+    do(CyclePlan(over=(only(campaigns),)))
 
     assert grid.told[-2:] == ["release 1 71", "delete 1 71"]
     do(SEND)
-    do(Plan(over=(only(campaigns),)))
+    do(CyclePlan(over=(only(campaigns),)))
     assert grid.told[-1] == "release 2 72"
 
 
 def test_tasks_that_a_cluster_refuses_are_tried_at_another(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """They have not ended; the cluster is closed to the campaign for a while."""
     grid.failing["submit"] = ArrayRefused("no such queue")
@@ -250,24 +250,24 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed, campaigns.open_arrays()) == (0, 0, ())
-    assert told_of(campaigns) == {(Code.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    assert told_of(campaigns) == {(EventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert whys(campaigns) == {"no such queue"}
     grid.failing.clear()
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
 def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Each cluster gets one of its own, and that it is refused is what was asked."""
     usual = campaigns.find(1)
     assert usual
-    test = replace(usual, number=0, jdl=replace(usual.jdl, type=Type.TEST), tasks=2)
+    test = replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2)
     number = campaigns.add(test, "another")
     grid.failing["submit"] = ArrayRefused("no such queue")
 
-    do(Plan(sends=(Send(campaign=number, cluster="beta", tasks=1),)))
+    do(CyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
 
     found = campaigns.find(number)
     assert found
@@ -280,55 +280,59 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
     ids=["by its cluster", "by root"],
 )
 def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
-    campaigns: Campaigns,
+    campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[Plan], None],
+    do: Callable[[CyclePlan], None],
     error: GridbridgeError,
     waiting: dict[int, int],
     failed: int,
 ) -> None:
     """It was told that the task is cancelled, while the cluster gave no answer."""
-    grid.failing["submit"] = NotNow("unreachable")
+    grid.failing["submit"] = ArrayDeferred("unreachable")
     do(SEND)
-    assert Marks(campaigns.database).cancel(1, 0)
+    assert CancellationMarks(campaigns.database).cancel(1, 0)
     grid.failing["submit"] = error
 
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
 
     found = campaigns.find(1)
     assert found
     assert (campaigns.waiting(), found.failed, found.cancelled) == (waiting, failed, 1)
     (shown, *_) = CampaignTasks(campaigns.database).sent(1, 0, 0)
-    assert (shown.outcome, shown.attempt) == (Outcome.UNWANTED, 1)
+    assert (shown.outcome, shown.attempt) == (TaskOutcome.UNWANTED, 1)
 
 
 def test_a_task_does_not_go_back_where_it_was_refused(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """As long as the decision names no such tasks."""
     grid.failing["submit"] = ArrayRefused("no such queue")
     do(SEND)
     grid.failing.clear()
 
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
 
 
 def test_as_many_of_each_kind_are_taken_as_is_told(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """However urgent others are: those that are free to go to beta are left for it."""
     campaigns.drop_waiting(1)
-    free = Waiting(first=0, last=9, attempt=2, priority=AT_ONCE)
-    off_beta = Waiting(first=10, last=19, attempt=2, avoid=("beta",))
+    free = WaitingTasks(first=0, last=9, attempt=2, priority=AT_ONCE)
+    off_beta = WaitingTasks(first=10, last=19, attempt=2, avoid=("beta",))
     campaigns.wait_again(1, free, off_beta)
     kinds = (KeptOff(tasks=5, avoid=("beta",)),)
 
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)))
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=9),)))
+    do(
+        CyclePlan(
+            sends=(TaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
+        )
+    )
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=9),)))
 
     assert [told for told in grid.told if told[:6] == "submit"] == [
         "submit 1 gamma 10:2,11:2,12:2,13:2",
@@ -338,45 +342,47 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
 
 
 def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """By its exit status, 66 or 67, as in CiGri."""
     do(SEND)
-    outcomes = (Outcome.RESUBMIT_LAST, Outcome.RESUBMIT)
+    outcomes = (TaskOutcome.RESUBMIT_LAST, TaskOutcome.RESUBMIT)
     ended = tuple(
         replace(one, outcome=outcome)
         for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
     )
-    again = (Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
-    do(Plan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+    again = (Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
+    do(CyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
 
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
-def test_refusals_have_an_end(campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]) -> None:
+def test_refusals_have_an_end(
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
     grid.failing["submit"] = ArrayRefused("no such queue")
     off_beta = (KeptOff(tasks=3, avoid=("beta",)),)
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
-        do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
+        do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
         found = campaigns.find(1)
         assert found
         failed.append(found.failed)
 
     assert failed == [0, 0, 0, 0, 3]
     assert told_of(campaigns) == {
-        (Code.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
-        (Code.NOT_STARTED, "beta", 3, 0),
+        (EventCode.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
+        (EventCode.NOT_STARTED, "beta", 3, 0),
     }
 
 
 def test_what_root_refuses_fails_with_all_that_waits(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Its file is not what it was: no cluster would get anything else."""
     grid.failing["submit"] = CampaignRefused("not the file")
@@ -386,25 +392,25 @@ def test_what_root_refuses_fails_with_all_that_waits(
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
-    assert told_of(campaigns) == {(Code.FILE_REFUSED, "", 0, 0)}
+    assert told_of(campaigns) == {(EventCode.FILE_REFUSED, "", 0, 0)}
     assert whys(campaigns) == {"not the file"}
 
 
 def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """One task had failed by itself and one with its host; nobody overwrites that."""
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     failed, lost = campaigns.pending(only(campaigns))
     ended = (
-        replace(failed, outcome=Outcome.PROGRAM_ERROR, exit_status=3),
-        replace(lost, outcome=Outcome.SITE_FAULT),
+        replace(failed, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3),
+        replace(lost, outcome=TaskOutcome.SITE_FAULT),
     )
-    again = [Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
-    do(Plan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+    again = [Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
+    do(CyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
     grid.failing["submit"] = CampaignRefused("not the file")
 
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
     found = campaigns.find(1)
     assert found
@@ -419,30 +425,30 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
 
 @pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
 def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None], sent: int
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None], sent: int
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
     tries = CampaignTries(campaigns.database, campaigns)
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
-        replace(one, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
+        replace(one, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
         for one in campaigns.pending(only(campaigns))
     ]
-    do(Plan(ended=tuple(ended), over=(only(campaigns),)))
+    do(CyclePlan(ended=tuple(ended), over=(only(campaigns),)))
     tries.judge_anew(1, [0, 1])
-    campaigns.wait_again(1, Waiting(first=0, last=1, attempt=2))
+    campaigns.wait_again(1, WaitingTasks(first=0, last=1, attempt=2))
     campaigns.count(1, -2, -2)
     grid.failing["submit"] = CampaignRefused("not the file")
 
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=sent),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
-    event = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
-    found = tries.failed(replace(event, exit_status=3), [Outcome.PROGRAM_ERROR], -1, 9)
+    event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
+    found = tries.failed(replace(event, exit_status=3), [TaskOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
 
 def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Root's ledger knows it; nobody has touched the campaign's file."""
     grid.failing["submit"] = CampaignEnded("the campaign has ended")
@@ -453,22 +459,22 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
     assert found
     assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
     assert (campaigns.open_arrays(), campaigns.waiting()) == ((), {})
-    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
 
 
 def test_of_an_array_without_attempts_that_live_nothing_is_sent(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Root would refuse the whole campaign for it; it is over, and what bears its name goes."""
     grid.failing["submit"] = GridbridgeError("lost")
     do(SEND)
     array = only(campaigns)
-    ended = [replace(one, outcome=Outcome.SITE_FAULT) for one in campaigns.pending(array)]
+    ended = [replace(one, outcome=TaskOutcome.SITE_FAULT) for one in campaigns.pending(array)]
     campaigns.ended(ended)
     grid.failing.clear()
     grid.told.clear()
 
-    do(Plan(resumed=(array,)))
+    do(CyclePlan(resumed=(array,)))
 
     known = only(campaigns)
     assert grid.told == []
@@ -476,7 +482,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
 
 
 def test_a_campaign_that_has_ended_stays_as_it_ended(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Though an array of it is known, as by root's ledger, that nobody knows to be submitted."""
     grid.failing["submit"] = GridbridgeError("lost")
@@ -484,50 +490,52 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(
     campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     grid.failing["submit"] = CampaignEnded("the campaign has ended")
 
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
 
     found = campaigns.find(1)
     assert found
     assert (found.state, campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
-    assert (Code.RESTORED, "", 0, 0) not in told_of(campaigns)
+    assert (EventCode.RESTORED, "", 0, 0) not in told_of(campaigns)
 
 
 def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
-    campaigns: Campaigns, grid: Grid
+    campaigns: CampaignRows, grid: Grid
 ) -> None:
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
-    do = Actions(campaigns.database, Observations(campaigns.database), clock, Failures(), grid).do
-    grid.failing["submit"] = NotNow("unreachable")
+    do = CycleActions(
+        campaigns.database, Observations(campaigns.database), clock, Failures(), grid
+    ).do
+    grid.failing["submit"] = ArrayDeferred("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
 
-    assert told_of(campaigns) == {(Code.SUBMIT_JOB, "beta", 4, 1)}
+    assert told_of(campaigns) == {(EventCode.SUBMIT_JOB, "beta", 4, 1)}
     (event,) = CampaignEvents(campaigns._database).open()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
     grid.failing.clear()
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
     assert told_of(campaigns) == set()
 
 
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
-        (OwnerUnknown("uid 1000 has no account"), Code.OWNER_UNKNOWN),
-        (LedgerLost("c.1: Input/output error"), Code.NO_LEDGER),
-        (NotRead("c.1: No such file or directory"), Code.NO_FILE),
+        (OwnerUnknown("uid 1000 has no account"), EventCode.OWNER_UNKNOWN),
+        (LedgerLost("c.1: Input/output error"), EventCode.NO_LEDGER),
+        (NotRead("c.1: No such file or directory"), EventCode.NO_FILE),
     ],
 )
 def test_what_root_can_not_do_for_nobody_is_told_as_that(
-    campaigns: Campaigns,
+    campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[Plan], None],
+    do: Callable[[CyclePlan], None],
     trouble: GridbridgeError,
-    code: Code,
+    code: EventCode,
 ) -> None:
     """No cluster is to blame. It is over once root acts as the owner again."""
     grid.failing["submit"] = trouble
@@ -535,38 +543,38 @@ def test_what_root_can_not_do_for_nobody_is_told_as_that(
 
     assert told_of(campaigns) == {(code, "beta", 2, 0)}
     grid.failing.clear()
-    do(Plan(resumed=(only(campaigns),)))
+    do(CyclePlan(resumed=(only(campaigns),)))
     assert told_of(campaigns) == set()
 
 
 def test_an_array_that_root_can_not_delete_stays_until_it_can(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """It is told once, however often that is tried."""
-    grid.failing["release"] = NotNow("unreachable")
+    grid.failing["release"] = ArrayDeferred("unreachable")
     do(SEND)
     CampaignEvents(campaigns._database).close(1, NOON)
     held = only(campaigns)
     grid.failing["delete"] = LedgerLost("root's ledger has nothing of array 1")
     for _ in range(2):
-        do(Plan(deleted=(held,)))
+        do(CyclePlan(deleted=(held,)))
 
     assert only(campaigns) == held
-    assert told_of(campaigns) == {(Code.NO_LEDGER, "beta", 2, 0)}
+    assert told_of(campaigns) == {(EventCode.NO_LEDGER, "beta", 2, 0)}
     grid.failing.clear()
-    do(Plan(deleted=(held,)))
+    do(CyclePlan(deleted=(held,)))
     assert campaigns.open_arrays() == ()
     assert told_of(campaigns) == set()
 
 
 def test_what_root_knows_better_is_taken_over(
-    campaigns: Campaigns,
+    campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[Plan], None],
+    do: Callable[[CyclePlan], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
-    grid.ledger = (Noted(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
+    grid.ledger = (LedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
     grid.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
 
     do(SEND)
@@ -577,40 +585,40 @@ def test_what_root_knows_better_is_taken_over(
     assert known.state is ArrayState.SUBMITTED
     assert [(one.task, one.attempt) for one in campaigns.pending(known)] == [(1, 1)]
     assert campaigns.waiting() == {1: 2}
-    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
     grid.failing.clear()
-    do(Plan(resumed=(known,), sends=SEND.sends))
+    do(CyclePlan(resumed=(known,), sends=SEND.sends))
     assert grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
 def test_what_waits_again_after_that_keeps_off_where_it_overran(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """It was begun at gamma, where root's ledger has another task."""
     do(SEND)
-    overran = replace(campaigns.pending(only(campaigns))[0], outcome=Outcome.WALLTIME)
+    overran = replace(campaigns.pending(only(campaigns))[0], outcome=TaskOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
-    again = Again(campaign=1, task=0, attempt=1, outcome=Outcome.WALLTIME, **off_beta)
-    do(Plan(ended=(overran,), again=(again,)))
+    again = Retry(campaign=1, task=0, attempt=1, outcome=TaskOutcome.WALLTIME, **off_beta)
+    do(CyclePlan(ended=(overran,), again=(again,)))
     grid.ledger = (
-        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        Noted(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
+        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        LedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
     )
     grid.failing["submit"] = AlreadySubmitted("array 2 has other tasks")
 
     kinds = (KeptOff(tasks=1, **off_beta),)
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
 
-    assert campaigns.waiting_of(1) == (Waiting(first=0, last=0, attempt=2, **off_beta),)
+    assert campaigns.waiting_of(1) == (WaitingTasks(first=0, last=0, attempt=2, **off_beta),)
 
 
-def told_of(campaigns: Campaigns) -> set[tuple[Code, str, int, int]]:
+def told_of(campaigns: CampaignRows) -> set[tuple[EventCode, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
     events = CampaignEvents(campaigns._database).open()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
-def whys(campaigns: Campaigns) -> set[str]:
+def whys(campaigns: CampaignRows) -> set[str]:
     """Return why the open events are."""
     return {one.why for one in CampaignEvents(campaigns._database).open()}
 
@@ -630,17 +638,17 @@ def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> N
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
-    campaigns: Campaigns, do: Callable[[Plan], None]
+    campaigns: CampaignRows, do: Callable[[CyclePlan], None]
 ) -> None:
     """It has not ended, so that it is not counted."""
     do(SEND)
     first, second = (
         Attempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
-        for n, outcome in enumerate((Outcome.SUCCESS, Outcome.RESUBMIT))
+        for n, outcome in enumerate((TaskOutcome.SUCCESS, TaskOutcome.RESUBMIT))
     )
 
-    again = Again(campaign=1, task=1, attempt=1, outcome=Outcome.RESUBMIT)
-    do(Plan(ended=(first, second), again=(again,), over=(only(campaigns),)))
+    again = Retry(campaign=1, task=1, attempt=1, outcome=TaskOutcome.RESUBMIT)
+    do(CyclePlan(ended=(first, second), again=(again,), over=(only(campaigns),)))
     do(SEND)
 
     found = campaigns.find(1)
@@ -651,18 +659,18 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
 
 
 def test_what_was_noted_before_a_kill_is_counted_once(
-    campaigns: Campaigns, grid: Grid, monkeypatch: pytest.MonkeyPatch
+    campaigns: CampaignRows, grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
     array = campaigns.add_array(1, "beta", [(task, 1) for task in range(PORTION + 2)], NOON)
     learnt = Observations(campaigns.database)
-    act = Actions(campaigns.database, learnt, Clock(), Failures(), grid)
+    act = CycleActions(campaigns.database, learnt, Clock(), Failures(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            act.do(Plan(ended=succeeded(campaigns, array), over=(array,)))
+            act.do(CyclePlan(ended=succeeded(campaigns, array), over=(array,)))
     left = succeeded(campaigns, array)
-    act.do(Plan(ended=left, over=(array,)))
+    act.do(CyclePlan(ended=left, over=(array,)))
 
     assert len(left) == 2
     assert campaigns.open_arrays() == ()
@@ -671,9 +679,9 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     assert (found.ended, found.failed) == (PORTION + 2, 0)
 
 
-def succeeded(campaigns: Campaigns, array: Array) -> tuple[Attempt, ...]:
+def succeeded(campaigns: CampaignRows, array: Array) -> tuple[Attempt, ...]:
     """Return the attempts of an array that are not noted as ended, all successes."""
-    return tuple(replace(one, outcome=Outcome.SUCCESS) for one in campaigns.pending(array))
+    return tuple(replace(one, outcome=TaskOutcome.SUCCESS) for one in campaigns.pending(array))
 
 
 @pytest.mark.parametrize(
@@ -686,9 +694,9 @@ def succeeded(campaigns: Campaigns, array: Array) -> tuple[Attempt, ...]:
     ],
 )
 def test_an_array_of_a_cancelled_campaign_is_deleted(
-    campaigns: Campaigns,
+    campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[Plan], None],
+    do: Callable[[CyclePlan], None],
     fails: str,
     known: int,
     left: list[int],
@@ -696,10 +704,10 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
     """What may run, or have run, is waited for until its cluster tells the end."""
     grid.failing = {fails: GridbridgeError("no answer")}
     do(SEND)
-    noted = Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
+    noted = LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     grid.ledger = (noted,) if known else ()
 
-    do(Plan(deleted=(only(campaigns),)))
+    do(CyclePlan(deleted=(only(campaigns),)))
 
     assert grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in campaigns.open_arrays()] == left
@@ -707,24 +715,24 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
 
 
 def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """A task that was moved since the backup is waited for where it went, not where it was."""
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     grid.ledger = (
-        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        Noted(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
+        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        LedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
     )
     grid.told.clear()
 
-    do(Plan(behind=(1,), sends=(Send(campaign=1, cluster="beta", tasks=1),)))
+    do(CyclePlan(behind=(1,), sends=(TaskSend(campaign=1, cluster="beta", tasks=1),)))
 
     first, second = campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
     assert [(one.task, one.attempt) for one in campaigns.pending(first)] == [(0, 1)]
     assert [(one.task, one.attempt) for one in campaigns.pending(second)] == [(1, 2)]
     assert grid.told == []
-    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -733,7 +741,7 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
     ids=["never there", "there"],
 )
 def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
-    campaigns: Campaigns, grid: Grid, found: int, expected: list[tuple[ArrayState, int]]
+    campaigns: CampaignRows, grid: Grid, found: int, expected: list[tuple[ArrayState, int]]
 ) -> None:
     """One that was intended and never submitted is over by that: its campaign can end."""
     array = campaigns.intend(1, "beta", 1, NOON)
@@ -747,8 +755,8 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
 
     database = campaigns.database
     learnt = Observations(database)
-    act = Actions(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
-    act.do(Plan(deleted=(array,)))
+    act = CycleActions(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
+    act.do(CyclePlan(deleted=(array,)))
 
     assert asked == [array]
     assert [(one.state, one.job_id) for one in campaigns.open_arrays()] == expected

@@ -17,12 +17,13 @@ from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
-from gridbridge.services.campaigns.sending.limits import Limits
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.services.campaigns.asking import ClusterQueries, ends_of, living_of
+from gridbridge.services.campaigns.sending.limits import ArrayLimitQueries
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns, sent_to
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = Array(
@@ -38,7 +39,7 @@ OURS = Array(
 
 def job(number: int, name: str) -> JobStatus:
     """Return a row of a list."""
-    state = JobState([Fact.RUNNING])
+    state = JobState([JobFact.RUNNING])
     return JobStatus(job_id=number, name=name, owner="alice", state=state)
 
 
@@ -68,9 +69,9 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
 class Site:
     """A campaign, and a cluster that lists all that it is asked about."""
 
-    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, database: StateFile, monkeypatch: pytest.MonkeyPatch) -> None:
         self.database = database
-        self.campaigns = Campaigns(database)
+        self.campaigns = CampaignRows(database)
         self.asked: list[frozenset[int]] = []
         self.uncounted: list[object] = []  # among what waits
         self.is_silent = False
@@ -94,7 +95,7 @@ class Site:
         site = SiteSection(cluster="alpha")
         policy = Policy(site=site, clusters={"beta": Cluster()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
-        asking = Asking(policy, self.database, clock)
+        asking = ClusterQueries(policy, self.database, clock)
         found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
@@ -119,7 +120,7 @@ class Site:
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield Site(database, monkeypatch)
     database.close()
 
@@ -145,7 +146,7 @@ def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     """As long as it is no older than that, as all answers are."""
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
-    asking = Asking(policy, site.database, clock)
+    asking = ClusterQueries(policy, site.database, clock)
     before = asking.told(["beta"], 5.0)
     site.ask()
     now = asking.told(["beta"], 5.0)
@@ -258,7 +259,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
 
     monkeypatch.setattr(status, "array_limits", limits)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
-    asks = Limits(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    asks = ArrayLimitQueries(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
         seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})

@@ -17,38 +17,49 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.copies import Copies, Live, ShownCopy, Tail
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.copies import (
+    LiveAttempt,
+    ShownCopy,
+    SpeculativeAttempts,
+    StragglerTail,
+)
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import KeptOff, Plan, Room, Seen, Send
+from gridbridge.model.campaigns.plan import (
+    ClusterRoom,
+    CyclePlan,
+    CycleSituation,
+    KeptOff,
+    TaskSend,
+)
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.occupancy import elapsed
-from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.requests import OwnerRequests
 from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-COPY, SUCCESS, SITE_FAULT = Outcome.COPY, Outcome.SUCCESS, Outcome.SITE_FAULT
-WALLTIME = Outcome.WALLTIME
+COPY, SUCCESS, SITE_FAULT = TaskOutcome.COPY, TaskOutcome.SUCCESS, TaskOutcome.SITE_FAULT
+WALLTIME = TaskOutcome.WALLTIME
 OFF_GAMMA = (KeptOff(tasks=1, avoid=("gamma",), never=("gamma",)),)
-RUNNING, WAITING = JobState([Fact.RUNNING]), JobState([Fact.WAITING])
-FIRST = Copies(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
+RUNNING, WAITING = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
+FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
 
 class Copying(Grid):
@@ -63,13 +74,13 @@ class Site:
     """A state file with a campaign of two tasks that run at beta."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database.open(f"sqlite:///{path}/state.db")
-        self.campaigns = Campaigns(self.database)
+        self.database = StateFile.open(f"sqlite:///{path}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.copies = CampaignCopies(self.database, self.campaigns)
         self.tries = CampaignTries(self.database, self.campaigns)
         self.grid = Copying()
         learnt = Observations(self.database)
-        self.actions = Actions(self.database, learnt, Clock(), Failures(), self.grid)
+        self.actions = CycleActions(self.database, learnt, Clock(), Failures(), self.grid)
         clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -82,7 +93,7 @@ class Site:
             jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
         )
         self.campaigns.add(one, "token")
-        self.actions.do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+        self.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
@@ -93,10 +104,10 @@ class Site:
 
     def copy(self) -> Array:
         """Copy the second task to gamma."""
-        self.actions.do(Plan(copies=(FIRST,)))
+        self.actions.do(CyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
-    def cycle(self, *ended: tuple[int, int, Outcome]) -> Plan:
+    def cycle(self, *ended: tuple[int, int, TaskOutcome]) -> CyclePlan:
         """Do what a cycle decides that sees attempts of the second task end."""
         arrays = self.campaigns.open_arrays()
         found = tuple(
@@ -110,13 +121,13 @@ class Site:
             array
             for array in arrays
             if {*self.campaigns.pending(array)}
-            <= {replace(one, outcome=Outcome.PENDING, wallclock_s=None) for one in found}
+            <= {replace(one, outcome=TaskOutcome.PENDING, wallclock_s=None) for one in found}
         )
-        seen = Seen(
+        seen = CycleSituation(
             campaigns=self.campaigns.unfinished(),
             waiting=self.campaigns.waiting(),
             arrays=arrays,
-            room={name: Room(free_slots=0) for name in ("beta", "gamma")},
+            room={name: ClusterRoom(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),
@@ -128,7 +139,7 @@ class Site:
         self.actions.do(plan)
         return plan
 
-    def outcomes(self) -> dict[tuple[int, int], Outcome]:
+    def outcomes(self) -> dict[tuple[int, int], TaskOutcome]:
         """Return what the attempts of both tasks came to."""
         tasks = CampaignTasks(self.database).sent(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
@@ -157,7 +168,7 @@ def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
     """What the decision looked at is looked at again."""
     site.cycle((1, 1, SUCCESS))
 
-    site.actions.do(Plan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
+    site.actions.do(CyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
 
     assert len(site.campaigns.open_arrays()) == 1
 
@@ -173,9 +184,9 @@ def test_the_first_success_wins_and_the_others_are_ended_until_they_have(site: S
     site.grid.failing["delete_places"] = GridbridgeError("no answer")
     site.cycle()
     assert site.grid.told == ["delete_places 1 2"]
-    site.cycle((1, 1, Outcome.CANCELLED))
+    site.cycle((1, 1, TaskOutcome.CANCELLED))
     assert (site.campaign.ended, site.campaign.failed, site.grid.told) == (1, 0, [])
-    assert site.outcomes() == {(0, 1): Outcome.PENDING, (1, 2): SUCCESS, (1, 1): COPY}
+    assert site.outcomes() == {(0, 1): TaskOutcome.PENDING, (1, 2): SUCCESS, (1, 1): COPY}
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -197,19 +208,19 @@ def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, firs
     [
         ([(1, 1, WALLTIME)], "beta"),
         ([(1, 2, WALLTIME)], "gamma"),
-        ([(1, 1, WALLTIME), (1, 2, Outcome.PREEMPTED)], "beta"),
+        ([(1, 1, WALLTIME), (1, 2, TaskOutcome.PREEMPTED)], "beta"),
     ],
     ids=["the first overran", "its copy did", "both end in one look"],
 )
 def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
-    site: Site, looks: list[tuple[int, int, Outcome]], never: str
+    site: Site, looks: list[tuple[int, int, TaskOutcome]], never: str
 ) -> None:
     """The other attempt lost its place, and decides that the task runs again."""
     site.copy()
     site.cycle(*looks)
     ((_, overran, _), *_) = looks
     if len(looks) == 1:
-        site.cycle((1, 3 - overran, Outcome.PREEMPTED))
+        site.cycle((1, 3 - overran, TaskOutcome.PREEMPTED))
 
     (waiting,) = site.campaigns.waiting_of(1)
     assert (waiting.attempt, waiting.never) == (3, (never,))
@@ -218,9 +229,11 @@ def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
 
 def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     """Nor where it could not start; the other task has been nowhere else."""
-    site.actions.do(Plan(copies=(FIRST,)))
-    site.cycle((1, 1, Outcome.PREEMPTED), (1, 2, WALLTIME))
-    site.actions.do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)))
+    site.actions.do(CyclePlan(copies=(FIRST,)))
+    site.cycle((1, 1, TaskOutcome.PREEMPTED), (1, 2, WALLTIME))
+    site.actions.do(
+        CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
+    )
     rows = (replace(row(1), job_id=73),)
 
     (tail,) = tails(site, {71: (row(1),), 73: rows})
@@ -249,7 +262,7 @@ def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> 
     site.cycle((1, 1, SITE_FAULT))
     site.grid.failing["submit"] = ArrayRefused("no queue")
 
-    site.actions.do(Plan(resumed=(begun,)))
+    site.actions.do(CyclePlan(resumed=(begun,)))
 
     (waiting,) = site.campaigns.waiting_of(1)
     assert (waiting.first, waiting.attempt) == (1, 3)
@@ -277,7 +290,7 @@ def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
     site.campaigns.is_now(1, CampaignState.CANCELLED)
 
     site.cycle()
-    site.cycle((0, 1, Outcome.CANCELLED), (1, 1, Outcome.CANCELLED))
+    site.cycle((0, 1, TaskOutcome.CANCELLED), (1, 1, TaskOutcome.CANCELLED))
 
     assert (site.campaign.ended, site.campaign.failed, site.campaign.cancelled) == (2, 0, 2)
     assert site.campaigns.unfinished() == ()
@@ -292,11 +305,11 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
 
     assert (both.attempt, both.copies) == (
         1,
-        (ShownCopy(attempt=2, cluster="gamma", outcome=Outcome.PENDING, beyond_s=60),),
+        (ShownCopy(attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=60),),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
-        ShownCopy(attempt=1, cluster="beta", outcome=Outcome.PENDING, beyond_s=None),
+        ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None),
     )
     tasks_shown.put(1, 0, found, str(tmp_path))
     assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
@@ -308,22 +321,22 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
     """With `gridevents -r`, after the copy had failed first."""
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
-    site.cycle((1, 1, Outcome.PROGRAM_ERROR))
-    event = Event(
-        kind=Kind.TASK,
-        code=Code.EXIT_ERROR,
+    site.cycle((1, 1, TaskOutcome.PROGRAM_ERROR))
+    event = CampaignEvent(
+        kind=EventKind.TASK,
+        code=EventCode.EXIT_ERROR,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
         last_at=NOON,
     )
 
-    Requests(site.database, Clock(), str(tmp_path))._try_again(event)
+    OwnerRequests(site.database, Clock(), str(tmp_path))._try_again(event)
 
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
 
 
-def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[Live, ...]:
+def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[LiveAttempt, ...]:
     """Return what is known of the end after two minutes, when beta lists these rows."""
     found = tails(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
@@ -331,7 +344,7 @@ def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[Live, ...
 
 def tails(
     site: Site, jobs: dict[int, tuple[JobStatus, ...]], *, waiting: bool = False
-) -> tuple[Tail, ...]:
+) -> tuple[StragglerTail, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
         name: ClusterSnapshot(
@@ -365,7 +378,7 @@ def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobStatus:
 
 def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
     """A task that waits, or that began just now, or is not listed, is none of these."""
-    late = Live(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
+    late = LiveAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
 
     assert look(site, row(1), row(2, minutes=2)) == (late,)
     assert look(site, row(1), row(2, WAITING)) == (late,)
@@ -394,7 +407,7 @@ def test_attempts_that_have_not_run_long_are_not_read(
         return pending_at(tries, array, places)
 
     monkeypatch.setattr(CampaignTries, "pending_at", noted)
-    monkeypatch.setattr(Campaigns, "pending", None)
+    monkeypatch.setattr(CampaignRows, "pending", None)
 
     assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
     assert read == [{1}]
@@ -438,4 +451,4 @@ def test_a_copy_counts_as_use_and_not_as_an_end(site: Site) -> None:
     site.cycle((1, 1, SUCCESS))
 
     assert site.campaigns.durations(1) == {"gamma": (9.0,)}
-    assert Predictions(site.database).ended_since(1, NOON).keys() == {"gamma"}
+    assert PredictionRows(site.database).ended_since(1, NOON).keys() == {"gamma"}

@@ -12,28 +12,35 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
-    Part,
+    TaskBatch,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.forecast import Kept
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
-from gridbridge.model.campaigns.plan import Plan, Seen, There
+from gridbridge.model.campaigns.forecast import StoredForecast
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jobratio import (
+    JobRatio,
+    JobRatioPrediction,
+    JobRatioRule,
+    RatioTerms,
+)
+from gridbridge.model.campaigns.plan import ClusterView, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
-from gridbridge.services.campaigns.forecasts import Forecasts
+from gridbridge.services.campaigns.forecasts import ForecastUpdates
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_parts import CampaignParts
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.predictions import PredictionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
-TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
-RATIO = Prediction(
-    campaign=1, cluster="beta", law=Law.MEASURED, terms=TERMS, ratio=0.5, submitted=3
+TERMS = RatioTerms(
+    old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
+)
+RATIO = JobRatioPrediction(
+    campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
 )
 
 
@@ -41,8 +48,11 @@ class Site:
     """A state file with a campaign of 100 tasks at beta, and a clock that tests set."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database.open(f"sqlite:///{path}/state.db")
-        self.campaigns, self.predictions = Campaigns(self.database), Predictions(self.database)
+        self.database = StateFile.open(f"sqlite:///{path}/state.db")
+        self.campaigns, self.predictions = (
+            CampaignRows(self.database),
+            PredictionRows(self.database),
+        )
         self.now = NOON
         self.campaigns.add(
             Campaign(
@@ -59,39 +69,39 @@ class Site:
         )
         self.forecasts = self.made()
 
-    def made(self) -> Forecasts:
+    def made(self) -> ForecastUpdates:
         """Return the forecasts of a runner that has just begun."""
         clock = Clock(lambda: self.now.timestamp())
-        return Forecasts(self.campaigns, self.predictions, clock, 15.0)
+        return ForecastUpdates(self.campaigns, self.predictions, clock, 15.0)
 
     def end(self, tasks: int, wallclock_s: int) -> None:
         """Send tasks, and let all of them end."""
         array = self.campaigns.intend(1, "beta", tasks, self.now)
         assert array
         ended = tuple(
-            replace(one, outcome=Outcome.SUCCESS, wallclock_s=wallclock_s)
+            replace(one, outcome=TaskOutcome.SUCCESS, wallclock_s=wallclock_s)
             for one in self.campaigns.pending(array)
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
         learnt = Observations(self.database)
-        learnt.keep(Plan(ended=ended, arrays=(array,)), self.now)
+        learnt.keep(CyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
         """Have a cycle that sees so many tasks run."""
         found = self.campaigns.find(1)
         assert found
-        there = There(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
-        seen = Seen(
+        there = ClusterView(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
+        seen = CycleSituation(
             campaigns=(found,),
             waiting=self.campaigns.waiting(),
             arrays=(),
             room={},
             max_tasks=100,
             there=(there,),
-            ratios=(Ratio(campaign=1, cluster="beta", ratio=0.5),),
+            ratios=(JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )
-        plan = Plan(finished=(1,) if is_over else ())
+        plan = CyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
         Observations(self.database).keep(plan, self.now)
 
@@ -103,7 +113,7 @@ class Site:
                 name="n",
                 owner="alice",
                 submitted_at=NOON,
-                type=Type.DEFAULT,
+                type=CampaignType.DEFAULT,
                 state=state,
                 clusters=("beta",),
                 tasks=100,
@@ -159,7 +169,7 @@ def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
     (one,) = site.campaigns.pending(array)
-    site.campaigns.ended([replace(one, outcome=Outcome.WIPED)])
+    site.campaigns.ended([replace(one, outcome=TaskOutcome.WIPED)])
 
     assert site.campaigns.durations(1) == {}
     assert isinstance(one, Attempt)
@@ -191,12 +201,12 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     """The forecast that counts is made when half of all tasks have ended."""
     site.end(50, 60)
     site.look((30.0,) * 10)
-    campaigns = Campaigns(site.database)
+    campaigns = CampaignRows(site.database)
     found = campaigns.find(1)
     assert found
     assert site.predictions.forecasts()
 
-    part = Part(campaign=1, number=1, tasks=100, digest="abc")
+    part = TaskBatch(campaign=1, number=1, tasks=100, digest="abc")
     CampaignParts(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)
@@ -212,7 +222,7 @@ def test_an_error_is_a_share_of_the_time_that_was_left(
     minutes: int, error: float, held: int
 ) -> None:
     """It was told that ten minutes were left, or thirty at the worst."""
-    kept = Kept(
+    kept = StoredForecast(
         campaign=1,
         made_at=NOON,
         p50_at=NOON + timedelta(minutes=10),
@@ -268,7 +278,7 @@ def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) ->
     for campaign in (1, 2):
         site.predictions.keep([replace(RATIO, campaign=campaign)])
 
-    kept = Ratio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
+    kept = JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert site.predictions.ratios([2, 3]) == (kept,)
     assert site.predictions.ratios([]) == ()
 

@@ -14,22 +14,22 @@ from sqlalchemy import delete
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
+from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.events import Code, Kind
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.names import ADDS_TO
-from gridbridge.model.campaigns.request import Answer, Asked, Verb
-from gridbridge.model.campaigns.sections import Runner
-from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.campaigns.request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.sections import RunnerSection
+from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
 from gridbridge.services.campaigns import intake
-from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.requests import OwnerRequests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES
@@ -39,7 +39,7 @@ from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.marks import CancellationMarks
 from gridbridge.state.verified_campaign import MAX_FIRST_BYTES
 from tests.services.campaigns.intake_site import SWEEP, Site
 
@@ -111,7 +111,7 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
 
     found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
-    assert site.ask(Verb.RESUME, 3) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUME, 3) is OwnerReply.DONE
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     assert found
     events = CampaignEvents(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
-    assert all(one.code is Code.RESTORED for one in events)
+    assert all(one.code is EventCode.RESTORED for one in events)
     assert tasks_shown.touching(str(site.published)) == ({1} if told else set())
     assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
         "gridevents -c 1 -r takes over what became of them" for _ in told
@@ -155,7 +155,7 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.again().intake.recover()
     (event,) = CampaignEvents(site.database).open()
 
-    assert site.ask(Verb.FIX, event.number) is Answer.DONE
+    assert site.ask(OwnerVerb.FIX, event.number) is OwnerReply.DONE
     site.again().intake.recover()
 
     assert not CampaignEvents(site.database).open()
@@ -263,7 +263,9 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
     events = CampaignEvents(site.campaigns.database)
-    events.put(opened_now(Kind.TASK, Code.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2))
+    events.put(
+        opened_now(EventKind.TASK, EventCode.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2)
+    )
 
     site.intake.sweep()
 
@@ -304,7 +306,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(
     for number, (state, days) in enumerate(ends, start=1):
         ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
         site.campaigns.is_now(number, state, ended_at)
-    site.limits = Runner(keep_campaigns_d=kept_d)
+    site.limits = RunnerSection(keep_campaigns_d=kept_d)
     site.again()
 
     for _ in range(2):
@@ -314,7 +316,9 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(
     assert (known, site.files()) == (left, ["c.4"])
     site.campaigns.array_is(array, ArrayState.OVER)
     site.intake.sweep()
-    assert site.ask(Verb.PAUSE, 3) is (Answer.CANCELLED if not kept_d else Answer.UNKNOWN)
+    assert site.ask(OwnerVerb.PAUSE, 3) is (
+        OwnerReply.CANCELLED if not kept_d else OwnerReply.UNKNOWN
+    )
 
 
 def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
@@ -327,7 +331,7 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
         ended_at = datetime.now(UTC) - timedelta(days=days)
         site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
 
-    requests = Requests(site.database, Clock(), str(site.brought), str(site.published))
+    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
     requests.purge_ended(datetime.now(UTC), 1)
 
     states = {one.number: one.state for one in site.campaigns.all()}
@@ -337,14 +341,14 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
 @pytest.mark.parametrize(
     ("code", "is_deleted", "is_open"),
     [
-        (Code.SINK, True, False),
-        (Code.SINK, False, True),
-        (Code.OWNER_UNKNOWN, False, True),
-        (Code.NO_LEDGER, True, True),
+        (EventCode.SINK, True, False),
+        (EventCode.SINK, False, True),
+        (EventCode.OWNER_UNKNOWN, False, True),
+        (EventCode.NO_LEDGER, True, True),
     ],
 )
 def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
-    site: Site, code: Code, is_deleted: bool, is_open: bool
+    site: Site, code: EventCode, is_deleted: bool, is_open: bool
 ) -> None:
     """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
     site.bring(asdict(SWEEP), "a 1")
@@ -355,7 +359,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = CampaignEvents(site.campaigns.database)
-    events.put([opened_now(Kind.CAMPAIGN, code, 1, "beta", long_ago)])
+    events.put([opened_now(EventKind.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.sweep()
 
@@ -391,7 +395,7 @@ def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.Mon
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     """The rest of its tasks are dropped (CiGri scheduler specification)."""
     clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
-    site.bring(asdict(Jdl(name="test", type=Type.TEST, clusters=clusters)), "a", "b", "c")
+    site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
 
     site.intake.take()
 
@@ -504,12 +508,12 @@ def test_what_is_wrong_with_a_file_fills_no_disk(
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (Runner(files_per_uid=2), "you would have 3 campaign files of "),
-        (Runner(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
+        (RunnerSection(files_per_uid=2), "you would have 3 campaign files of "),
+        (RunnerSection(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
     ],
     ids=["files", "bytes"],
 )
-def test_a_person_has_so_many_files_at_most(site: Site, limits: Runner, why: str) -> None:
+def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, why: str) -> None:
     """With what makes room for more: those of ended campaigns count until they are purged."""
     site.limits = limits
     site.again()
@@ -525,9 +529,9 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: Runner, why: str
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
     assert site.files() == ["c.1", "c.1.1"]
-    assert site.ask(Verb.CANCEL, 1) is Answer.DONE
+    assert site.ask(OwnerVerb.CANCEL, 1) is OwnerReply.DONE
     site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
-    assert site.ask(Verb.PURGE, 1) is Answer.DONE
+    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.take() == 1
 
@@ -542,7 +546,7 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(
     looked = list[object]()
     really = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or really(path))
-    site.limits = Runner(files_per_uid=2)
+    site.limits = RunnerSection(files_per_uid=2)
     site.again()
     site.bring(asdict(SWEEP), "b")
 
@@ -563,15 +567,15 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (Refusal(reason="not here"), "10.py:rule: not here"),
+        (AdmissionRefusal(reason="not here"), "10.py:rule: not here"),
         (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change it: name: "),
     ],
 )
 def test_what_did_not_come_by_gridsub_meets_the_rules_here(
-    site: Site, said: Refusal | Jdl, why: str
+    site: Site, said: AdmissionRefusal | Jdl, why: str
 ) -> None:
     """Anybody may write there; what a rule would still change is refused."""
-    site.rules = (Rule(name="10.py:rule", judge=lambda _: said),)
+    site.rules = (AdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
 
     assert site.intake.take() == 0
@@ -580,8 +584,8 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(
 
 def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
     """They see who brings it, by the kernel's word."""
-    seen: list[Candidate] = []
-    site.rules = (Rule(name="10.py:rule", judge=seen.append),)
+    seen: list[CampaignCandidate] = []
+    site.rules = (AdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
 
     assert site.intake.take() == 1
@@ -591,15 +595,15 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "told", "state"),
     [
-        ([Verb.CANCEL], Answer.DONE, CampaignState.CANCELLED),
-        ([Verb.PAUSE], Answer.DONE, CampaignState.PAUSED),
-        ([Verb.PAUSE, Verb.RESUME], Answer.DONE, CampaignState.IN_TREATMENT),
-        ([Verb.RESUME], Answer.NOT_PAUSED, CampaignState.IN_TREATMENT),
-        ([Verb.CANCEL, Verb.RESUME], Answer.CANCELLED, CampaignState.CANCELLED),
+        ([OwnerVerb.CANCEL], OwnerReply.DONE, CampaignState.CANCELLED),
+        ([OwnerVerb.PAUSE], OwnerReply.DONE, CampaignState.PAUSED),
+        ([OwnerVerb.PAUSE, OwnerVerb.RESUME], OwnerReply.DONE, CampaignState.IN_TREATMENT),
+        ([OwnerVerb.RESUME], OwnerReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        ([OwnerVerb.CANCEL, OwnerVerb.RESUME], OwnerReply.CANCELLED, CampaignState.CANCELLED),
     ],
 )
 def test_an_owner_changes_a_campaign(
-    site: Site, verbs: list[Verb], told: Answer, state: CampaignState
+    site: Site, verbs: list[OwnerVerb], told: OwnerReply, state: CampaignState
 ) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
     site.bring(asdict(SWEEP), "a 1")
@@ -620,12 +624,18 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
 
-    told = [site.ask(Verb.CANCEL, 1)]
+    told = [site.ask(OwnerVerb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished()
-    told += [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.CANCEL)]
+    told += [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.CANCEL)]
 
-    assert (kept.is_winding_up, told) == (True, [Answer.DONE, Answer.NOT_ENDED, Answer.DONE])
-    assert (site.campaigns.unfinished(), site.ask(Verb.CANCEL, 1)) == ((), Answer.CANCELLED)
+    assert (kept.is_winding_up, told) == (
+        True,
+        [OwnerReply.DONE, OwnerReply.NOT_ENDED, OwnerReply.DONE],
+    )
+    assert (site.campaigns.unfinished(), site.ask(OwnerVerb.CANCEL, 1)) == (
+        (),
+        OwnerReply.CANCELLED,
+    )
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
@@ -633,12 +643,12 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     wish = AtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
-    requests = Requests(site.database, Clock())
-    asked = Asked(token="t", uid=os.getuid(), verb=Verb.CANCEL, numbers=(1,))
+    requests = OwnerRequests(site.database, Clock())
+    asked = OwnerRequest(token="t", uid=os.getuid(), verb=OwnerVerb.CANCEL, numbers=(1,))
 
     told = [requests.do(one) for one in (asked, asked)]
 
-    assert (told, len(site.campaigns.unfinished())) == ([{1: Answer.DONE}] * 2, 1)
+    assert (told, len(site.campaigns.unfinished())) == ([{1: OwnerReply.DONE}] * 2, 1)
     requests.do(replace(asked, token="another"))
     assert site.campaigns.unfinished() == ()
 
@@ -655,42 +665,48 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     assert living
     site.campaigns.array_is(living, ArrayState.RELEASED, 41)
 
-    told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
+    told = [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
-    told += [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.ABANDON, Verb.PURGE)]
+    told += [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.ABANDON, OwnerVerb.PURGE)]
 
-    expected = [Answer.NOT_CANCELLED, Answer.DONE, Answer.DONE, Answer.CANCELLED, Answer.DONE]
+    expected = [
+        OwnerReply.NOT_CANCELLED,
+        OwnerReply.DONE,
+        OwnerReply.DONE,
+        OwnerReply.CANCELLED,
+        OwnerReply.DONE,
+    ]
     assert (told, is_left) == (expected, True)
     assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
     touched = {one.task: one.outcome for one in site.intake.touched()}
-    assert touched == dict.fromkeys((0, 1), Outcome.CANCELLED)
+    assert touched == dict.fromkeys((0, 1), TaskOutcome.CANCELLED)
 
 
 @pytest.mark.parametrize(
     ("before", "verb"),
     [
-        (None, Verb.CANCEL),
-        (None, Verb.PAUSE),
-        (Verb.PAUSE, Verb.RESUME),
-        (Verb.CANCEL, Verb.PURGE),
-        (None, Verb.CANCEL_TASK),
+        (None, OwnerVerb.CANCEL),
+        (None, OwnerVerb.PAUSE),
+        (OwnerVerb.PAUSE, OwnerVerb.RESUME),
+        (OwnerVerb.CANCEL, OwnerVerb.PURGE),
+        (None, OwnerVerb.CANCEL_TASK),
     ],
 )
 def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
-    site: Site, before: Verb | None, verb: Verb
+    site: Site, before: OwnerVerb | None, verb: OwnerVerb
 ) -> None:
     """It comes again, also after others; another one finds what became of it."""
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     if before:
         site.ask(before, 1)
-    requests = Requests(site.database, Clock(), str(site.brought), str(site.published))
-    asked = Asked(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
+    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
+    asked = OwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
 
-    assert told[::2] == [Answer.DONE] * 2
-    assert told[1] is not Answer.DONE
+    assert told[::2] == [OwnerReply.DONE] * 2
+    assert told[1] is not OwnerReply.DONE
 
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
@@ -698,11 +714,11 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     site.bring(asdict(SWEEP), "a", "b", "c", "d")
     site.intake.take()
 
-    told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
-    assert told == [Answer.DONE, Answer.TASK_ENDED, Answer.NO_TASK, Answer.NO_TASK]
+    assert told == [OwnerReply.DONE, OwnerReply.TASK_ENDED, OwnerReply.NO_TASK, OwnerReply.NO_TASK]
     (touched,) = site.intake.touched()
-    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.UNWANTED)
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskOutcome.UNWANTED)
     (found,) = site.campaigns.all()
     assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
     assert site.campaigns.waiting() == {1: 3}
@@ -725,15 +741,15 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
     assert array
 
-    told = [site.ask(Verb.CANCEL_TASK, 1, 1) for _ in range(2)]
+    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
-    assert told == [Answer.DONE, Answer.DONE]
+    assert told == [OwnerReply.DONE, OwnerReply.DONE]
     assert not site.intake.touched()
-    marks = Marks(site.database).all()
-    assert marks == {(1, array.number): {2: Mark(wiped_for=WipedFor.UNWANTED)}}
-    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.pending(array)]
+    marks = CancellationMarks(site.database).all()
+    assert marks == {(1, array.number): {2: CancellationMark(wiped_for=WipedFor.UNWANTED)}}
+    ends = [replace(one, outcome=TaskOutcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
-    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Answer.TASK_ENDED
+    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.TASK_ENDED
 
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
@@ -741,9 +757,9 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     site.bring(asdict(SWEEP), "a", "b")
     site.intake.take()
     site.campaigns.drop_waiting(1)
-    site.campaigns.wait_again(1, Waiting(first=1, last=1, attempt=2))
+    site.campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2))
 
-    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Answer.DONE
+    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.DONE
     assert [one.attempt for one in site.intake.touched()] == [2]
 
 
@@ -752,11 +768,14 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
 
-    early = site.ask(Verb.PURGE, 1)
-    site.ask(Verb.CANCEL, 1)
-    late = [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.PURGE, Verb.CANCEL)]
+    early = site.ask(OwnerVerb.PURGE, 1)
+    site.ask(OwnerVerb.CANCEL, 1)
+    late = [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.PURGE, OwnerVerb.CANCEL)]
 
-    assert (early, late) == (Answer.NOT_ENDED, [Answer.DONE, Answer.UNKNOWN, Answer.UNKNOWN])
+    assert (early, late) == (
+        OwnerReply.NOT_ENDED,
+        [OwnerReply.DONE, OwnerReply.UNKNOWN, OwnerReply.UNKNOWN],
+    )
     assert site.files() == []
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
@@ -841,7 +860,7 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
 def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
-    tokens += [campaign_files.ask(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
+    tokens += [campaign_files.ask(OwnerVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
 
     take_all(site.intake.take, site.intake.untaken, Clock())
 
@@ -882,7 +901,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.ask(Verb.CANCEL, (1,), str(site.brought))
+    campaign_files.ask(OwnerVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2

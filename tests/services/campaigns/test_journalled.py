@@ -11,10 +11,10 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.services.campaigns import journalled
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -43,15 +43,17 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         job_id=7,
         intended_at=NOON,
     )
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(CAMPAIGN,),
         waiting={1: 7},
         arrays=(array,),
-        room={"beta": Room(free_slots=4)},
+        room={"beta": ClusterRoom(free_slots=4)},
         max_tasks=100,
-        there=(There(campaign=1, cluster="beta", waiting=1, listed=1),),
+        there=(ClusterView(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
-        ended=(Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=Outcome.RESUBMIT),),
+        ended=(
+            Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskOutcome.RESUBMIT),
+        ),
     )
     plan = rules.plan(seen)
 
@@ -67,8 +69,8 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     """A script of 60 kB in each cycle would push all other decisions out of the journal."""
     wish = AtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
-    room = {"beta": Room(free_slots=4)}
-    seen = Seen(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
+    room = {"beta": ClusterRoom(free_slots=4)}
+    seen = CycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
     plan = rules.plan(seen)
 
     entry = journalled.entry(seen, plan, NOON)
@@ -81,6 +83,6 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
 
 def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
-    seen = Seen(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
+    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
     assert journalled.entry(seen, rules.plan(seen), NOON) is None

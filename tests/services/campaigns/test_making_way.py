@@ -9,43 +9,54 @@ import pytest
 
 from gridbridge.batch.gridengine import crowd, status
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Holder, Place
-from gridbridge.model.campaigns.task import MadeWay
-from gridbridge.model.campaigns.wiping import WipedFor, Wiping
+from gridbridge.model.campaigns.making_way.cell import (
+    CrowdedCell,
+    HostResources,
+    ResourceHolder,
+    ResourceShortage,
+)
+from gridbridge.model.campaigns.task import TaskPreemption
+from gridbridge.model.campaigns.wiping import CancellationPlan, WipedFor
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState
+from gridbridge.model.states import JobFact, JobState
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.service import Nikita
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks, Ways
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks, PreemptionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUNNING = JobState([Fact.RUNNING])
+RUNNING = JobState([JobFact.RUNNING])
 QUEUE = QueueStatus(
     name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True
 )
 LOCAL = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
-PLACE = Place(name="all.q@n1", slots=3, free={"mem": 0})
+PLACE = HostResources(name="all.q@n1", slots=3, free={"mem": 0})
 
 
-def tasks(*places: int) -> tuple[Holder, ...]:
+def tasks(*places: int) -> tuple[ResourceHolder, ...]:
     """Return what tasks of the array hold on n1."""
     return tuple(
-        Holder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
+        ResourceHolder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
         for n in places
     )
 
 
 CROWDED = CrowdedCell(
-    asked=(Asked(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
+    asked=(ResourceShortage(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
 )
 
 
@@ -119,7 +130,7 @@ def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]
     )
     clock = Clock(lambda: now[0].timestamp(), lambda: now[0].timestamp())
     made = Nikita(policy, clock, beta, f"{tmp_path}/nikita.clocks")
-    campaigns = Campaigns(made.database)
+    campaigns = CampaignRows(made.database)
     campaigns.add(campaign(), "token")
     array = campaigns.intend(1, "beta", 3, NOON)
     assert array
@@ -142,7 +153,7 @@ def campaign() -> Campaign:
     )
 
 
-def cycle(nikita: Nikita) -> Wiping:
+def cycle(nikita: Nikita) -> CancellationPlan:
     """Do a cycle."""
     seen = nikita.gather()
     plan = nikita.decide(seen)
@@ -159,7 +170,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
     cycle(nikita)
 
     assert beta.deleted == [(2, 3)]
-    marked = Marks(nikita.database).all()[1, 1]
+    marked = CancellationMarks(nikita.database).all()[1, 1]
     assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
         (2, 3), WipedFor.MADE_WAY
     )
@@ -207,7 +218,7 @@ def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: Nikita, beta: B
     """Its start time is to come, or it asks for what no host there has."""
     beta.could_start = frozenset()
 
-    assert cycle(nikita) == Wiping()
+    assert cycle(nikita) == CancellationPlan()
     assert beta.deleted == []
 
 
@@ -228,8 +239,8 @@ def test_what_changed_meanwhile_is_left(
 
     assert cycle(nikita).ways
     assert beta.deleted == []
-    assert not Marks(nikita.database).all()
-    assert not Ways(nikita.database).tried(NOON - timedelta(days=1))
+    assert not CancellationMarks(nikita.database).all()
+    assert not PreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
 
 
 def test_a_cell_that_does_not_answer_has_no_requests(
@@ -237,13 +248,15 @@ def test_a_cell_that_does_not_answer_has_no_requests(
 ) -> None:
     beta.crowded = [GridbridgeError("no answer")]
 
-    assert cycle(nikita) == Wiping()
+    assert cycle(nikita) == CancellationPlan()
     assert "event=no_requests cluster=beta why='no answer'" in caplog.text
 
 
 def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Beta) -> None:
     """With the one request that it was about."""
-    beta.crowded = [replace(CROWDED, asked=(Asked(job=4, amounts={"mem": 9}), *CROWDED.asked))]
+    beta.crowded = [
+        replace(CROWDED, asked=(ResourceShortage(job=4, amounts={"mem": 9}), *CROWDED.asked))
+    ]
     seen = nikita.gather()
 
     entry = journalled.entry(seen, nikita.decide(seen), NOON)
@@ -256,17 +269,17 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Bet
 def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:
     """As long as the campaign is known."""
     cycle(nikita)
-    campaigns = Campaigns(nikita.database)
+    campaigns = CampaignRows(nikita.database)
     array = campaigns.open_arrays()[0]
-    ended = [replace(one, outcome=Outcome.PREEMPTED) for one in campaigns.pending(array)]
+    ended = [replace(one, outcome=TaskOutcome.PREEMPTED) for one in campaigns.pending(array)]
     campaigns.ended(ended)
     known = CampaignTasks(nikita.database)
 
     shown = known.sent(1, 0, 2)
     tasks_shown.put(1, 0, shown, str(tmp_path))
 
-    way = MadeWay(attempt=1, cluster="beta", job=5, lacked=("mem",))
+    way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
     assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in shown}
     known.purge(1)
-    assert not Ways(nikita.database).tried(NOON - timedelta(days=1))
+    assert not PreemptionRows(nikita.database).tried(NOON - timedelta(days=1))

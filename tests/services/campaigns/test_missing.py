@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.missing import Missing
+from gridbridge.services.campaigns.missing import MissingAttempts
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.missing import MissingTasks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -21,10 +21,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 class Rounds:
     """Rounds of a runner; each may be a new process."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: StateFile, folder: Path) -> None:
         self.ran = folder / "runner.ran"
         self.kept = MissingTasks(database)
-        self.campaigns = Campaigns(database)
+        self.campaigns = CampaignRows(database)
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
         self.running: set[int] = set()  # places that run where they are listed
@@ -33,7 +33,7 @@ class Rounds:
     def new_process(self) -> None:
         """Begin another one."""
         self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
-        self.missing = Missing(self.kept, self.clock, str(self.ran))
+        self.missing = MissingAttempts(self.kept, self.clock, str(self.ran))
 
     def later(self, seconds: float) -> None:
         """Let time pass."""
@@ -55,21 +55,21 @@ class Rounds:
 
 
 @pytest.fixture(name="database")
-def _database(tmp_path: Path) -> Iterator[Database]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+def _database(tmp_path: Path) -> Iterator[StateFile]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield database
     database.close()
 
 
 @pytest.fixture(name="rounds")
-def _rounds(database: Database, tmp_path: Path) -> Rounds:
+def _rounds(database: StateFile, tmp_path: Path) -> Rounds:
     return Rounds(database, tmp_path)
 
 
 @pytest.fixture(name="attempts")
-def _attempts(database: Database) -> tuple[Attempt, ...]:
+def _attempts(database: StateFile) -> tuple[Attempt, ...]:
     """Return the attempts of an array of three tasks."""
-    campaigns = Campaigns(database)
+    campaigns = CampaignRows(database)
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
     known = {"uid": 1000, "owner": "alice", "submitted_at": NOON, "tasks": 3, "digest": ""}
     state = CampaignState.IN_TREATMENT
@@ -105,10 +105,10 @@ def test_one_that_is_listed_again_is_not_missing(
 
 
 def test_what_has_ended_is_forgotten(
-    database: Database, rounds: Rounds, attempts: tuple[Attempt, ...]
+    database: StateFile, rounds: Rounds, attempts: tuple[Attempt, ...]
 ) -> None:
     rounds.look(attempts, 0, 1)
-    Campaigns(database).ended([replace(attempts[0], outcome=Outcome.SUCCESS)])
+    CampaignRows(database).ended([replace(attempts[0], outcome=TaskOutcome.SUCCESS)])
     rounds.kept.note([])
 
     assert [*rounds.kept.all()] == [(1, 1, 2)]

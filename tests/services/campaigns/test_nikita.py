@@ -12,29 +12,42 @@ import pytest
 from gridbridge.apply.clusters import away
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Step
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import PrologueStep
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
-from gridbridge.model.campaigns.wiping import Listed, Mark, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import (
+    ArrayCancellation,
+    CancellationMark,
+    CancellationPlan,
+    ListedAttempt,
+    WipedFor,
+)
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.services.campaigns.nikita import journalled
-from gridbridge.services.campaigns.nikita.cancelling import Cancelling
+from gridbridge.services.campaigns.nikita.cancelling import CancelRequests
 from gridbridge.services.campaigns.nikita.service import Nikita
-from gridbridge.services.watch.sharing import Sharing, answer_of, place_of
+from gridbridge.services.watch.sharing import AnswerSharing, answer_of, place_of
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns, sent_to
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WAITING, RUNNING = JobState([Fact.WAITING]), JobState([Fact.RUNNING])
+WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])
 
 
 class Cell:
@@ -92,7 +105,7 @@ def _nikita(
 @pytest.fixture(name="array")
 def _array(nikita: Nikita) -> Array:
     """Return an array of five tasks at beta, whose id is 77."""
-    campaigns = Campaigns(nikita.database)
+    campaigns = CampaignRows(nikita.database)
     campaigns.add(campaign(), "token")
     made = campaigns.intend(1, "beta", 5, NOON)
     assert made
@@ -100,7 +113,7 @@ def _array(nikita: Nikita) -> Array:
     return replace(made, state=ArrayState.RELEASED, job_id=77)
 
 
-def campaign(type_: Type = Type.DEFAULT) -> Campaign:
+def campaign(type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
     """Return a campaign of nine tasks."""
     return Campaign(
         number=0,
@@ -135,7 +148,7 @@ def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, Cluster
     }
 
 
-def cycle(nikita: Nikita, array: Array, answers: dict[str, ClusterSnapshot]) -> Wiping:
+def cycle(nikita: Nikita, array: Array, answers: dict[str, ClusterSnapshot]) -> CancellationPlan:
     """Decide about what a cluster lists, and do it."""
     seen = nikita.listed([array], answers)
     plan = nikita.decide(seen)
@@ -157,7 +170,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(2, 6),))]
-    assert {*Marks(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
+    assert {*CancellationMarks(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
@@ -172,7 +185,7 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
     cycle(nikita, array, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert cell.deleted == [(1, (range(2, 4),))]
-    assert {*Marks(nikita.database).all()[1, 1]} == {2, 3}
+    assert {*CancellationMarks(nikita.database).all()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
@@ -192,13 +205,13 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     seen = replace(told_then, taken_at=now[0])
     sent = sent_to(nikita.database, "beta")
     shared = answer_of(seen, sent, place_of(away(policy, "beta"), ()), now[0])
-    Sharing(nikita.database, Clock()).put("beta", shared)
+    AnswerSharing(nikita.database, Clock()).put("beta", shared)
     monkeypatch.setattr(status, "snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
     later(now, 10)
 
     plan = nikita.decide(nikita.gather())
 
-    assert plan == Wiping()
+    assert plan == CancellationPlan()
     assert len(told) == asked
 
 
@@ -211,7 +224,7 @@ def test_no_task_ran_before_it_was_sent(
 
     plan = cycle(nikita, array, beta(row(range(1, 6), RUNNING, since=hours_ago)))
 
-    assert plan == Wiping()
+    assert plan == CancellationPlan()
     assert cell.deleted == []
 
 
@@ -232,11 +245,11 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
 ) -> None:
     """It is told, and their time still comes."""
     there = beta(row(range(1, 2), state, since=since))
-    assert cycle(nikita, array, there) == Wiping()
+    assert cycle(nikita, array, there) == CancellationPlan()
     leapt[0] += timedelta(hours=9)
     later(now, 9 * 3600 + 60)
 
-    assert [cycle(nikita, array, there) for _ in range(2)] == [Wiping()] * 2
+    assert [cycle(nikita, array, there) for _ in range(2)] == [CancellationPlan()] * 2
     assert [one.getMessage() for one in caplog.records] == ["event=clock_set by_s=+32400"]
     later(now, 3600 + 1800)
     (wipe,) = cycle(nikita, array, there).wipes
@@ -245,7 +258,11 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
 
 @pytest.mark.parametrize(
     "facts",
-    [(Fact.WAITING, Fact.HELD), (Fact.WAITING, Fact.RESTARTED), (Fact.WAITING, Fact.DELETING)],
+    [
+        (JobFact.WAITING, JobFact.HELD),
+        (JobFact.WAITING, JobFact.RESTARTED),
+        (JobFact.WAITING, JobFact.DELETING),
+    ],
 )
 def test_what_somebody_else_sees_to_is_left(
     nikita: Nikita, array: Array, now: list[datetime], facts: tuple[str, ...]
@@ -253,7 +270,7 @@ def test_what_somebody_else_sees_to_is_left(
     """A hold is somebody's, and when a task was put back is not known."""
     later(now, 9999)
 
-    assert cycle(nikita, array, beta(row(range(1, 6), JobState(facts)))) == Wiping()
+    assert cycle(nikita, array, beta(row(range(1, 6), JobState(facts)))) == CancellationPlan()
 
 
 def test_a_cluster_where_no_work_can_start_is_left_alone(
@@ -263,8 +280,8 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
     later(now, 9999)
     lost = beta(row(range(1, 6)), state=QueueState([QueueFact.UNREACHABLE], "au"))
 
-    assert cycle(nikita, array, lost) == Wiping()
-    assert cycle(nikita, array, {}) == Wiping()
+    assert cycle(nikita, array, lost) == CancellationPlan()
+    assert cycle(nikita, array, {}) == CancellationPlan()
 
 
 def test_a_decision_is_made_again_from_what_was_kept(
@@ -280,33 +297,35 @@ def test_a_decision_is_made_again_from_what_was_kept(
     assert entry
     assert journalled.again(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
-    assert journalled.entry(seen, Wiping(), NOON) is None
-    assert isinstance(seen, Listed)
+    assert journalled.entry(seen, CancellationPlan(), NOON) is None
+    assert isinstance(seen, ListedAttempt)
 
 
 def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
-    marks, campaigns = Marks(nikita.database), Campaigns(nikita.database)
+    marks, campaigns = CancellationMarks(nikita.database), CampaignRows(nikita.database)
     marks.put(wipe(range(1, 3)))
     first, _, *_ = campaigns.pending(array)
 
-    campaigns.ended([replace(first, outcome=Outcome.WIPED)])
+    campaigns.ended([replace(first, outcome=TaskOutcome.WIPED)])
     marks.tidy()
 
     assert {*marks.all()[1, 1]} == {2}
     assert (marks.wiped(1, 0), marks.wiped(1, 1)) == (1, 0)
 
 
-def wipe(places: range) -> Wipe:
+def wipe(places: range) -> ArrayCancellation:
     """Return what is wiped of the one array."""
-    return Wipe(campaign=1, array=1, cluster="beta", wiped_for=WipedFor.OVERFLOW, places=(places,))
+    return ArrayCancellation(
+        campaign=1, array=1, cluster="beta", wiped_for=WipedFor.OVERFLOW, places=(places,)
+    )
 
 
 @pytest.mark.parametrize(
     ("row_state", "queue_state"),
     [
         pytest.param(WAITING, None, id="it waits"),
-        pytest.param(JobState([Fact.WAITING, Fact.RESTARTED]), None, id="it was put back"),
+        pytest.param(JobState([JobFact.WAITING, JobFact.RESTARTED]), None, id="it was put back"),
         pytest.param(RUNNING, QueueState([QueueFact.UNREACHABLE], "au"), id="no work can start"),
     ],
 )
@@ -314,12 +333,12 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     nikita: Nikita, array: Array, cell: Cell, row_state: JobState, queue_state: QueueState | None
 ) -> None:
     """Until they are being deleted."""
-    Campaigns(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
+    CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
     cycle(nikita, array, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
-    cycle(nikita, array, beta(row(range(1, 6), JobState([Fact.RUNNING, Fact.DELETING]))))
+    cycle(nikita, array, beta(row(range(1, 6), JobState([JobFact.RUNNING, JobFact.DELETING]))))
 
     assert cell.deleted == [(1, (range(1, 6),))]
-    assert not Marks(nikita.database).all()
+    assert not CancellationMarks(nikita.database).all()
 
 
 CLOSED = [QueueState([QueueFact.DISABLED], "d"), QueueState([QueueFact.LOADED], "a")]
@@ -331,7 +350,7 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell, state: QueueState, task_state: JobState
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
-    marks = Marks(nikita.database)
+    marks = CancellationMarks(nikita.database)
     assert marks.cancel(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(array, intended_at=NOON - timedelta(days=9))
@@ -344,11 +363,11 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
 
 def begun(nikita: Nikita, step: str) -> Array:
     """Return the array of a campaign's prologue or epilogue at beta."""
-    campaigns = Campaigns(nikita.database)
+    campaigns = CampaignRows(nikita.database)
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = CampaignTries(nikita.database, campaigns)
-    made = tries.intend_step(Step(campaign=1, cluster="beta", step=step, attempt=1), NOON)
+    made = tries.intend_step(PrologueStep(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArrayState.RELEASED, 77)
     return replace(made, job_id=77)
@@ -373,7 +392,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
     nikita: Nikita, cell: Cell
 ) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
-    array, marks = begun(nikita, PROLOGUE), Marks(nikita.database)
+    array, marks = begun(nikita, PROLOGUE), CancellationMarks(nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=WipedFor.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
@@ -383,13 +402,13 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: Mark(wiped_for=WipedFor.LEFT)}
+    assert marks.all()[1, 1] == {1: CancellationMark(wiped_for=WipedFor.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
     """Though it waits."""
     array = begun(nikita, PROLOGUE)
-    Campaigns(nikita.database).is_now(1, CampaignState.CANCELLED)
+    CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED)
 
     cycle(nikita, array, beta(row(range(1, 2))))
 
@@ -398,7 +417,7 @@ def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: C
 
 def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: Nikita, cell: Cell) -> None:
     """The runner sends it once the tasks are gone."""
-    campaigns, array = Campaigns(nikita.database), begun(nikita, EPILOGUE)
+    campaigns, array = CampaignRows(nikita.database), begun(nikita, EPILOGUE)
     campaigns.is_now(1, CampaignState.CANCELLED)
 
     cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
@@ -417,10 +436,10 @@ def _folder(tmp_path: Path) -> Path:
     return tmp_path / "asked"
 
 
-def cancelling(nikita: Nikita, folder: Path) -> Cancelling:
+def cancelling(nikita: Nikita, folder: Path) -> CancelRequests:
     """Return what takes requests from it."""
     places = (str(folder), str(folder.parent / "published"), str(folder.parent / "runner.lock"))
-    return Cancelling(nikita.database, Clock(NOON.timestamp), *places)
+    return CancelRequests(nikita.database, Clock(NOON.timestamp), *places)
 
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
@@ -444,7 +463,7 @@ def asked(folder: Path) -> list[str]:
 
 def state(nikita: Nikita) -> CampaignState:
     """Return what the campaign is."""
-    found = Campaigns(nikita.database).find(1)
+    found = CampaignRows(nikita.database).find(1)
     assert found
     return found.state
 
@@ -480,28 +499,30 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Pa
 def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, folder: Path) -> None:
     assert array
     ask(folder, "cancel")
-    with lock.Held(str(folder.parent / "runner.lock")) as is_ours:
+    with lock.MomentaryLock(str(folder.parent / "runner.lock")) as is_ours:
         taken = cancelling(nikita, folder).take()
 
     assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)
     assert len(asked(folder)) == 1
 
 
-def moved(places: range) -> Wipe:
+def moved(places: range) -> ArrayCancellation:
     """Return the mark of tasks that are to start elsewhere."""
-    return Wipe(campaign=1, array=1, cluster="beta", wiped_for=WipedFor.MOVED, places=(places,))
+    return ArrayCancellation(
+        campaign=1, array=1, cluster="beta", wiped_for=WipedFor.MOVED, places=(places,)
+    )
 
 
 def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell: Cell) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
-    marks = Marks(nikita.database)
+    marks = CancellationMarks(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.begun = (range(2, 3),)
 
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys((1, 3), Mark(wiped_for=WipedFor.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 3), CancellationMark(wiped_for=WipedFor.LEFT))
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
@@ -514,8 +535,8 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
     plan = cycle(nikita, array, beta(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [WipedFor.WAITED]
-    left = Marks(nikita.database).all()[1, 1]
-    assert left == dict.fromkeys((1, 3), Mark(wiped_for=WipedFor.NEVER_BEGAN))
+    left = CancellationMarks(nikita.database).all()[1, 1]
+    assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=WipedFor.NEVER_BEGAN))
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
@@ -527,7 +548,7 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(
     cycle(nikita, array, beta(row(range(1, 4))))
     cell.fails = False
 
-    cycle(nikita, array, beta(row(range(1, 4), JobState([Fact.WAITING, Fact.HELD]))))
+    cycle(nikita, array, beta(row(range(1, 4), JobState([JobFact.WAITING, JobFact.HELD]))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
 
@@ -536,7 +557,7 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """The tasks may be deleted, or run: neither is noted."""
-    marks = Marks(nikita.database)
+    marks = CancellationMarks(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.fails = True
 
@@ -550,10 +571,12 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=WipedFor.LEFT)
-    Marks(nikita.database).put(left)
+    CancellationMarks(nikita.database).put(left)
 
     cycle(
-        nikita, array, beta(row(range(1, 3)), row(range(3, 4), JobState([Fact.WAITING, Fact.HELD])))
+        nikita,
+        array,
+        beta(row(range(1, 3)), row(range(3, 4), JobState([JobFact.WAITING, JobFact.HELD]))),
     )
 
     assert cell.deleted == [(1, (range(1, 3), range(3, 4)))]
@@ -563,8 +586,8 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """Who holds a task of their own finds it held."""
-    Marks(nikita.database).put(moved(range(1, 3)))
-    held = JobState([Fact.WAITING, Fact.HELD])
+    CancellationMarks(nikita.database).put(moved(range(1, 3)))
+    held = JobState([JobFact.WAITING, JobFact.HELD])
 
     cycle(nikita, array, beta(row(range(1, 4), held), row(range(4, 6))))
 
@@ -576,7 +599,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell, now: list[datetime], fact: str
 ) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
-    marks = Marks(nikita.database)
+    marks = CancellationMarks(nikita.database)
     marks.put(moved(range(1, 4)))
     later(now, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
@@ -584,14 +607,14 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     plan = cycle(nikita, array, beta(*rows, state=QueueState([fact])))
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys((1, 2), Mark(wiped_for=WipedFor.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 2), CancellationMark(wiped_for=WipedFor.LEFT))
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """As those of a campaign that its owner cancelled."""
-    Marks(nikita.database).cancel(1, 1)
+    CancellationMarks(nikita.database).cancel(1, 1)
 
     cycle(nikita, array, beta(row(range(1, 6)), state=QueueState([QueueFact.DISABLED])))
 
@@ -602,8 +625,8 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
-    Marks(nikita.database).put(moved(range(1, 3)))
-    put_back = JobState([Fact.WAITING, Fact.RESTARTED])
+    CancellationMarks(nikita.database).put(moved(range(1, 3)))
+    put_back = JobState([JobFact.WAITING, JobFact.RESTARTED])
 
     cycle(nikita, array, beta(row(range(1, 6), put_back)))
 
@@ -614,11 +637,11 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
-    marks = Marks(nikita.database)
+    marks = CancellationMarks(nikita.database)
     marks.put(moved(range(1, 3)))
     marks.cancel(1, 1)
 
-    cycle(nikita, array, beta(row(range(2, 3), JobState([Fact.WAITING, Fact.HELD]))))
+    cycle(nikita, array, beta(row(range(2, 3), JobState([JobFact.WAITING, JobFact.HELD]))))
 
     assert cell.deleted == [(1, (range(2, 3),))]
 
@@ -637,7 +660,7 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
 
     cell.delete_places = hang  # type: ignore[method-assign]
     seen = nikita.listed([array], beta(row(range(1, 6))))
-    wipe = Wipe(
+    wipe = ArrayCancellation(
         campaign=1,
         array=1,
         cluster="beta",
@@ -646,9 +669,9 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
     )
 
     for _ in range(2):
-        nikita.apply(seen, Wiping(cancelled=(wipe, wipe)))
+        nikita.apply(seen, CancellationPlan(cancelled=(wipe, wipe)))
     before = len(tries)
     now[0] += timedelta(seconds=61)
-    nikita.apply(seen, Wiping(cancelled=(wipe, wipe)))
+    nikita.apply(seen, CancellationPlan(cancelled=(wipe, wipe)))
 
     assert (before, len(tries)) == (1, 2)

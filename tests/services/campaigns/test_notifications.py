@@ -14,21 +14,21 @@ import pytest
 from gridbridge.apply.campaigns import telling
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.notices import Message, Severity, Way
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.notices import Notification, NotificationChannel, Severity
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.services.campaigns import notifier as module
-from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.intake import CampaignIntake
 from gridbridge.services.campaigns.notifier import Notifier
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.subscriptions import Subscriptions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.subscriptions import SubscriptionRows
 from tests.services.work.test_threads import without_room
 
 POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
@@ -61,23 +61,23 @@ class Site:
         self.brought.mkdir()
         self.published.mkdir()
         self.watch = Watch()
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         places = (str(self.brought), str(self.published))
         clock = self.watch.clock()
-        self.intake = Intake(
+        self.intake = CampaignIntake(
             self.database, frozenset({"beta"}), clock, *places, notifications=POLICY
         )
-        self.told: list[Message] = []
+        self.told: list[Notification] = []
         self.error: GridbridgeError | None = None
         self.notifier = Notifier(self.database, POLICY, clock, self._tell)
-        self.subscriptions = Subscriptions(self.database)
+        self.subscriptions = SubscriptionRows(self.database)
 
-    def _tell(self, message: Message, policy: Notifications) -> None:
+    def _tell(self, message: Notification, policy: Notifications) -> None:
         self.told.append(message)
         if self.error:
             raise self.error
 
-    def ask(self, verb: Verb, wish: dict[str, str]) -> dict[str, Any]:
+    def ask(self, verb: OwnerVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
         token = campaign_files.ask(verb, (), str(self.brought), wish=wish)
         self.intake.take()
@@ -96,12 +96,12 @@ class Site:
             digest="",
             jdl=Jdl(name="sweep"),
         )
-        return Campaigns(self.database).add(one, f"token-{self.watch.at}")
+        return CampaignRows(self.database).add(one, f"token-{self.watch.at}")
 
-    def event(self, code: Code, campaign: int) -> None:
+    def event(self, code: EventCode, campaign: int) -> None:
         """Have something happen to it."""
-        event = Event(
-            kind=Kind.CAMPAIGN,
+        event = CampaignEvent(
+            kind=EventKind.CAMPAIGN,
             code=code,
             campaign=campaign,
             cluster="beta",
@@ -129,36 +129,38 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
     """Each by its way and identity, which come once."""
-    assert site.ask(Verb.SUBSCRIBE, MAIL) == {"0": "done"}
-    site.ask(Verb.SUBSCRIBE, {**MAIL, "severity": "high"})
+    assert site.ask(OwnerVerb.SUBSCRIBE, MAIL) == {"0": "done"}
+    site.ask(OwnerVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
 
-    assert site.ask(Verb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
-    assert site.ask(Verb.UNSUBSCRIBE, MAIL) == {"0": "done"}
-    assert site.ask(Verb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
-    assert site.ask(Verb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
+    assert site.ask(OwnerVerb.SUBSCRIPTIONS, {}) == {
+        "subscriptions": [{**MAIL, "severity": "high"}]
+    }
+    assert site.ask(OwnerVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
+    assert site.ask(OwnerVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
+    assert site.ask(OwnerVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
 
 
 @pytest.mark.parametrize(
     ("wish", "answer"),
     [
-        ({**MAIL, "identity": "-oQ"}, Answer.WRONG),
-        ({**MAIL, "severity": "dire"}, Answer.WRONG),
-        ({**MAIL, "way": "pigeon"}, Answer.WRONG),
-        ({"way": "jabber", "identity": "a@b", "severity": "low"}, Answer.NO_WAY),
+        ({**MAIL, "identity": "-oQ"}, OwnerReply.WRONG),
+        ({**MAIL, "severity": "dire"}, OwnerReply.WRONG),
+        ({**MAIL, "way": "pigeon"}, OwnerReply.WRONG),
+        ({"way": "jabber", "identity": "a@b", "severity": "low"}, OwnerReply.NO_WAY),
     ],
     ids=["an option", "a severity", "a way", "no command here"],
 )
 def test_what_any_program_wrote_is_checked(
-    site: Site, wish: dict[str, str], answer: Answer
+    site: Site, wish: dict[str, str], answer: OwnerReply
 ) -> None:
-    assert site.ask(Verb.SUBSCRIBE, wish) == {"0": answer}
+    assert site.ask(OwnerVerb.SUBSCRIBE, wish) == {"0": answer}
 
 
 def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
     for n in range(20):
-        site.ask(Verb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
+        site.ask(OwnerVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
 
-    assert site.ask(Verb.SUBSCRIBE, MAIL) == {"0": "too_many"}
+    assert site.ask(OwnerVerb.SUBSCRIBE, MAIL) == {"0": "too_many"}
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
@@ -173,40 +175,40 @@ def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.Monke
 
 
 def _keeps(site: Site) -> None:
-    site.ask(Verb.SUBSCRIBE, PROGRAM)
-    site.ask(Verb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
+    site.ask(OwnerVerb.SUBSCRIBE, PROGRAM)
+    site.ask(OwnerVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
     (one,) = site.subscriptions.all()
 
     assert tells(site.brought) == [f"tell.{one.token}"]
-    assert (one.way, one.severity) == (Way.PROGRAM, Severity.LOW)
-    site.ask(Verb.UNSUBSCRIBE, PROGRAM)
+    assert (one.way, one.severity) == (NotificationChannel.PROGRAM, Severity.LOW)
+    site.ask(OwnerVerb.UNSUBSCRIBE, PROGRAM)
     assert tells(site.brought) == []
 
 
 def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
     """At most one message a minute."""
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
-    site.event(Code.BLACKLIST, number)
+    site.event(EventCode.BLACKLIST, number)
     site.watch.forward(1)
     site.notifier.look()
     site.notifier.look()
     site.watch.forward(10)
-    site.event(Code.SINK, number)
+    site.event(EventCode.SINK, number)
     site.notifier.look()
 
     assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
     site.watch.forward(60)
-    Campaigns(site.database).is_now(number, CampaignState.TERMINATED, site.watch.at)
+    CampaignRows(site.database).is_now(number, CampaignState.TERMINATED, site.watch.at)
     site.notifier.look()
     assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
 
 
 def test_what_happened_before_is_not_told(site: Site) -> None:
-    site.event(Code.BLACKLIST, site.campaign())
+    site.event(EventCode.BLACKLIST, site.campaign())
     site.watch.forward(1)
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.notifier.look()
 
     assert site.told == []
@@ -214,13 +216,13 @@ def test_what_happened_before_is_not_told(site: Site) -> None:
 
 def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None:
     """What was told then is not told again."""
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(86400)
     number = site.campaign()
     site.notifier.look()
     site.watch.forward(-86400)
     site.notifier.look()
-    for code in (Code.BLACKLIST, Code.SINK):
+    for code in (EventCode.BLACKLIST, EventCode.SINK):
         site.watch.forward(241)  # the longest pause
         site.event(code, number)
         site.watch.forward(1)
@@ -234,7 +236,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
 ) -> None:
     """Each pause is twice as long; what comes then is told."""
     site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
@@ -244,7 +246,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     assert len(site.told) == 3
     assert "event=told_nobody" in caplog.text
     site.error = None
-    site.event(Code.BLACKLIST, number)
+    site.event(EventCode.BLACKLIST, number)
     site.watch.forward(60)
     site.notifier.look()
     assert site.codes()[3:] == [["BLACKLIST"]]
@@ -255,14 +257,14 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     """Nor is a second one sent beside it."""
     monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.05)
     goes_on = threading.Event()
-    slow: list[Message] = []
+    slow: list[Notification] = []
 
-    def tell(message: Message, policy: Notifications) -> None:
+    def tell(message: Notification, policy: Notifications) -> None:
         slow.append(message)
         goes_on.wait(10)
 
     notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     notifier.look()
@@ -277,7 +279,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
 
 def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     """A campaign may be called anything."""
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()
@@ -295,13 +297,13 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
 ) -> None:
     """From cron each run ends with its cycle: the next one does not tell the same once more."""
     monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.01)
-    slow: list[Message] = []
+    slow: list[Notification] = []
 
-    def tell(message: Message, policy: Notifications) -> None:
+    def tell(message: Notification, policy: Notifications) -> None:
         time.sleep(0.2)
         slow.append(message)
 
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     for _ in range(3):
@@ -319,7 +321,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     mailer = tmp_path / "mailer"
     mailer.write_text("#!/bin/sh\nexec yes\n")
     mailer.chmod(0o755)
-    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()
@@ -332,7 +334,7 @@ def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
     """It is tried again as any that failed, and the cycle goes on."""
 
     def act(_: Callable[[], None]) -> None:
-        message = cast("Message", None)
+        message = cast("Notification", None)
         sending = module._Sending(message, POLICY, lambda *_: None)
 
         assert sending.wait(5)

@@ -8,15 +8,15 @@ import pytest
 from gridbridge.apply.clusters import away
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import Law
-from gridbridge.model.campaigns.plan import Room, There
+from gridbridge.model.campaigns.jobratio import JobRatioRule
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView
 from gridbridge.model.campaigns.sections import CampaignsAt
-from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState
+from gridbridge.model.states import JobFact, JobState
 from gridbridge.services.campaigns.occupancy import room, there, wanted_clusters
 
 WISH = AtCluster(exec_file="run")
@@ -61,7 +61,9 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     """As its [campaigns.NAME] says; slots that send on, and best-effort ones, are not its size."""
     usual, own = (
         CampaignsAt(),
-        CampaignsAt(predictor=Law.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"),
+        CampaignsAt(
+            predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"
+        ),
     )
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
     answers = {name: seen(name) for name in ("beta", "gamma")}
@@ -70,16 +72,16 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     found = room(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
-    assert found["beta"] == Room(
-        law=Law.MEASURED,
+    assert found["beta"] == ClusterRoom(
+        law=JobRatioRule.MEASURED,
         flood_rate=usual.flood_rate,
         is_stressed=True,
         stress=0.8,
         stress_limit=0.8,
         **size,
     )
-    assert found["gamma"] == Room(
-        law=Law.SLOW_START,
+    assert found["gamma"] == ClusterRoom(
+        law=JobRatioRule.SLOW_START,
         flood_rate=0.5,
         stress=1.9,
         stress_limit=2.0,
@@ -92,7 +94,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
 
 def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     """The mean of their slots; a task that was sent just now tells nothing by its waiting."""
-    runs, waits = JobState([Fact.RUNNING]), JobState([Fact.WAITING])
+    runs, waits = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
     row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
     rows = (
         JobStatus(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
@@ -112,7 +114,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (there([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21))
-    assert (young, old) == (There(fresh=3, **counts), There(fresh=0, **counts))  # type: ignore[arg-type]
+    assert (young, old) == (ClusterView(fresh=3, **counts), ClusterView(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": CampaignsAt(start_s=130.0)}
     (told,) = there([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
@@ -120,8 +122,14 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
 
 def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     """For neither are slots kept; what was put back may start at once."""
-    waits = Fact.WAITING
-    facts = {1: [], 2: [Fact.RESTARTED], 3: [Fact.HELD], 4: [Fact.ERROR], 5: [Fact.DELETING]}
+    waits = JobFact.WAITING
+    facts = {
+        1: [],
+        2: [JobFact.RESTARTED],
+        3: [JobFact.HELD],
+        4: [JobFact.ERROR],
+        5: [JobFact.DELETING],
+    }
     rows = (
         JobStatus(
             job_id=7,
@@ -153,7 +161,11 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
 
 @pytest.mark.parametrize(
     "own",
-    [{"alpha": Cluster(qmaster_port=1, execd_port=2)}, {"alpha": Cluster(kind=Kind.OAR)}, {}],
+    [
+        {"alpha": Cluster(qmaster_port=1, execd_port=2)},
+        {"alpha": Cluster(kind=ClusterKind.OAR)},
+        {},
+    ],
     ids=["Grid Engine", "OAR", "none"],
 )
 def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> None:

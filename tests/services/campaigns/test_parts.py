@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
+from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.names import ADDS_TO
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.state import campaign_files
 from tests.services.campaigns.intake_site import SWEEP, Site
 
@@ -73,14 +73,14 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([Verb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
-        ([Verb.CANCEL, Verb.PURGE], "no campaign 1"),
+        ([OwnerVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
+        ([OwnerVerb.CANCEL, OwnerVerb.PURGE], "no campaign 1"),
     ],
 )
-def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[Verb], why: str) -> None:
+def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[OwnerVerb], why: str) -> None:
     """And a line says so."""
     for verb in verbs:
-        assert site.ask(verb, 1) is Answer.DONE
+        assert site.ask(verb, 1) is OwnerReply.DONE
     token = add(site, "c 3")
 
     assert site.intake.take() == 0
@@ -99,7 +99,7 @@ def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
 
 def test_a_paused_campaign_gets_more(site: Site) -> None:
     """They wait until it goes on."""
-    site.ask(Verb.PAUSE, 1)
+    site.ask(OwnerVerb.PAUSE, 1)
     add(site, "c 3")
 
     assert (site.intake.take(), site.campaigns.waiting()) == (1, {1: 3})
@@ -118,7 +118,7 @@ def test_nobody_adds_to_anothers_campaign(site: Site) -> None:
 def test_what_adds_nothing_is_refused(site: Site) -> None:
     """As is a test campaign's second part."""
     empty = add(site)
-    site.bring(asdict(Jdl(name="t", type=Type.TEST, clusters=SWEEP.clusters)), "a", "b")
+    site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
     site.intake.take()
     token = add(site, "c", to=2)
     site.intake.take()
@@ -130,10 +130,14 @@ def test_what_adds_nothing_is_refused(site: Site) -> None:
 def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
     """Many small parts pass by no limit."""
 
-    def few(candidate: Candidate) -> Refusal | None:
-        return Refusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
+    def few(candidate: CampaignCandidate) -> AdmissionRefusal | None:
+        return (
+            AdmissionRefusal(reason=f"{candidate.tasks} are too many")
+            if candidate.tasks > 3
+            else None
+        )
 
-    site.rules = (Rule(name="10.py:few", judge=few),)
+    site.rules = (AdmissionRule(name="10.py:few", judge=few),)
     tokens = [add(site, "c")]
     site.intake.take()
     tokens.append(add(site, "d"))
@@ -201,9 +205,9 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
     add(site, "c 3")
     add(site, "d 4")
     site.intake.take()
-    site.ask(Verb.CANCEL, 1)
+    site.ask(OwnerVerb.CANCEL, 1)
 
-    assert site.ask(Verb.PURGE, 1) is Answer.DONE
+    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
     assert parts(site) == []
 
 

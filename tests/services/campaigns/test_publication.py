@@ -16,30 +16,30 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.events import Code, Kind, Record
+from gridbridge.model.campaigns.events import ClusterSuccessRecord, EventCode, EventKind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.request import Asked, Verb
+from gridbridge.model.campaigns.request import OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
-from gridbridge.model.campaigns.task import MadeWay, ShownTask
+from gridbridge.model.campaigns.task import PublishedTask, TaskPreemption
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.services.campaigns.forecasts import Forecasts
-from gridbridge.services.campaigns.publication import Publication
-from gridbridge.services.campaigns.requests import Requests
-from gridbridge.services.campaigns.showing import Showing
+from gridbridge.services.campaigns.forecasts import ForecastUpdates
+from gridbridge.services.campaigns.publication import CampaignPublication
+from gridbridge.services.campaigns.requests import OwnerRequests
+from gridbridge.services.campaigns.showing import EventPublication
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
-from gridbridge.state.database import Database, campaign_tables, campaigns
+from gridbridge.state.database import StateFile, campaign_tables, campaigns
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.predictions import PredictionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -56,8 +56,10 @@ SWEEP = Campaign(
 
 def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     """A task may a thousand times: what is published of a thousand tasks has no usual size."""
-    ways = [MadeWay(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
-    one = ShownTask(number=0, attempt=60, outcome=Outcome.PREEMPTED, made_way=tuple(ways))
+    ways = [
+        TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)
+    ]
+    one = PublishedTask(number=0, attempt=60, outcome=TaskOutcome.PREEMPTED, made_way=tuple(ways))
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
@@ -72,15 +74,15 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = f"{folder}/published"
         Path(self.folder).mkdir()
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.publication = self.started()
 
-    def started(self) -> Publication:
+    def started(self) -> CampaignPublication:
         """Return the publication of a process that has just begun."""
         clock = Clock()
-        forecasts = Forecasts(self.campaigns, Predictions(self.database), clock, 15)
-        return Publication(self.database, self.campaigns, forecasts, clock, self.folder)
+        forecasts = ForecastUpdates(self.campaigns, PredictionRows(self.database), clock, 15)
+        return CampaignPublication(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[Array, tuple[Attempt, ...]]:
         """Send tasks of campaign 1 to beta."""
@@ -88,7 +90,7 @@ class Site:
         assert array
         return array, self.campaigns.pending(array)
 
-    def ended(self, attempt: Attempt, outcome: Outcome) -> Attempt:
+    def ended(self, attempt: Attempt, outcome: TaskOutcome) -> Attempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.ended([known])
@@ -110,15 +112,15 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     """One that waits for its next attempt waits; the numbers are those of the cluster."""
     _, (first, second, third) = site.send(3)
-    failed = site.ended(first, Outcome.PROGRAM_ERROR)
-    again = site.ended(second, Outcome.PREEMPTED)
-    site.campaigns.wait_again(1, Waiting(first=1, last=1, attempt=2))
+    failed = site.ended(first, TaskOutcome.PROGRAM_ERROR)
+    again = site.ended(second, TaskOutcome.PREEMPTED)
+    site.campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2))
 
     site.publication.begin([1])
     site.publication.end([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
-    known = ShownTask(number=0, attempt=1, outcome=Outcome.PROGRAM_ERROR, is_waiting=False)
+    known = PublishedTask(number=0, attempt=1, outcome=TaskOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
     assert tasks_shown.read(1, 0, site.folder)[0] == there
     (end,) = tasks_shown.ends(1, site.folder)
@@ -131,7 +133,7 @@ def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
     _, attempts = site.send(2100)
     site.publication.end(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
-    last = site.ended(attempts[2099], Outcome.SUCCESS)
+    last = site.ended(attempts[2099], TaskOutcome.SUCCESS)
 
     site.publication.end([last])
 
@@ -144,7 +146,7 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     """The campaigns that it was at are noted before anything changes."""
     _, attempts = site.send(2)
     site.publication.begin([1])
-    site.ended(attempts[0], Outcome.SUCCESS)
+    site.ended(attempts[0], TaskOutcome.SUCCESS)
 
     next_one = site.started()
     next_one.begin([])
@@ -159,9 +161,9 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     """A cycle may be killed after it noted ends, or before: the sums are right either way."""
     _, attempts = site.send(3)
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[0], Outcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[0], TaskOutcome.SUCCESS)])
     site.publication.begin([1])
-    failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
+    failed = site.ended(attempts[1], TaskOutcome.PROGRAM_ERROR)
 
     next_one = site.started()
     next_one.begin([1])
@@ -176,7 +178,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
 def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) -> None:
     """Of a campaign that has ended, too: no task of it is touched any more."""
     _, attempts = site.send(2)
-    last = site.ended(attempts[0], Outcome.SUCCESS)
+    last = site.ended(attempts[0], TaskOutcome.SUCCESS)
     site.publication.begin([1])
     site.publication.end([last])
     site.publication.begin([])
@@ -198,7 +200,7 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 
     site.publication.begin([1])
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[1099], Outcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[1099], TaskOutcome.SUCCESS)])
 
     assert site.shown(1)[1099] == "success"
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
@@ -207,12 +209,12 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
-    site.publication.end([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
+    site.publication.end([site.ended(one, TaskOutcome.PROGRAM_ERROR) for one in attempts])
     events = CampaignEvents(site.database)
-    failed = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
+    failed = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
-    asked = Asked(token="t", uid=1000, verb=Verb.RESUBMIT, numbers=(1,))
-    Requests(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
+    asked = OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,))
+    OwnerRequests(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
 
     next_one = site.started()
     next_one.begin([])
@@ -224,10 +226,10 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
 def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     """Whatever has closed its event."""
     events = CampaignEvents(site.database)
-    sink = opened_now(Kind.CAMPAIGN, Code.SINK, 1, "beta", NOON)
+    sink = opened_now(EventKind.CAMPAIGN, EventCode.SINK, 1, "beta", NOON)
     shown = []
 
-    for record in ((), (Record(campaign=1, cluster="beta", is_trusted=True),)):
+    for record in ((), (ClusterSuccessRecord(campaign=1, cluster="beta", is_trusted=True),)):
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
@@ -240,10 +242,10 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
-    room = {"beta": Room(free_slots=1, is_stressed=True), "gamma": Room(free_slots=2)}
-    seen = Seen(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+    room = {"beta": ClusterRoom(free_slots=1, is_stressed=True), "gamma": ClusterRoom(free_slots=2)}
+    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
-    site.publication.show_cycle(seen, Plan())
+    site.publication.show_cycle(seen, CyclePlan())
 
     shown = campaigns_shown.read(ShownCycle, site.folder)
     assert shown
@@ -253,14 +255,14 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
     (one,) = site.campaigns.all()
-    known = There(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = There(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = Seen(
+    known = ClusterView(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = ClusterView(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    seen = CycleSituation(
         campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    Showing(policy, site.database, Clock(), site.folder).show_clusters(seen)
+    EventPublication(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
     shown = campaigns_shown.read(ShownGrid, site.folder)
     assert shown
@@ -276,9 +278,11 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     )
     clusters = {"beta": Cluster(), "gamma": Cluster()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    seen = Seen(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
-    Showing(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
+    EventPublication(policy, site.database, Clock(), site.folder).show_clusters(
+        seen, {"beta": beta}
+    )
 
     shown = campaigns_shown.read(ShownGrid, site.folder)
     assert shown
@@ -304,7 +308,7 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     before = os.umask(0o077)
     try:
         site.publication.begin([1])
-        site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+        site.publication.end([site.ended(site.send(1)[1][0], TaskOutcome.SUCCESS)])
     finally:
         os.umask(before)
 
@@ -319,13 +323,13 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
 def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     """The picture counts each task once, when it has ended for good (gridevents -r)."""
     _, attempts = site.send(3)
-    outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
+    outcomes = (TaskOutcome.PROGRAM_ERROR, TaskOutcome.PROGRAM_ERROR, TaskOutcome.SUCCESS)
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
-    event = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
+    event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
     CampaignEvents(site.database).put([replace(event, exit_status=3, tasks=2)])
-    requests = Requests(site.database, Clock(), folder=site.folder, published=site.folder)
-    requests.do(Asked(token="t", uid=1000, verb=Verb.RESUBMIT, numbers=(1,)))
+    requests = OwnerRequests(site.database, Clock(), folder=site.folder, published=site.folder)
+    requests.do(OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,)))
 
     site.publication.end(requests.touched(), are_asked=True)
 
@@ -334,14 +338,14 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
-    site.publication.end(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
+    site.publication.end(map(site.ended, again, (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR)))
     ends = tasks_shown.ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     """Power may go while it is written."""
-    site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+    site.publication.end([site.ended(site.send(1)[1][0], TaskOutcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
@@ -374,15 +378,15 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("state", "outcome", "failed", "cancelled"),
     [
-        (CampaignState.CANCELLED, Outcome.CANCELLED, 0, 1),
-        (CampaignState.IN_TREATMENT, Outcome.UNWANTED, 0, 1),
-        (CampaignState.IN_TREATMENT, Outcome.CANCELLED, 1, 0),
-        (CampaignState.CANCELLED, Outcome.PROGRAM_ERROR, 1, 0),
+        (CampaignState.CANCELLED, TaskOutcome.CANCELLED, 0, 1),
+        (CampaignState.IN_TREATMENT, TaskOutcome.UNWANTED, 0, 1),
+        (CampaignState.IN_TREATMENT, TaskOutcome.CANCELLED, 1, 0),
+        (CampaignState.CANCELLED, TaskOutcome.PROGRAM_ERROR, 1, 0),
     ],
     ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
 )
 def test_what_its_owner_cancelled_has_not_failed(
-    site: Site, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
+    site: Site, state: CampaignState, outcome: TaskOutcome, failed: int, cancelled: int
 ) -> None:
     """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
     _, (attempt,) = site.send(1)

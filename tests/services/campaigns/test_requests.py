@@ -11,46 +11,51 @@ import pytest
 
 from gridbridge.apply.campaigns.arrays import CampaignRefused
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
-from gridbridge.model.campaigns.events import Code, Event, Kind, Record
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Again, Seen
-from gridbridge.model.campaigns.request import Answer, Asked, Verb
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome, WaitingTasks
+from gridbridge.model.campaigns.events import (
+    CampaignEvent,
+    ClusterSuccessRecord,
+    EventCode,
+    EventKind,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import CycleSituation, Retry
+from gridbridge.model.campaigns.request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.services.campaigns import requests
-from gridbridge.services.campaigns.requests import OF_EVENTS, TAKEN_UP_AT_ONCE, Requests
-from gridbridge.services.campaigns.subscribing import Subscribing
+from gridbridge.services.campaigns.requests import OF_EVENTS, TAKEN_UP_AT_ONCE, OwnerRequests
+from gridbridge.services.campaigns.subscribing import SubscriptionRequests
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_register import CampaignRegister
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
-    Verb.RESUME: Answer.NOT_PAUSED,
-    Verb.PURGE: Answer.NOT_ENDED,
-    Verb.CANCEL_TASK: Answer.TASK_ENDED,
-    Verb.ABANDON: Answer.NOT_CANCELLED,
+    OwnerVerb.RESUME: OwnerReply.NOT_PAUSED,
+    OwnerVerb.PURGE: OwnerReply.NOT_ENDED,
+    OwnerVerb.CANCEL_TASK: OwnerReply.TASK_ENDED,
+    OwnerVerb.ABANDON: OwnerReply.NOT_CANCELLED,
 }
 
 
 class Site:
     """A state file with a campaign of alice's: five tasks, of which two failed with 3 at beta."""
 
-    def __init__(self, folder: Path, type_: Type = Type.DEFAULT) -> None:
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
+    def __init__(self, folder: Path, type_: CampaignType = CampaignType.DEFAULT) -> None:
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.events = CampaignEvents(self.database)
         self.tries = CampaignTries(self.database, self.campaigns)
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
         self.folder = str(folder)
-        self.requests = Requests(
+        self.requests = OwnerRequests(
             self.database,
             Clock(),
             self.folder,
@@ -79,15 +84,15 @@ class Site:
         )
         self.campaigns.count(1, 4, 3)
 
-    def open(self, code: Code, **other: object) -> int:
+    def open(self, code: EventCode, **other: object) -> int:
         """Open an event; return its number."""
-        known = {"kind": Kind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
+        known = {"kind": EventKind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
-        event = Event(code=code, **values)  # type: ignore[arg-type]
+        event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
-    def run(self, outcome: Outcome, status: int | None = None) -> tuple[Again, ...]:
+    def run(self, outcome: TaskOutcome, status: int | None = None) -> tuple[Retry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
         assert array
@@ -96,7 +101,7 @@ class Site:
         self.campaigns.ended(ended)
         found = self.campaigns.find(1)
         assert found
-        seen = Seen(
+        seen = CycleSituation(
             campaigns=(found,),
             waiting={},
             arrays=(array,),
@@ -113,14 +118,14 @@ class Site:
             raise CampaignRefused("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Answer:
+    def ask(self, verb: OwnerVerb, number: int, uid: int = ALICE, token: str = "t") -> OwnerReply:
         """Ask for something."""
-        asked = Asked(token=token, uid=uid, verb=verb, numbers=(number,))
+        asked = OwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
 
 
-def _outcome(status: int) -> Outcome:
-    return Outcome.PROGRAM_ERROR if status else Outcome.SUCCESS
+def _outcome(status: int) -> TaskOutcome:
+    return TaskOutcome.PROGRAM_ERROR if status else TaskOutcome.SUCCESS
 
 
 @pytest.fixture(name="site")
@@ -132,95 +137,97 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
-    number = site.open(Code.BLACKLIST)
+    number = site.open(EventCode.BLACKLIST)
 
-    answers = [site.ask(Verb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
+    answers = [
+        site.ask(OwnerVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))
+    ]
 
-    assert answers == [Answer.NOT_THEIRS, Answer.DONE, Answer.CLOSED]
-    assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Answer.DONE
-    assert site.ask(Verb.FIX, 99) is Answer.UNKNOWN
+    assert answers == [OwnerReply.NOT_THEIRS, OwnerReply.DONE, OwnerReply.CLOSED]
+    assert site.ask(OwnerVerb.FIX, site.open(EventCode.BLACKLIST), ROOT) is OwnerReply.DONE
+    assert site.ask(OwnerVerb.FIX, 99) is OwnerReply.UNKNOWN
     assert site.events.open() == ()
 
 
-@pytest.mark.parametrize("verb", [one for one in Requests.VERBS if one not in OF_EVENTS])
-def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: Verb) -> None:
+@pytest.mark.parametrize("verb", [one for one in OwnerRequests.VERBS if one not in OF_EVENTS])
+def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerVerb) -> None:
     """Whatever the request claims."""
-    assert site.ask(verb, 1, BOB) is Answer.NOT_THEIRS
-    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, Answer.DONE)
-    assert site.ask(Verb.CANCEL, 2, BOB) is Answer.UNKNOWN
+    assert site.ask(verb, 1, BOB) is OwnerReply.NOT_THEIRS
+    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, OwnerReply.DONE)
+    assert site.ask(OwnerVerb.CANCEL, 2, BOB) is OwnerReply.UNKNOWN
 
 
 def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     """What an owner no longer wants is deleted at its clusters."""
-    site.ask(Verb.CANCEL, 1, ALICE)
+    site.ask(OwnerVerb.CANCEL, 1, ALICE)
 
-    told = [site.ask(Verb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
+    told = [site.ask(OwnerVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
 
-    assert told == [Answer.NOT_THEIRS, Answer.NOT_ROOTS]
-    assert site.ask(Verb.ABANDON, 1, ROOT, "root") in (Answer.DONE, Answer.CANCELLED)
+    assert told == [OwnerReply.NOT_THEIRS, OwnerReply.NOT_ROOTS]
+    assert site.ask(OwnerVerb.ABANDON, 1, ROOT, "root") in (OwnerReply.DONE, OwnerReply.CANCELLED)
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Its owner will ask who did that."""
     caplog.set_level(logging.INFO)
-    site.ask(Verb.PAUSE, 1, ALICE)
-    site.ask(Verb.CANCEL, 1, ROOT)
+    site.ask(OwnerVerb.PAUSE, 1, ALICE)
+    site.ask(OwnerVerb.CANCEL, 1, ROOT)
 
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
 def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     """It is about everybody's campaigns."""
-    number = site.open(Code.GET_JOBS, kind=Kind.CLUSTER, campaign=0)
+    number = site.open(EventCode.GET_JOBS, kind=EventKind.CLUSTER, campaign=0)
 
-    assert site.ask(Verb.FIX, number) is Answer.NOT_THEIRS
-    assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
+    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.NOT_THEIRS
+    assert site.ask(OwnerVerb.FIX, number, ROOT) is OwnerReply.DONE
 
 
 def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
     """The next cycle counts them as lost. To close the event alone opens it again."""
-    number = site.open(Code.DROPPED, kind=Kind.CLUSTER, campaign=0)
+    number = site.open(EventCode.DROPPED, kind=EventKind.CLUSTER, campaign=0)
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_THEIRS
-    assert site.ask(Verb.RESUBMIT, number, ROOT) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_THEIRS
+    assert site.ask(OwnerVerb.RESUBMIT, number, ROOT) is OwnerReply.DONE
     (known,) = site.events.open()
     assert known.until
-    assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
+    assert site.ask(OwnerVerb.FIX, number, ROOT) is OwnerReply.DONE
 
 
 def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
-    number = site.open(Code.DISPUTED)
+    number = site.open(EventCode.DISPUTED)
 
-    assert site.ask(Verb.RESUBMIT, number, BOB) is Answer.NOT_THEIRS
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number, BOB) is OwnerReply.NOT_THEIRS
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     (known,) = site.events.open()
     assert known.until
 
 
 def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     """Else the next cycle would close it again."""
-    record = Record(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
+    record = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.put_records([record])
 
-    site.ask(Verb.FIX, site.open(Code.BLACKLIST))
-    site.ask(Verb.FIX, site.open(Code.SINK))
+    site.ask(OwnerVerb.FIX, site.open(EventCode.BLACKLIST))
+    site.ask(OwnerVerb.FIX, site.open(EventCode.SINK))
 
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
 def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     """Its owner has typed -r for others, and not looked at what it did."""
-    number = site.open(Code.SINK)
+    number = site.open(EventCode.SINK)
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_AGAIN
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_AGAIN
     assert [one.number for one in site.events.open()] == [number]
     assert site.events.sinks() == ((1, "beta"),)
 
 
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
     """Until then its results are to be looked at, however long ago that was."""
-    number = site.open(Code.SINK)
-    site.ask(Verb.CANCEL, 1)
+    number = site.open(EventCode.SINK)
+    site.ask(OwnerVerb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.forget(later)
 
@@ -228,17 +235,20 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     assert site.events.sinks() == ((1, "beta"),)
     assert [one.number for one in site.events.shown(later)] == [number]
     tokens = ("1", "2")
-    assert [site.ask(Verb.FIX, number, token=one) for one in tokens] == [Answer.DONE, Answer.CLOSED]
+    assert [site.ask(OwnerVerb.FIX, number, token=one) for one in tokens] == [
+        OwnerReply.DONE,
+        OwnerReply.CLOSED,
+    ]
     assert site.events.sinks() == site.events.shown(later) == ()
 
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     """Another one for the same event finds it closed."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
 
-    answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
+    answers = [site.ask(OwnerVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
-    assert answers == [Answer.DONE, Answer.DONE, Answer.CLOSED]
+    assert answers == [OwnerReply.DONE, OwnerReply.DONE, OwnerReply.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
 
 
@@ -246,16 +256,16 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     monkeypatch.setattr(requests, "PORTION", 1)
     times = count(0.0, 2 * requests.AGAIN_S)
-    slow = Requests(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
-    asked = Asked(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=(number,))
+    slow = OwnerRequests(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
+    asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
-        done = requests.answer(asked, {Verb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
+        done = requests.answer(asked, {OwnerVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
@@ -264,10 +274,10 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
     """One that is restored does not know it; what changed nothing is not noted."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
 
     for token in ("t", "t", "u"):
-        site.ask(Verb.RESUBMIT, number, token=token)
+        site.ask(OwnerVerb.RESUBMIT, number, token=token)
 
     assert [*CampaignRegister(site.folder).again_since(0)] == [(1, "t")]
     assert site.campaigns.has_done("t", 1)
@@ -275,30 +285,30 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    site.ask(Verb.RESUBMIT, number)
+    site.ask(OwnerVerb.RESUBMIT, number)
 
     assert site.begun == [[1]]
 
 
 def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
-    failed = {"kind": Kind.TASK, "tasks": 2}
-    number = site.open(Code.EXIT_ERROR, exit_status=3, **failed)
+    failed = {"kind": EventKind.TASK, "tasks": 2}
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
 
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
-    assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.open(EventCode.EXIT_ERROR, exit_status=3, **failed) == number
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
@@ -308,53 +318,58 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
     site: Site,
 ) -> None:
     """The event is opened again, and counts the new one alone."""
-    failed = {"kind": Kind.TASK, "exit_status": 3}
-    number = site.open(Code.EXIT_ERROR, tasks=2, **failed)
-    assert site.ask(Verb.FIX, number) is Answer.DONE
-    site.run(Outcome.PROGRAM_ERROR, 3)
-    assert site.open(Code.EXIT_ERROR, tasks=1, **failed) == number
+    failed = {"kind": EventKind.TASK, "exit_status": 3}
+    number = site.open(EventCode.EXIT_ERROR, tasks=2, **failed)
+    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.DONE
+    site.run(TaskOutcome.PROGRAM_ERROR, 3)
+    assert site.open(EventCode.EXIT_ERROR, tasks=1, **failed) == number
 
-    assert site.ask(Verb.RESUBMIT, number, token="u") is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number, token="u") is OwnerReply.DONE
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
-    other = site.open(Code.EXIT_ERROR, kind=Kind.TASK, tasks=1, exit_status=4)
-    assert site.ask(Verb.RESUBMIT, other, token="v") is Answer.DONE
+    other = site.open(EventCode.EXIT_ERROR, kind=EventKind.TASK, tasks=1, exit_status=4)
+    assert site.ask(OwnerVerb.RESUBMIT, other, token="v") is OwnerReply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
 
 def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
     """That is about what had failed for good."""
-    site.run(Outcome.SITE_FAULT)
-    site.campaigns.wait_again(1, Waiting(first=4, last=4, attempt=2))
+    site.run(TaskOutcome.SITE_FAULT)
+    site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=2))
 
-    site.ask(Verb.FIX, site.open(Code.SITE_FAULT, kind=Kind.TASK, tasks=1))
+    site.ask(OwnerVerb.FIX, site.open(EventCode.SITE_FAULT, kind=EventKind.TASK, tasks=1))
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
     earlier = site.tries.earlier(site.campaigns.pending(array))
-    assert [(one.attempt, one.outcome) for one in earlier] == [(1, Outcome.SITE_FAULT)]
+    assert [(one.attempt, one.outcome) for one in earlier] == [(1, TaskOutcome.SITE_FAULT)]
 
 
 @pytest.mark.parametrize(
     ("outcome", "code", "times", "then", "avoid"),
     [
-        (Outcome.WALLTIME, Code.WALLTIME, 1, Outcome.PREEMPTED, ()),
-        (Outcome.SITE_FAULT, Code.SITE_FAULT, 4, Outcome.SITE_FAULT, ("beta",)),
-        (Outcome.SETUP_ERROR, Code.NOT_STARTED, 5, Outcome.SETUP_ERROR, ("beta",)),
+        (TaskOutcome.WALLTIME, EventCode.WALLTIME, 1, TaskOutcome.PREEMPTED, ()),
+        (TaskOutcome.SITE_FAULT, EventCode.SITE_FAULT, 4, TaskOutcome.SITE_FAULT, ("beta",)),
+        (TaskOutcome.SETUP_ERROR, EventCode.NOT_STARTED, 5, TaskOutcome.SETUP_ERROR, ("beta",)),
     ],
 )
 def test_what_is_tried_again_is_judged_anew(
-    site: Site, outcome: Outcome, code: Code, times: int, then: Outcome, avoid: tuple[str, ...]
+    site: Site,
+    outcome: TaskOutcome,
+    code: EventCode,
+    times: int,
+    then: TaskOutcome,
+    avoid: tuple[str, ...],
 ) -> None:
     """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
     for attempt in range(1, times + 1):
         site.campaigns.drop_waiting(1)
-        site.campaigns.wait_again(1, Waiting(first=4, last=4, attempt=attempt))
+        site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=attempt))
         site.run(outcome)
-    number = site.open(code, kind=Kind.TASK, tasks=1)
+    number = site.open(code, kind=EventKind.TASK, tasks=1)
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     (again,) = site.run(then)
 
     assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
@@ -364,17 +379,17 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(requests, "PORTION", 1)
-    monkeypatch.setattr(Requests, "_goes_on", lambda *_: 1 / 0)
+    monkeypatch.setattr(OwnerRequests, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        site.ask(Verb.RESUBMIT, number)
+        site.ask(OwnerVerb.RESUBMIT, number)
     monkeypatch.undo()
 
     assert [one.number for one in site.events.open()] == [number]
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
@@ -383,16 +398,16 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
     """By its owner's request, and its end is told again should nothing of it go on."""
-    going = site.open(Code.BLACKLIST)
-    assert site.ask(Verb.RESUBMIT, going) is Answer.DONE
+    going = site.open(EventCode.BLACKLIST)
+    assert site.ask(OwnerVerb.RESUBMIT, going) is OwnerReply.DONE
     assert site.taken_up == []
-    number = site.open(Code.BLACKLIST)
+    number = site.open(EventCode.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.campaigns.end_is_noted(1)
 
-    assert site.ask(Verb.RESUBMIT, number, BOB) is Answer.NOT_THEIRS
+    assert site.ask(OwnerVerb.RESUBMIT, number, BOB) is OwnerReply.NOT_THEIRS
     assert site.taken_up == []
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     assert site.taken_up == [(1, "t")]
     assert site.campaigns.unnoted(0, 9) == (1,)
 
@@ -400,11 +415,11 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
 def test_nothing_is_tried_again_where_root_does_not_let_it(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_TAKEN_UP
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open()]
     assert "event=not_taken_up campaign=1" in caplog.text
 
@@ -419,12 +434,12 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
-        numbers.append(site.open(Code.BLACKLIST, campaign=one))
-    of_all = Asked(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=tuple(numbers))
+        numbers.append(site.open(EventCode.BLACKLIST, campaign=one))
+    of_all = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=tuple(numbers))
 
     told = site.requests.do(of_all)
 
-    assert ({*told.values()}, site.taken_up) == ({Answer.NOT_TAKEN_UP}, [])
+    assert ({*told.values()}, site.taken_up) == ({OwnerReply.NOT_TAKEN_UP}, [])
     assert "21 campaigns; at most 20 by one request" in caplog.text
     site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
@@ -432,40 +447,40 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
-    refused = site.open(Code.FILE_REFUSED, cluster="")
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    refused = site.open(EventCode.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    answers = [site.ask(Verb.RESUBMIT, one) for one in (number, refused)]
+    answers = [site.ask(OwnerVerb.RESUBMIT, one) for one in (number, refused)]
 
-    assert answers == [Answer.FILE_REFUSED] * 2
+    assert answers == [OwnerReply.FILE_REFUSED] * 2
     assert site.taken_up == []
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
     assert [one.number for one in site.events.open()] == [number, refused]
-    assert site.ask(Verb.FIX, refused) is Answer.DONE
-    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.ask(OwnerVerb.FIX, refused) is OwnerReply.DONE
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
 
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
-    number = site.open(Code.EXIT_ERROR, kind=Kind.TASK, exit_status=3)
-    site.ask(Verb.CANCEL, 1)
+    number = site.open(EventCode.EXIT_ERROR, kind=EventKind.TASK, exit_status=3)
+    site.ask(OwnerVerb.CANCEL, 1)
 
     assert site.events.open() == ()
-    assert site.ask(Verb.RESUBMIT, number) is Answer.CLOSED
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.CLOSED
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
 def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
-    site = Site(tmp_path, Type.TEST)
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    site = Site(tmp_path, CampaignType.TEST)
+    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 
-    assert site.ask(Verb.RESUBMIT, number) is Answer.ONE_TRY
+    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.ONE_TRY
 
     found = site.campaigns.find(1)
     assert found
@@ -473,20 +488,20 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     assert site.campaigns.waiting_of(1) == waiting
     assert [one.number for one in site.events.open()] == [number]
     assert site.taken_up == []
-    assert site.ask(Verb.FIX, number) is Answer.DONE
+    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.DONE
     site.database.close()
 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted((*Requests.VERBS, *Subscribing.VERBS)) == sorted(Verb)
+    assert sorted((*OwnerRequests.VERBS, *SubscriptionRequests.VERBS)) == sorted(OwnerVerb)
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who looks through all that go on for each of thousands keeps the runner for hours."""
-    monkeypatch.setattr(Campaigns, "unfinished", None)
+    monkeypatch.setattr(CampaignRows, "unfinished", None)
     signs: list[int] = []
     monkeypatch.setattr(runner, "_after_each", lambda: signs.append(1))
     first = site.campaigns.find(1)
@@ -499,11 +514,11 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
 
     done = site.requests.do(
-        Asked(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
+        OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
     )
 
-    left = Answer.NOT_ENDED
-    assert done == {1: left, 2: left, 3: Answer.DONE, 4: left, 5: left, 6: Answer.UNKNOWN}
+    left = OwnerReply.NOT_ENDED
+    assert done == {1: left, 2: left, 3: OwnerReply.DONE, 4: left, 5: left, 6: OwnerReply.UNKNOWN}
     assert len(signs) == 6
 
 
@@ -515,21 +530,21 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
-    asked = Asked(token="t", uid=ALICE, verb=Verb.PAUSE, numbers=(1, 2, 3, 4, 5))
-    pause = Campaigns.is_now
+    asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
+    pause = CampaignRows.is_now
 
-    def killed(campaigns: Campaigns, number: int, state: CampaignState) -> None:
+    def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:
         pause(campaigns, number, state)
         if number == 4:
             raise ZeroDivisionError
 
     monkeypatch.setattr(requests, "AT_ONCE", 2)
-    monkeypatch.setattr(Campaigns, "is_now", killed)
+    monkeypatch.setattr(CampaignRows, "is_now", killed)
     with pytest.raises(ZeroDivisionError):
         site.requests.do(asked)
-    monkeypatch.setattr(Campaigns, "is_now", pause)
+    monkeypatch.setattr(CampaignRows, "is_now", pause)
     left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
 
     assert left == [3, 4, 5]
-    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), Answer.DONE)
+    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), OwnerReply.DONE)
     assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}

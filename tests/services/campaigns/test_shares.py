@@ -13,19 +13,19 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
 from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler
-from gridbridge.model.campaigns.sharing import ShareBy, Usage
+from gridbridge.model.campaigns.sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.services.campaigns.shares import NEVER_S, Shares
+from gridbridge.services.campaigns.shares import NEVER_S, CampaignShares
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ARRAY = Array(
@@ -50,10 +50,10 @@ class Watch:
 
 
 @pytest.fixture(name="database")
-def _database(tmp_path: Path) -> Iterator[Database]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+def _database(tmp_path: Path) -> Iterator[StateFile]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     for owner in ("alice", "bob"):
-        Campaigns(database).add(campaign(owner), f"of {owner}")
+        CampaignRows(database).add(campaign(owner), f"of {owner}")
     yield database
     database.close()
 
@@ -64,11 +64,13 @@ def _watch() -> Watch:
 
 
 @pytest.fixture(name="shares")
-def _shares(database: Database, watch: Watch) -> Callable[[ShareBy], Shares]:
-    def of(by: ShareBy) -> Shares:
+def _shares(database: StateFile, watch: Watch) -> Callable[[ShareBy], CampaignShares]:
+    def of(by: ShareBy) -> CampaignShares:
         section = Metascheduler(share_by=by, half_life_h=1.0, priorities="alice=1")
         policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
-        return Shares(policy, Campaigns(database), CampaignUsage(database), watch.clock())
+        return CampaignShares(
+            policy, CampaignRows(database), CampaignUsage(database), watch.clock()
+        )
 
     return of
 
@@ -87,21 +89,23 @@ def campaign(owner: str, number: int = 0) -> Campaign:
     )
 
 
-def ended(*wallclocks_s: int, outcome: Outcome = Outcome.SUCCESS) -> tuple[Seen, Plan]:
+def ended(
+    *wallclocks_s: int, outcome: TaskOutcome = TaskOutcome.SUCCESS
+) -> tuple[CycleSituation, CyclePlan]:
     """Return a cycle in which tasks of alice's campaign ended."""
     known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(campaign("alice", 1), campaign("bob", 2)),
         waiting={},
         arrays=(ARRAY,),
         room={},
         max_tasks=9,
     )
-    return seen, Plan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
+    return seen, CyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 
 def test_what_somebody_used_counts_half_after_a_half_life(
-    shares: Callable[[ShareBy], Shares], watch: Watch
+    shares: Callable[[ShareBy], CampaignShares], watch: Watch
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(100, 300))
@@ -114,28 +118,28 @@ def test_what_somebody_used_counts_half_after_a_half_life(
 
 
 def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
-    shares: Callable[[ShareBy], Shares],
+    shares: Callable[[ShareBy], CampaignShares],
 ) -> None:
     """For the campaigns that go on."""
     first_come = shares(ShareBy.NONE)
     first_come.count(*ended(100, 300))
-    first_come.count(*ended(1, outcome=Outcome.PROGRAM_ERROR))
+    first_come.count(*ended(1, outcome=TaskOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
     assert first_come.gather((campaign("bob", 2),)).mean_s == {}
 
 
 def test_a_cluster_where_nothing_succeeded_comes_last(
-    shares: Callable[[ShareBy], Shares],
+    shares: Callable[[ShareBy], CampaignShares],
 ) -> None:
     first_come = shares(ShareBy.NONE)
-    first_come.count(*ended(100, outcome=Outcome.PROGRAM_ERROR))
+    first_come.count(*ended(100, outcome=TaskOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
 def test_what_counts_nothing_any_more_is_forgotten(
-    shares: Callable[[ShareBy], Shares], watch: Watch, database: Database
+    shares: Callable[[ShareBy], CampaignShares], watch: Watch, database: StateFile
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(100))
@@ -146,7 +150,7 @@ def test_what_counts_nothing_any_more_is_forgotten(
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(
-    shares: Callable[[ShareBy], Shares], watch: Watch
+    shares: Callable[[ShareBy], CampaignShares], watch: Watch
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(1))
@@ -161,17 +165,17 @@ class Counted(CampaignUsage):
 
     reads = 0
 
-    def all(self) -> tuple[Usage, ...]:
+    def all(self) -> tuple[DecayedUsage, ...]:
         """Return all, and count that."""
         self.reads += 1
         return super().all()
 
 
-def test_what_was_used_is_read_once_a_cycle(database: Database, watch: Watch) -> None:
+def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -> None:
     section = Metascheduler(share_by=ShareBy.USER, half_life_h=1.0)
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
     usage = Counted(database)
-    shares = Shares(policy, Campaigns(database), usage, watch.clock())
+    shares = CampaignShares(policy, CampaignRows(database), usage, watch.clock())
 
     for _ in range(2):
         shares.gather(())
@@ -193,7 +197,7 @@ def test_what_was_used_is_read_once_a_cycle(database: Database, watch: Watch) ->
     ids=["nothing", "people", "priority", "affinity", "share"],
 )
 def test_groups_are_asked_for_where_they_decide(
-    database: Database, watch: Watch, section: Metascheduler, affinity: str, is_asked: bool
+    database: StateFile, watch: Watch, section: Metascheduler, affinity: str, is_asked: bool
 ) -> None:
     """A directory of accounts may be slow."""
     policy = Policy(
@@ -203,12 +207,12 @@ def test_groups_are_asked_for_where_they_decide(
         metascheduler=section,
         campaigns={"beta": CampaignsAt(affinity=affinity)},
     )
-    shares = Shares(policy, Campaigns(database), CampaignUsage(database), watch.clock())
+    shares = CampaignShares(policy, CampaignRows(database), CampaignUsage(database), watch.clock())
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(shares: Callable[[ShareBy], Shares]) -> None:
+def test_what_the_file_says_is_gathered(shares: Callable[[ShareBy], CampaignShares]) -> None:
     known = shares(ShareBy.GROUP).gather((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (ShareBy.GROUP, "alice=1", 5)

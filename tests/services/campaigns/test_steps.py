@@ -15,22 +15,22 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Noted,
-    Outcome,
-    Sent,
+    LedgerArray,
+    SentTask,
+    TaskOutcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.numbers import read_attempts, write_attempts
-from gridbridge.model.campaigns.plan import Plan, Send, Step
+from gridbridge.model.campaigns.plan import CyclePlan, PrologueStep, TaskSend
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = AtCluster(exec_file="run", prologue="make", epilogue="clean")
@@ -41,8 +41,8 @@ class Site:
     """A state file with one campaign, and clusters that do or refuse what they are told."""
 
     def __init__(self, folder: Path) -> None:
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.tries = CampaignTries(self.database, self.campaigns)
         jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
         self.one = Campaign(
@@ -59,16 +59,16 @@ class Site:
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
         self.job_id = 0  # of what a cluster took though its answer was lost
-        self.ledger: tuple[Noted, ...] = ()
+        self.ledger: tuple[LedgerArray, ...] = ()
         learnt = Observations(self.database)
-        self.actions = Actions(self.database, learnt, Clock(), Failures(), self)
+        self.actions = CycleActions(self.database, learnt, Clock(), Failures(), self)
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
         """Take arrays."""
         for array, attempts in arrays:
             tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
             self.told.append(f"{array.cluster} {tasks}")
-        return tuple(Sent(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
+        return tuple(SentTask(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
 
     def release(self, array: Array) -> None:
         """Let it start."""
@@ -83,16 +83,16 @@ class Site:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def noted(self, campaign: int) -> tuple[Noted, ...]:
+    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Tell root's ledger."""
         return self.ledger
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
         """Begin a step."""
-        one = Step(campaign=1, cluster=cluster, step=step, attempt=attempt)
-        self.actions.do(Plan(steps=(one,)))
+        one = PrologueStep(campaign=1, cluster=cluster, step=step, attempt=attempt)
+        self.actions.do(CyclePlan(steps=(one,)))
 
-    def known(self) -> list[tuple[str, str, int, Outcome]]:
+    def known(self) -> list[tuple[str, str, int, TaskOutcome]]:
         """Return what is known of steps."""
         return [
             (one.step, one.cluster, one.attempt, one.outcome)
@@ -119,9 +119,9 @@ def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
         f"gamma {GAMMA_EPILOGUE}:2",
     ]
     assert site.known() == [
-        (PROLOGUE, "beta", 1, Outcome.PENDING),
-        (PROLOGUE, "gamma", 1, Outcome.PENDING),
-        (EPILOGUE, "gamma", 2, Outcome.PENDING),
+        (PROLOGUE, "beta", 1, TaskOutcome.PENDING),
+        (PROLOGUE, "gamma", 1, TaskOutcome.PENDING),
+        (EPILOGUE, "gamma", 2, TaskOutcome.PENDING),
     ]
 
 
@@ -130,8 +130,8 @@ def test_a_step_is_no_task(site: Site) -> None:
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     (one,) = site.campaigns.pending(array)
-    ended = replace(one, outcome=Outcome.SUCCESS, wallclock_s=7)
-    site.actions.do(Plan(stepped=(ended,), over=(array,)))
+    ended = replace(one, outcome=TaskOutcome.SUCCESS, wallclock_s=7)
+    site.actions.do(CyclePlan(stepped=(ended,), over=(array,)))
 
     found = site.campaigns.find(1)
     assert found
@@ -140,7 +140,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert site.campaigns.durations(1) == {}
     last = site.tries.last_arrays(1, ("beta", "gamma"))
     assert (site.tries.tried(1), last) == (frozenset(), {"gamma": 1})
-    assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SUCCESS)]
+    assert site.known() == [(PROLOGUE, "gamma", 1, TaskOutcome.SUCCESS)]
 
 
 @pytest.mark.parametrize("trouble", [ArrayRefused("no"), CampaignRefused("no")])
@@ -155,7 +155,7 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(
     assert found
     failed = 3 if isinstance(trouble, CampaignRefused) else 0
     assert (found.ended, found.failed) == (failed, failed)
-    assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SETUP_ERROR)]
+    assert site.known() == [(PROLOGUE, "gamma", 1, TaskOutcome.SETUP_ERROR)]
     assert site.campaigns.open_arrays() == ()
 
 
@@ -163,7 +163,7 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
     """Then it may be purged; one that was cancelled before there were epilogues is so, too."""
     site.campaigns.is_now(1, CampaignState.CANCELLED)
     (before,) = site.campaigns.unfinished()
-    site.actions.do(Plan(wound_up=(1,)))
+    site.actions.do(CyclePlan(wound_up=(1,)))
 
     found = site.campaigns.find(1)
     assert found
@@ -179,13 +179,13 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     """It does not wait as a task would."""
     site.trouble = AlreadySubmitted("another one")
     tasks = read_attempts(f"{GAMMA_PROLOGUE}:1")
-    site.ledger = (Noted(number=1, cluster="gamma", tasks=tasks, job_id=70),)
-    send = Send(campaign=1, cluster="gamma", tasks=1)
-    site.actions.do(Plan(sends=(send,)))
-    site.ledger += (Noted(number=2, cluster="beta", tasks=read_attempts("0:1"), job_id=71),)
+    site.ledger = (LedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
+    send = TaskSend(campaign=1, cluster="gamma", tasks=1)
+    site.actions.do(CyclePlan(sends=(send,)))
+    site.ledger += (LedgerArray(number=2, cluster="beta", tasks=read_attempts("0:1"), job_id=71),)
     site.begin(PROLOGUE, "beta")
 
-    assert (PROLOGUE, "gamma", 1, Outcome.PENDING) in site.known()
+    assert (PROLOGUE, "gamma", 1, TaskOutcome.PENDING) in site.known()
     assert all(one.last < 3 for one in site.campaigns.waiting_of(1))
     states = {one.number: one.state for one in site.campaigns.arrays_of(1)}
     assert states[1] is ArrayState.SUBMITTED
@@ -195,14 +195,14 @@ def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
-    told = Sent(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
+    told = SentTask(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
     monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
 
     def noted(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
     monkeypatch.setattr(site, "noted", noted)
-    site.actions.do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=1),)))
+    site.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()
     assert (array.state, array.job_id) == (ArrayState.INTENDED, 0)
@@ -217,9 +217,9 @@ def test_a_prologue_that_is_given_up_is_deleted_first(
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     site.job_id = job_id
-    site.actions.do(Plan(unsent=(array,)))
+    site.actions.do(CyclePlan(unsent=(array,)))
 
-    outcome = Outcome.MOVED if is_over else Outcome.PENDING
+    outcome = TaskOutcome.MOVED if is_over else TaskOutcome.PENDING
     assert site.known() == [(PROLOGUE, "gamma", 1, outcome)]
     (found,) = site.campaigns.arrays_of(1)
     state = ArrayState.OVER if is_over else ArrayState.RELEASED

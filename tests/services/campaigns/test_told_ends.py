@@ -10,9 +10,9 @@ import pytest
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.sending.ends import AT_ONCE, Ends
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.services.campaigns.sending.ends import AT_ONCE, LedgerCloser
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -23,10 +23,10 @@ class Site:
     """A state file, and root."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database.open(f"sqlite:///{path}/state.db")
-        self.campaigns = Campaigns(self.database)
+        self.database = StateFile.open(f"sqlite:///{path}/state.db")
+        self.campaigns = CampaignRows(self.database)
         self.grid = Grid()
-        self._ends = Ends(self.campaigns, self.grid)
+        self._ends = LedgerCloser(self.campaigns, self.grid)
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
         """Add a campaign in a state; return its number."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.ending.judge import Ends, Judge
+from gridbridge.decisions.campaigns.ending.judge import Ends, MissingAttemptJudge
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
@@ -17,43 +17,48 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Noted,
-    Outcome,
-    Waiting,
+    LedgerArray,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.model.campaigns.events import (
+    CampaignEvent,
+    ClusterSuccessRecord,
+    EventCode,
+    EventKind,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import KeptOff, Step
+from gridbridge.model.campaigns.jobratio import JobRatio
+from gridbridge.model.campaigns.plan import KeptOff, PrologueStep
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.sending.restored import Restored
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.services.campaigns.sending.restored import LedgerRecovery
 from gridbridge.services.campaigns.updator import ARRAYS_AT_ONCE, Updator
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.predictions import Predictions
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_forecasts import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUNNING = JobState([Fact.RUNNING])
+RUNNING = JobState([JobFact.RUNNING])
 
 
 class Site:
     """An array of five tasks at beta, of which some places are listed and some have ended."""
 
-    def __init__(self, database: Database, ran: str) -> None:
-        self.campaigns = Campaigns(database)
+    def __init__(self, database: StateFile, ran: str) -> None:
+        self.campaigns = CampaignRows(database)
         one = Campaign(
             number=0,
             uid=1000,
@@ -72,20 +77,20 @@ class Site:
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.others: list[Array] = []  # arrays of the campaign at beta, of which nothing is listed
-        self.ledger: list[Noted] = [Noted(number=1, cluster="beta", tasks=(), job_id=7)]
+        self.ledger: list[LedgerArray] = [LedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = Updator(
             policy,
             database,
-            Predictions(database),
-            Marks(database),
+            PredictionRows(database),
+            CancellationMarks(database),
             Clock(),
             noted=self.noted,
             ran=ran,
         )
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
-        self.events: tuple[Event, ...] = ()
+        self.events: tuple[CampaignEvent, ...] = ()
         self.late: list[tuple[Array, ...]] = []  # what was asked for, in one question each
         self.living: frozenset[int] = frozenset()
         self.within_s = 0.0  # beta tells ends
@@ -112,13 +117,13 @@ class Site:
         within_s = {"beta": self.within_s}
         vars(self.updator)["_told_within_s"] = lambda _: within_s
         marks = self.updator._marks.all()
-        judge = Judge(self.campaigns.unfinished(), self.events, marks, 60.0)
+        judge = MissingAttemptJudge(self.campaigns.unfinished(), self.events, marks, 60.0)
         arrays = [self.array, *self.others]
         found, over = self.updator._ended(arrays, {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
 
-    def noted(self, campaign: int) -> tuple[Noted, ...]:
+    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Tell what root's ledger has."""
         assert campaign == 1
         if self.trouble:
@@ -144,7 +149,7 @@ def _row(places: range) -> JobStatus:
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield Site(database, str(tmp_path / "runner.ran"))
     database.close()
 
@@ -184,7 +189,7 @@ def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
 
 def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     first, *_ = site.campaigns.pending(site.array)
-    site.campaigns.ended([replace(first, outcome=Outcome.SUCCESS)])
+    site.campaigns.ended([replace(first, outcome=TaskOutcome.SUCCESS)])
     tries = site.updator._tries
 
     assert tries.pending_places(site.array) == {2, 3, 4, 5}
@@ -195,9 +200,9 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
 def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     """Nobody saw what it came to, then; what was told of others counts."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
-    given_up = Event(
-        kind=Kind.CAMPAIGN,
-        code=Code.DISPUTED,
+    given_up = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.DISPUTED,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
@@ -210,22 +215,22 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SITE_FAULT, TaskOutcome.SUCCESS)
 
 
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
     """The others run again elsewhere."""
     database = site.campaigns.database
-    known = {"kind": Kind.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
-    CampaignEvents(database).put([Event(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
-    assert Marks(database).cancel(1, 3)
+    known = {"kind": EventKind.CLUSTER, "code": EventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    CampaignEvents(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
+    assert CancellationMarks(database).cancel(1, 3)
 
     seen = site.updator.look()
 
     assert [one.outcome for one in seen.ended] == [
-        *[Outcome.SITE_FAULT] * 3,
-        Outcome.UNWANTED,
-        Outcome.SITE_FAULT,
+        *[TaskOutcome.SITE_FAULT] * 3,
+        TaskOutcome.UNWANTED,
+        TaskOutcome.SITE_FAULT,
     ]
 
 
@@ -267,7 +272,9 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
 def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
     """The others may have a record that is to be written."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(Wipe(**known, places=(range(2, 4),), wiped_for=WipedFor.LEFT))
+    site.updator._marks.put(
+        ArrayCancellation(**known, places=(range(2, 4),), wiped_for=WipedFor.LEFT)
+    )
     site.within_s = 15.0
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
@@ -288,7 +295,7 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
 ) -> None:
     """As long as their ends are not known."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(Wipe(**known, places=(range(2, 3),), wiped_for=wiped_for))
+    site.updator._marks.put(ArrayCancellation(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.look().wiped == wiped
 
@@ -298,15 +305,20 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     database, cleaned = site.campaigns.database, AtCluster(exec_file="run", epilogue="clean")
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
-    site.campaigns.wait_again(1, Waiting(first=0, last=2, attempt=2, avoid=("beta",)))
+    site.campaigns.wait_again(1, WaitingTasks(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = CampaignTries(database, site.campaigns)
-    tries.intend_step(Step(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
-    predictions = Predictions(database)
+    tries.intend_step(PrologueStep(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    predictions = PredictionRows(database)
     predictions.keep([RATIO])
-    event = Event(
-        kind=Kind.CAMPAIGN, code=Code.SINK, campaign=1, cluster="beta", opened_at=NOON, last_at=NOON
+    event = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.SINK,
+        campaign=1,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
     )
-    record = Record(campaign=1, cluster="beta", successes=9)
+    record = ClusterSuccessRecord(campaign=1, cluster="beta", successes=9)
     CampaignEvents(database).put([event])
     CampaignEvents(database).put_records([record])
     policy = Policy(
@@ -317,11 +329,11 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         finalize=Finalize(copies=1),
     )
 
-    seen = Updator(policy, database, predictions, Marks(database), Clock()).look()
+    seen = Updator(policy, database, predictions, CancellationMarks(database), Clock()).look()
 
-    kept = Ratio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
+    kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
-    assert [(one.code, one.cluster) for one in seen.events] == [(Code.SINK, "beta")]
+    assert [(one.code, one.cluster) for one in seen.events] == [(EventCode.SINK, "beta")]
     assert seen.kept_off == {1: (KeptOff(tasks=3, avoid=("beta",)),)}
     assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
     assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
@@ -331,8 +343,12 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     """Until then nobody noted the ends of tasks there; one that is away now is not back."""
-    away = Event(
-        kind=Kind.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
+    away = CampaignEvent(
+        kind=EventKind.CLUSTER,
+        code=EventCode.GET_JOBS,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
     )
     events = CampaignEvents(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
@@ -375,7 +391,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
 
 
 def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
@@ -398,7 +414,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
 
 
 def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
@@ -413,12 +429,12 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
     site.look(range(1, 3), ended={})
     first, second, third, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
 
-    assert [one.outcome for one in (first, second)] == [Outcome.PENDING] * 2
-    assert third.outcome is Outcome.CANCELLED
+    assert [one.outcome for one in (first, second)] == [TaskOutcome.PENDING] * 2
+    assert third.outcome is TaskOutcome.CANCELLED
     monkeypatch.setattr(site, "_living", lambda _: {})
     assert site.look(ended={}) == ([1, 2], True)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
-    assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2
+    assert [one.outcome for one in (first, second)] == [TaskOutcome.SITE_FAULT] * 2
 
 
 DELETED = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
@@ -433,7 +449,7 @@ def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
     site: Site, end: JobEnd, over: list[int]
 ) -> None:
     """The state file was restored: its task may have been moved, and have run elsewhere."""
-    site.ledger.append(Noted(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
+    site.ledger.append(LedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
     assert site.updator._restored.behind == ([] if over else [1])
@@ -455,16 +471,16 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
-    events = [opened_now(Kind.CAMPAIGN, Code.RESTORED, n, "", NOON) for n in (1, 2)]
+    events = [opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
-    look = Restored(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
+    look = LedgerRecovery(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 
     assert look.found([known, restored], events if is_restored else []) == tuple(behind)
 
 
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
     """By its end a task would wait for another attempt, which the ledger has already."""
-    site.campaigns.wait_again(1, Waiting(first=7, last=8))
+    site.campaigns.wait_again(1, WaitingTasks(first=7, last=8))
     other = site.campaigns.intend(1, "beta", 2, NOON)
     assert other
     site.campaigns.array_is(other, ArrayState.RELEASED, 8)

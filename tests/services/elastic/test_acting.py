@@ -10,13 +10,13 @@ from random import Random
 import pytest
 
 from gridbridge.errors import NotReached
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep
+from gridbridge.model.elastic.joining import Idleness, JoiningMachine, JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, WishFor
+from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from tests.services.elastic.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -93,8 +93,10 @@ def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
     """Each host was opened by itself, and not the queue; also where hosts are the site's own."""
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
-    closed = [replace(one, step=JoinStep.CLOSED) for one in Memory(world.database()).nodes.all()]
-    Memory(world.database()).nodes.replace(closed)
+    closed = [
+        replace(one, step=JoinStep.CLOSED) for one in RoundState(world.database()).nodes.all()
+    ]
+    RoundState(world.database()).nodes.replace(closed)
     for host in world.cell.hosts.values():
         host.is_open = False
     world.minutes(2)
@@ -325,7 +327,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    Memory(world.database()).ask(name, WishFor.DRAIN)
+    RoundState(world.database()).ask(name, WishFor.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -454,7 +456,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        Memory(world.database()).ask(name, WishFor.DRAIN)
+        RoundState(world.database()).ask(name, WishFor.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -633,7 +635,7 @@ def test_a_node_costs_something_from_the_round_that_makes_it(
     )
     world.minutes(6)
 
-    assert 301.0 == Memory(world.database()).spent(world.now)
+    assert 301.0 == RoundState(world.database()).spent(world.now)
 
 
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
@@ -643,7 +645,7 @@ def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: flo
     world.cell.waits = [9 * HOUR] * 6
     world.minutes(minutes)
 
-    assert spent == Memory(world.database()).spent(world.now)
+    assert spent == RoundState(world.database()).spent(world.now)
 
 
 def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(
@@ -685,7 +687,7 @@ def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -
 def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(15)
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     before = memory.watched(world.now)
     world.round(is_dry=True)
 
@@ -725,7 +727,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     world.cell.waits = [timedelta(hours=1)] * 2
     world.minutes(9)
     (machine,) = world.cloud.made.values()
-    Memory(world.database()).nodes.replace([])
+    RoundState(world.database()).nodes.replace([])
     world.cloud.made.clear()
     world.cell.waits = []
     world.cell.hosts[machine.name].is_silent = True
@@ -760,19 +762,19 @@ def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_t
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
-@pytest.mark.parametrize("cause", [Cause.NOT_NEEDED, Cause.NEVER_JOINED, Cause.SILENT])
+@pytest.mark.parametrize("cause", [NodeCause.NOT_NEEDED, NodeCause.NEVER_JOINED, NodeCause.SILENT])
 def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
-    world: World, cause: Cause, is_open: bool
+    world: World, cause: NodeCause, is_open: bool
 ) -> None:
     """What a round saw is over when it acts: whoever may be alive is looked at again."""
     world.cell.waits = [HOUR]
     world.minutes(5)
-    (node,) = Memory(world.database()).nodes.all()
+    (node,) = RoundState(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
     removing = node.entering(NodeState.REMOVING, world.now, cause)
 
-    done = world.acts(world.site()).do(Due(node=removing, before=node, act=Act.EVICT))
+    done = world.acts(world.site()).do(DueAct(node=removing, before=node, act=NodeAct.EVICT))
 
     assert done.state in (NodeState.JOINING, NodeState.READY)
     assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
@@ -784,13 +786,13 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
 ) -> None:
     """Nobody can log in there. Another one comes when it is late, and no third beside them."""
 
-    def join(node: Joining) -> JoinStep:
+    def join(node: JoiningMachine) -> JoinStep:
         raise NotReached(("ssh", node.name), 255)
 
     monkeypatch.setattr(world.cell, "join", join)
     world.cell.waits = [HOUR]
     world.minutes(60)
-    failures = Memory(world.database()).records()[POOL].failures
+    failures = RoundState(world.database()).records()[POOL].failures
     world.cell.waits = []
     world.minutes(60)
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.elastic import moments
-from gridbridge.model.elastic.clocks import Clocks
+from gridbridge.model.elastic.clocks import HostClocks
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, PoolRecord
+from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.elastic import program
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.elastic.program import Daemon, Wanted
+from gridbridge.services.elastic.memory import RoundState
+from gridbridge.services.elastic.program import BalanceDaemon, BalanceOptionsOfProgram
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from tests.services.elastic import test_program
 
 wanted = test_program.wanted  # a fixture
@@ -27,7 +27,7 @@ NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BOOT = "b"
 DAYS_AHEAD = timedelta(days=2)
-NODE = Owned(
+NODE = OwnedNode(
     name="alpha-n3",
     pool="usual",
     state=NodeState.BOOTING,
@@ -41,10 +41,10 @@ SEEN = Watched(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
+def memory(tmp_path: Path) -> Iterator[RoundState]:
     """Return what is kept after a round at noon."""
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    memory = Memory(database)
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    memory = RoundState(database)
     memory.follow(clocks(NOON, 0.0))
     memory.nodes.replace([NODE])
     memory.keep_records({"usual": RECORD})
@@ -57,13 +57,13 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
     database.close()
 
 
-def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> Clocks:
+def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClocks:
     """Return what both clocks say."""
-    return Clocks(boot=boot, wall=wall, steady_s=steady_s)
+    return HostClocks(boot=boot, wall=wall, steady_s=steady_s)
 
 
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
-def test_all_that_is_kept_is_as_old_as_before(memory: Memory, by: timedelta) -> None:
+def test_all_that_is_kept_is_as_old_as_before(memory: RoundState, by: timedelta) -> None:
     after = NOON + timedelta(minutes=1) + by
     told = memory.follow(clocks(after, 60.0))
 
@@ -89,7 +89,7 @@ def test_all_that_is_kept_is_as_old_as_before(memory: Memory, by: timedelta) -> 
     assert 12.5 == memory.spent(NOON)
 
 
-def test_a_clock_that_is_right_again_has_all_as_it_was(memory: Memory) -> None:
+def test_a_clock_that_is_right_again_has_all_as_it_was(memory: RoundState) -> None:
     memory.follow(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
     memory.follow(clocks(NOON + timedelta(minutes=2), 120.0))
 
@@ -107,7 +107,7 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: Memory) -> None:
     ],
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
-def test_without_a_step_that_is_known_nothing_moves(memory: Memory, after: Clocks) -> None:
+def test_without_a_step_that_is_known_nothing_moves(memory: RoundState, after: HostClocks) -> None:
     """While a machine is off its nodes go on, and are paid for."""
     told = memory.follow(after)
 
@@ -122,7 +122,7 @@ def test_a_moment_that_would_be_none_stays() -> None:
 
 
 def test_a_round_follows_the_clock_and_tells_so(
-    wanted: Wanted,
+    wanted: BalanceOptionsOfProgram,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -135,7 +135,7 @@ def test_a_round_follows_the_clock_and_tells_so(
         clock = Clock(wall.timestamp, lambda: 0.0)
         with (
             caplog.at_level(logging.WARNING, program.__name__),
-            Daemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
+            BalanceDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
         ):
             pass
 

@@ -7,9 +7,9 @@ import pytest
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.squeeze.resting import rest
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Rest, RestCause, RestFacts
+from gridbridge.model.elastic.standby import STANDBY_AUTO, RestCause, RestFacts, StandbyPlan
 from gridbridge.services.elastic import resting
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
@@ -18,7 +18,7 @@ ALL = {f"n{at}" for at in range(7)}
 FACTS = RestFacts(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
-def seen(*asleep: Node) -> Situation:
+def seen(*asleep: Node) -> BalanceSituation:
     """Return a master, four hosts with a task each, and some that the cell lists closed."""
     on = [node(f"n{at}") for at in range(1, 5)]
     hosts = [instance(MASTER, slots=0), *(instance(one.name, (1,)) for one in on)]
@@ -26,7 +26,9 @@ def seen(*asleep: Node) -> Situation:
     return situation(*hosts, *off, nodes=(*on, *asleep))
 
 
-def squeezed(cell: Situation, own: set[str], squeeze: Squeeze, least: int, most: int) -> Rest:
+def squeezed(
+    cell: BalanceSituation, own: set[str], squeeze: Squeeze, least: int, most: int
+) -> StandbyPlan:
     """Return what a squeeze makes of a round."""
     rules = Balance(min_nodes=least, max_nodes=most)
     plan = decide(cell, rules, Demand(), {})

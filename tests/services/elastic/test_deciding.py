@@ -7,14 +7,14 @@ import pytest
 
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.services.elastic.deciding import decide
 from gridbridge.services.elastic.looking import look_at
 from gridbridge.state.elastic import saved
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-BUSY = Documents(
+BUSY = PrintedOutputs(
     qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes()
 )
 LATER = datetime(2126, 1, 1, tzinfo=UTC)
@@ -25,11 +25,11 @@ QUEUE = (
 )
 
 
-def kept(*nodes: str) -> Kept:
+def kept(*nodes: str) -> SavedRound:
     """Return a state with nodes that are up for 50 minutes."""
     since = LATER - timedelta(minutes=50)
     found = tuple(Node(name=name, up_since=since) for name in nodes)
-    return Kept(now=LATER, master="alpha-master", nodes=found)
+    return SavedRound(now=LATER, master="alpha-master", nodes=found)
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
@@ -40,14 +40,14 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
 
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
-    idle = Documents(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
+    idle = PrintedOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
     saved.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
     assert decide(look_at(str(tmp_path)), Balance(max_nodes=4)).remove == ("alpha-n1", "alpha-n2")
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
-    cut = Documents(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
+    cut = PrintedOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
     saved.write(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):

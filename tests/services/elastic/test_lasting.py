@@ -8,8 +8,8 @@ import pytest
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
 from gridbridge.services.configuration import Configuration
-from gridbridge.services.elastic.lasting import Lasting
-from gridbridge.services.elastic.program import Daemon, Wanted
+from gridbridge.services.elastic.lasting import BalanceLoop
+from gridbridge.services.elastic.program import BalanceDaemon, BalanceOptionsOfProgram
 from gridbridge.shell.clock import Clock
 
 SITE = """
@@ -34,8 +34,8 @@ class Site:
     """A running balancer, and its file."""
 
     path: Path
-    lasting: Lasting
-    made: list[Wanted]  # what it began with, and began anew with
+    lasting: BalanceLoop
+    made: list[BalanceOptionsOfProgram]  # what it began with, and began anew with
     clock_s: list[float]
 
     def turn(self, text: str) -> tuple[int, bool]:
@@ -48,11 +48,11 @@ class Site:
         return self.made[-1].rules.max_nodes, self.made[-1].is_acting
 
 
-def by(policy: Policy) -> Wanted:
+def by(policy: Policy) -> BalanceOptionsOfProgram:
     """Return how it runs by a file; an option gives it five nodes at least."""
     if policy.balance.max_nodes == 4:
         raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
-    return Wanted(
+    return BalanceOptionsOfProgram(
         policy=policy,
         rules=policy.balance,
         demand=policy.demand,
@@ -63,16 +63,16 @@ def by(policy: Policy) -> Wanted:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """Return one that may have nine nodes."""
-    path, clock_s, made = tmp_path / "site.toml", [0.0], list[Wanted]()
+    path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalanceOptionsOfProgram]()
     path.write_text(right())
     clock = Clock(steady=lambda: clock_s[0])
     configuration = Configuration(clock, str(path))
 
-    def make(wanted: Wanted) -> Daemon:
+    def make(wanted: BalanceOptionsOfProgram) -> BalanceDaemon:
         made.append(wanted)
-        return Daemon(wanted, clock)
+        return BalanceDaemon(wanted, clock)
 
-    lasting = Lasting(by(configuration.policy), configuration, by, make)
+    lasting = BalanceLoop(by(configuration.policy), configuration, by, make)
     return Site(path, lasting, made, clock_s)
 
 

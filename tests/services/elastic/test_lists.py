@@ -6,11 +6,11 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import NotSeen
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.elastic import looking, remembering
 from gridbridge.services.site import lists
 from gridbridge.services.tools import balance
-from gridbridge.services.tools.balance import Given
+from gridbridge.services.tools.balance import BalanceOptions
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -56,7 +56,7 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
         file.write(POOL.format(name=name, provider=provider, priority=priority))
 
 
-def judged(site: Path) -> dict[str, State]:
+def judged(site: Path) -> dict[str, FindingState]:
     """Return what the check says of providers' lists."""
     found = lists.findings(policy_file.load(str(site)), str(site))
     return {each.item: each.state for each in found}
@@ -68,30 +68,30 @@ def test_a_list_that_takes_too_long_is_not_judged(
     monkeypatch.setattr(lists, "LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
-    assert judged(site) == {"lists of providers": State.WARNING}
+    assert judged(site) == {"lists of providers": FindingState.WARNING}
 
 
 def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
     pool(site, "usual", "works")
-    told = balance.plan(Given(), NOON, path=str(site))
+    told = balance.plan(BalanceOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
-    assert judged(site) == {"pool usual: its provider's list": State.OK}
+    assert judged(site) == {"pool usual: its provider's list": FindingState.OK}
 
 
 def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     """As a round does: it takes another pool, though this one has the higher priority."""
     pool(site, "usual", "lacks", priority=9)
     pool(site, "other", "works")
-    told = balance.plan(Given(), NOON, path=str(site))
+    told = balance.plan(BalanceOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool) == (3, "other")
     (unseen,) = told.unseen
     assert unseen.startswith("pool usual: its provider gives no list, ")
     assert "No such file or directory" in unseen
     assert judged(site) == {
-        "pool usual: its provider's list": State.BROKEN,
-        "pool other: its provider's list": State.OK,
+        "pool usual: its provider's list": FindingState.BROKEN,
+        "pool other: its provider's list": FindingState.OK,
     }
 
 
@@ -99,4 +99,4 @@ def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
     with pytest.raises(NotSeen, match="no provider gave a whole list of its machines: pool usual"):
-        balance.plan(Given(), NOON, path=str(site))
+        balance.plan(BalanceOptions(), NOON, path=str(site))

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.model.elastic.plan import Situation, Watched
-from gridbridge.model.elastic.saved import Documents, Kept
-from gridbridge.model.elastic.seeing import Ends, learnt
+from gridbridge.model.elastic.plan import BalanceSituation, Watched
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.seeing import RecentEnds, learnt
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.elastic import looking
 from gridbridge.shell import files
@@ -38,7 +38,7 @@ ROOM = ShownCluster(
 )
 
 
-def look(folder: Path, there: ShownCluster | None, state: str = "") -> Situation:
+def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSituation:
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / shown.CLUSTERS).mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = learnt((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ends.write(str(tmp_path / "ends.json"), Ends(runs=runs))
+    ends.write(str(tmp_path / "ends.json"), RecentEnds(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -102,7 +102,7 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / shown.CLUSTERS).mkdir()
     files.replace(f"{tmp_path}/{shown.CLUSTERS}/beta.json", shown.encode(ROOM))
-    printed = Documents(qstat=b"<a/>", qhost=b"<b/>"), Kept(now=NOON)
+    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
         patch.object(looking.cells, "printed", return_value=printed),
@@ -118,7 +118,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
 
 def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
     known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
-    printed = Documents(qstat=b"<a/>", qhost=b"<b/>"), Kept(now=NOON)
+    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
     with (
         patch.object(looking.cells, "printed", return_value=printed),
         patch.object(looking.cells, "situation", return_value=cell(instance(MASTER))),

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.joining import Leaving
+from gridbridge.model.elastic.joining import HostDeparture
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.services.elastic import nodes
 from gridbridge.services.elastic.acting import Balancer
-from gridbridge.services.elastic.balanced import RoundPlan, Seen
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.balanced import RoundPlan, RoundView
+from gridbridge.services.elastic.memory import RoundState
 from tests.services.elastic.world import Trouble, World
 
 
@@ -108,7 +108,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
     nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
-    memory = Memory(world.database())
+    memory = RoundState(world.database())
     read = memory.asked()
     nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     memory.forget_asked(read)
@@ -139,7 +139,7 @@ def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None
 
 @pytest.mark.parametrize("wish", [WishFor.DRAIN, WishFor.KEEP])
 def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: WishFor) -> None:
-    kept = Memory(world.database()).nodes
+    kept = RoundState(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=NodeState.REMOVING)])
 
@@ -171,7 +171,7 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
     world.limits["min_nodes"] = 0
     decide, removed = Balancer.decide, list[str]()
 
-    def decided(balancer: Balancer, seen: Seen) -> RoundPlan:
+    def decided(balancer: Balancer, seen: RoundView) -> RoundPlan:
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
@@ -192,7 +192,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     world.limits["min_nodes"] = 0
     leave = world.cell.leave
 
-    def kept_meanwhile(host: str, *, is_dead: bool) -> Leaving:
+    def kept_meanwhile(host: str, *, is_dead: bool) -> HostDeparture:
         monkeypatch.undo()
         nodes.ask(host, WishFor.KEEP, place(world))
         return leave(host, is_dead=is_dead)

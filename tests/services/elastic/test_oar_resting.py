@@ -15,8 +15,8 @@ from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.demand import told_reachable
 from gridbridge.batch.oar.parse import MAY_REST
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
 from tests.services.elastic.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -78,7 +78,7 @@ class Server:
         up = [host for host in self.rows if self._is_up(host)]
         return told + told_reachable(up)
 
-    def look(self, host: str) -> nodes.Looked:
+    def look(self, host: str) -> nodes.OarNodeFacts:
         """Ask about a node."""
         self.world.trouble.may_end()
         self.looks += 1
@@ -106,10 +106,10 @@ class Server:
             self.world.cell.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
         self.world.trouble.may_end()
 
-    def situation(self) -> Situation:
+    def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
-        kept = Kept(now=self.world.now, master="gamma-master")
-        return cells.situation(Documents(oar=self.document()), kept, "gamma")
+        kept = SavedRound(now=self.world.now, master="gamma-master")
+        return cells.situation(PrintedOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
@@ -247,7 +247,7 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
 
 def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
     """The server is down: its database still answers, and the node stays on."""
-    stuck = nodes.Looked(
+    stuck = nodes.OarNodeFacts(
         is_listed=True,
         is_idle=True,
         is_drained=True,

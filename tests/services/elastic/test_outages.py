@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, NotSeen
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from tests.services.elastic.world import Trouble, World
 
 MOST = 40  # acts of a node's life, or of a rest and a waking: there are no more
@@ -46,7 +46,7 @@ def cut(world: World, at: int, lasts: timedelta) -> Outage:
     outage = Outage(world=world, at=at, lasts=lasts)
     seen = world.cell.situation
 
-    def look() -> Situation:
+    def look() -> BalanceSituation:
         if outage.is_down:
             raise NotSeen("unable to send message to qmaster")
         return seen()

@@ -17,18 +17,22 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import OwnedNode
 from gridbridge.model.elastic.sections import ProviderKind
 from gridbridge.model.elastic.seeing import ShownPool
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic import looking, program
 from gridbridge.services.elastic.balanced import RoundPlan
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.elastic.program import Daemon, Reported, Wanted
+from gridbridge.services.elastic.memory import RoundState
+from gridbridge.services.elastic.program import (
+    BalanceDaemon,
+    BalanceOptionsOfProgram,
+    ReportedRound,
+)
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import LifeSign
-from gridbridge.state.database import Database
+from gridbridge.shell.life_sign import Watchdog
+from gridbridge.state.database import StateFile
 from gridbridge.state.elastic import balance_shown
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
@@ -72,7 +76,7 @@ MACHINE = {
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceOptionsOfProgram:
     """Return a site with a provider that works, and one whose credentials others can read."""
     works, secret = tmp_path / "works", tmp_path / "secret"
     works.write_text(SCRIPT.format(folder=tmp_path))
@@ -84,17 +88,19 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(looking, "look", lambda *_: seen)
     monkeypatch.setattr(program.host, "is_here", lambda name: name == MASTER)
-    return Wanted(policy=policy, rules=policy.balance, demand=policy.demand)
+    return BalanceOptionsOfProgram(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
 @pytest.fixture
-def reported(wanted: Wanted, tmp_path: Path) -> Reported:
+def reported(wanted: BalanceOptionsOfProgram, tmp_path: Path) -> ReportedRound:
     """Return a round."""
-    return Reported(wanted, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+    return ReportedRound(
+        wanted, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    )
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
-    reported: Reported, caplog: pytest.LogCaptureFixture
+    reported: ReportedRound, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         seen = reported.gather()
@@ -105,33 +111,35 @@ def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
 
 
 def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
-    wanted: Wanted, tmp_path: Path
+    wanted: BalanceOptionsOfProgram, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
-    blind = Reported(wanted, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+    blind = ReportedRound(
+        wanted, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    )
 
     with pytest.raises(NotSeen, match="no provider gave a whole list"):
         blind.gather()
 
 
 def test_nobody_acts_away_from_the_qmaster(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
     monkeypatch.setattr(program.host, "is_here", lambda _: False)
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
-    assert Reported(wanted, Clock(), memory).gather()
+    assert ReportedRound(wanted, Clock(), memory).gather()
     with pytest.raises(NotSeen, match="the qmaster runs on master, and not on "):
-        Reported(replace(wanted, is_acting=True), Clock(), memory).gather()
+        ReportedRound(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
-    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(program, "leave_root", leave_root)
-    monkeypatch.setattr(program, "Daemon", Mock(side_effect=NotSeen("enough")))
+    monkeypatch.setattr(program, "BalanceDaemon", Mock(side_effect=NotSeen("enough")))
 
     with pytest.raises(NotSeen):
         program.run_once(wanted)
@@ -148,16 +156,16 @@ program = "/opt/site/switch"
 
 
 def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
-    wanted: Wanted, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is off is told with the line that opens it; what was on its way is opened."""
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
-    rests = Owned(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
-    boots = Owned(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    rests = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    boots = OwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
     policy = policy_file.parse("FILE", text.encode())
-    round_ = Reported(replace(wanted, policy=policy), Clock(), memory)
+    round_ = ReportedRound(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
@@ -166,7 +174,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
 
 
 def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
-    wanted: Wanted,
+    wanted: BalanceOptionsOfProgram,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -179,10 +187,10 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
     text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
     policy = policy_file.parse("FILE", text.encode())
-    Reported(replace(wanted, policy=policy), Clock(), memory).gather()
+    ReportedRound(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
@@ -192,7 +200,7 @@ OFF, BOOTS = NodeState.STANDBY, NodeState.BOOTING
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_no_pool_has_the_name_of_what_switches_hosts(
-    wanted: Wanted, tmp_path: Path, enabled: str
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, enabled: str
 ) -> None:
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
@@ -204,14 +212,16 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
     monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
-    own = Owned(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    own = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=NodeState.READY)
-    made = Owned(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=NodeState.READY)
+    made = OwnedNode(
+        name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=NodeState.READY
+    )
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
     policy = policy_file.parse("FILE", bare.encode())
@@ -229,7 +239,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
 
 
 def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
-    wanted: Wanted, tmp_path: Path
+    wanted: BalanceOptionsOfProgram, tmp_path: Path
 ) -> None:
     """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
     works = {"works": wanted.policy.providers["works"]}
@@ -243,8 +253,8 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
         environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "300000000"}
-        life_sign = LifeSign(f"{tmp_path}/lock", environment)
-        with Daemon(slow, Clock(), life_sign).open_cycle():
+        life_sign = Watchdog(f"{tmp_path}/lock", environment)
+        with BalanceDaemon(slow, Clock(), life_sign).open_cycle():
             during = systemd.recv(4096).decode().split("\n")
         life_sign.beat()
         after = systemd.recv(4096).decode().split("\n")
@@ -255,7 +265,9 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
 
 
-def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: Wanted) -> None:
+def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
+    wanted: BalanceOptionsOfProgram,
+) -> None:
     policy = wanted.policy
     section = replace(policy.providers["works"], kind=ProviderKind.LIBCLOUD, driver="dummy")
     slow = replace(
@@ -270,21 +282,24 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: 
 
 
 def acting(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: NodeState
-) -> Reported:
+    wanted: BalanceOptionsOfProgram,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: NodeState,
+) -> ReportedRound:
     """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.nodes.replace(
-        [Owned(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
+        [OwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
     )
-    return Reported(replace(wanted, is_acting=True), Clock(), memory)
+    return ReportedRound(replace(wanted, is_acting=True), Clock(), memory)
 
 
 def test_what_is_published_counts_nodes_and_not_requests(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that joined comes, one without capacity does not, and those there have their price."""
     round_ = acting(wanted, tmp_path, monkeypatch, NodeState.JOINING)
@@ -302,7 +317,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
 
 
 def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     note = Mock(wraps=program.seeing.note)
@@ -311,7 +326,9 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
     told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = Reported(told, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+    round_ = ReportedRound(
+        told, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    )
     once(round_, str)
     round_.report()
 
@@ -320,12 +337,12 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 
 
 def test_a_round_that_saw_nothing_is_published_where_rounds_act(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
-        daemon = Daemon(replace(wanted, is_acting=is_acting), Clock())
+        daemon = BalanceDaemon(replace(wanted, is_acting=is_acting), Clock())
         with pytest.raises(NotSeen), daemon.open_cycle():
             raise NotSeen("no answer")
 
@@ -335,7 +352,7 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
 
 
 def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budgets count it, and somebody pays for it."""
     round_ = acting(wanted, tmp_path, monkeypatch, NodeState.FAILED)
@@ -349,37 +366,39 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
 
 
 def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
-    wanted: Wanted, tmp_path: Path
+    wanted: BalanceOptionsOfProgram, tmp_path: Path
 ) -> None:
     """Where a list is missing nobody knows that, and the round goes on."""
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     kills = replace(wanted, policy=one_list, kills_master=True)
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs just"):
-        Reported(kills, Clock(), memory).gather()
+        ReportedRound(kills, Clock(), memory).gather()
 
-    assert Reported(replace(wanted, kills_master=True), Clock(), memory).gather()
+    assert ReportedRound(replace(wanted, kills_master=True), Clock(), memory).gather()
     master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
     (tmp_path / "list").write_text(json.dumps([master]))
-    assert Reported(kills, Clock(), memory).gather()
+    assert ReportedRound(kills, Clock(), memory).gather()
 
 
 def test_a_round_that_only_looks_decides_and_keeps_nothing(
-    reported: Reported, tmp_path: Path
+    reported: ReportedRound, tmp_path: Path
 ) -> None:
     """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
     plan = once(reported, str)
 
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     assert 5 == plan.plan.add
     assert ((), None) == (memory.nodes.all(), memory.last_round())
 
 
-def test_a_round_that_is_over_is_told_whatever_it_did(wanted: Wanted, tmp_path: Path) -> None:
+def test_a_round_that_is_over_is_told_whatever_it_did(
+    wanted: BalanceOptionsOfProgram, tmp_path: Path
+) -> None:
     """So that rounds that go on say so each."""
     told = list[RoundPlan]()
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
-    round_ = Reported(replace(wanted, tell=told.append), Clock(), memory)
+    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    round_ = ReportedRound(replace(wanted, tell=told.append), Clock(), memory)
     plan = once(round_, str)
     round_.report()
 

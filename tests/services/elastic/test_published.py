@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.shown import Done
+from gridbridge.decisions.elastic.shown import RoundOutcome
 from gridbridge.decisions.elastic.statistics import statistics
-from gridbridge.model.elastic.plan import Plan, Verdict
-from gridbridge.model.elastic.seeing import Ends
+from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict
+from gridbridge.model.elastic.seeing import RecentEnds
 from gridbridge.services.elastic.published import after_round, blind_round
 from gridbridge.services.tools.measured.elastic import families
 from gridbridge.state.elastic import balance_shown
@@ -16,19 +16,19 @@ from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
 SEEN = situation(instance("n1", (1,)))
-PLAN = Plan(verdict=Verdict.WAITS, figures=FIGURES)
+PLAN = BalancePlan(verdict=DemandVerdict.WAITS, figures=FIGURES)
 
 
-def publish(folder: Path, done: Done) -> None:
+def publish(folder: Path, done: RoundOutcome) -> None:
     """Publish a round."""
-    counted = statistics(SEEN, Ends(), "all.q")
+    counted = statistics(SEEN, RecentEnds(), "all.q")
     after_round("alpha", SEEN, PLAN, counted, done, str(folder))
 
 
 def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
     folder = tmp_path / "published"
-    publish(folder, Done(added={"usual": 2}))
-    publish(folder, Done(added={"usual": 1}))
+    publish(folder, RoundOutcome(added={"usual": 2}))
+    publish(folder, RoundOutcome(added={"usual": 1}))
     blind_round("alpha", NOON, "no answer", folder=str(folder))
 
     found = balance_shown.read(str(folder))
@@ -39,7 +39,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 
 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
-    publish(tmp_path, Done())
+    publish(tmp_path, RoundOutcome())
     blind_round("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = balance_shown.read(str(tmp_path))
     assert shown is not None
@@ -51,7 +51,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
 
 def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
     (tmp_path / "balance.json").write_text("{")
-    publish(tmp_path, Done(added={"usual": 2}))
+    publish(tmp_path, RoundOutcome(added={"usual": 2}))
 
     found = balance_shown.read(str(tmp_path))
     assert found is not None
@@ -63,6 +63,6 @@ def test_a_folder_that_cannot_be_made_ends_no_round(
 ) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
-        publish(tmp_path / "file" / "in", Done())
+        publish(tmp_path / "file" / "in", RoundOutcome())
 
     assert "event=not_shown" in caplog.text

@@ -11,12 +11,12 @@ import pytest
 from gridbridge.apply.elastic import tagging
 from gridbridge.config import policy_file
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, PoolRecord
-from gridbridge.model.elastic.plan import Verdict, Watched
+from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
+from gridbridge.model.elastic.plan import DemandVerdict, Watched
 from gridbridge.services.elastic import deciding, looking, remembering
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from gridbridge.services.tools import balance
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 SITE = """
@@ -48,12 +48,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def keep(path: str) -> None:
     """Have a round have asked for three nodes."""
     Path(path).parent.mkdir()
-    database = Database.open(f"sqlite:///{path}")
-    memory = Memory(database)
+    database = StateFile.open(f"sqlite:///{path}")
+    memory = RoundState(database)
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     memory.nodes.replace(
-        Owned(name=name, pool="usual", state=NodeState.BOOTING, since=since) for name in names
+        OwnedNode(name=name, pool="usual", state=NodeState.BOOTING, since=since) for name in names
     )
     memory.keep_records({"large": PoolRecord(no_capacity_at=since)})
     memory.keep_watched({5: WATCHED})
@@ -63,7 +63,7 @@ def keep(path: str) -> None:
 
 def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
     def added() -> int:
-        return balance.plan(balance.Given(), NOON, path=str(tmp_path / "site.toml")).add
+        return balance.plan(balance.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")).add
 
     before = added()
     keep(path)
@@ -96,11 +96,11 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
 def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path: Path) -> None:
     site = str(tmp_path / "site.toml")
     keep(path)
-    database = Database.open(f"sqlite:///{path}")
-    Memory(database).keep_watched({7: STUCK})
+    database = StateFile.open(f"sqlite:///{path}")
+    RoundState(database).keep_watched({7: STUCK})
     database.close()
 
-    told = balance.plan(balance.Given(), NOON, path=site)
+    told = balance.plan(balance.BalanceOptions(), NOON, path=site)
     explained = balance.explain("7", NOON, path=site)
 
     why = "there was room for it for 15 min, and it did not start: a quota or an access list"
@@ -131,10 +131,10 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     policy = policy_file.parse("FILE", f"{SITE}{provider}{rack}".encode())
     names = [f"n{number}" for number in range(1, 10)]
     keep(path)
-    database = Database.open(f"sqlite:///{path}")
+    database = StateFile.open(f"sqlite:///{path}")
     states = [NodeState.READY, *[NodeState.STANDBY] * 8]
-    Memory(database).nodes.replace(
-        Owned(name=name, pool="rack", state=state, since=NOON, machine=name)
+    RoundState(database).nodes.replace(
+        OwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
         for name, state in zip(names, states, strict=True)
     )
     database.close()
@@ -144,15 +144,15 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     told = deciding.planned(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
-    assert (Verdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
+    assert (DemandVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
 
 
 def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
     """As the next round takes it."""
     keep(path)
-    database = Database.open(f"sqlite:///{path}")
-    ready = Owned(name="alpha-n1", pool="usual", state=NodeState.READY, since=ago(90))
-    Memory(database).nodes.replace([ready])
+    database = StateFile.open(f"sqlite:///{path}")
+    ready = OwnedNode(name="alpha-n1", pool="usual", state=NodeState.READY, since=ago(90))
+    RoundState(database).nodes.replace([ready])
     database.close()
 
     (found,) = remembering.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
@@ -163,8 +163,8 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
 def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -> None:
     """What was noted of the month to come is not: that begins anew when it comes."""
     keep(path)
-    database = Database.open(f"sqlite:///{path}")
-    memory = Memory(database)
+    database = StateFile.open(f"sqlite:///{path}")
+    memory = RoundState(database)
     ahead = NOON + timedelta(days=40)
     memory.note_round(NOON, None, 480.0)
     memory.note_round(ahead, None, 7.0)
@@ -185,9 +185,9 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     asleep = [instance(name, slots=4, state="adu") for name in ("n1", "n2")]
     seen = situation(instance(MASTER, (1,), slots=1), *asleep, wait=[waiting(5, tasks=4)])
     keep(path)
-    database = Database.open(f"sqlite:///{path}")
-    Memory(database).nodes.replace(
-        Owned(name=name, pool="rack", state=NodeState.STANDBY, since=NOON, machine=name)
+    database = StateFile.open(f"sqlite:///{path}")
+    RoundState(database).nodes.replace(
+        OwnedNode(name=name, pool="rack", state=NodeState.STANDBY, since=NOON, machine=name)
         for name in ("n1", "n2")
     )
     database.close()
@@ -195,7 +195,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
     monkeypatch.setattr(tagging, "tags", lambda _: tags)
 
-    found = balance.plan(balance.Given(), NOON, path=str(tmp_path / "site.toml"))
+    found = balance.plan(balance.BalanceOptions(), NOON, path=str(tmp_path / "site.toml"))
     explained = balance.explain("7", NOON, path=str(tmp_path / "site.toml"))
 
     assert found.add == 0

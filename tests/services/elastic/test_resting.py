@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, WishFor
-from gridbridge.model.elastic.plan import Rules, Verdict
+from gridbridge.model.elastic.owned import NodeCause, WishFor
+from gridbridge.model.elastic.plan import DemandVerdict, Rules
 from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY_AUTO
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from tests.services.elastic.world import Trouble, World
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 150))]
@@ -49,7 +49,7 @@ def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: Wo
     plan = world.round()
 
     assert plan
-    assert (plan.plan.verdict, plan.plan.remove) == (Verdict.NO_NEED, ())
+    assert (plan.plan.verdict, plan.plan.remove) == (DemandVerdict.NO_NEED, ())
 
 
 def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
@@ -136,7 +136,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    Memory(world.database()).ask("alpha-n3", WishFor.DRAIN)
+    RoundState(world.database()).ask("alpha-n3", WishFor.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -166,7 +166,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        Memory(world.database()).ask(name, WishFor.KEEP)
+        RoundState(world.database()).ask(name, WishFor.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -232,7 +232,7 @@ def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> N
     world.cell.rerun = {"alpha-n4"}
     spread(world)
     movable = world.cell.movable
-    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (Shape(),)}  # type: ignore[method-assign]
+    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (TaskShape(),)}  # type: ignore[method-assign]
     world.cell.rerun = set()
     world.minutes(5)
 
@@ -398,7 +398,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    Memory(world.database()).ask("alpha-n3", WishFor.DRAIN)
+    RoundState(world.database()).ask("alpha-n3", WishFor.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == NodeState.DRAINING.value
@@ -558,16 +558,16 @@ def test_a_host_that_somebody_switches_off_under_tasks_is_told(
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
-    (kept,) = (one for one in Memory(world.database()).nodes.all() if one.name == "alpha-n2")
+    (kept,) = (one for one in RoundState(world.database()).nodes.all() if one.name == "alpha-n2")
     world.cell.hosts["alpha-n2"].ends = []
     caplog.clear()
     world.minutes(1)
-    (after,) = (one for one in Memory(world.database()).nodes.all() if one.name == "alpha-n2")
+    (after,) = (one for one in RoundState(world.database()).nodes.all() if one.name == "alpha-n2")
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told
-    assert (kept.state.value, kept.cause) == (OFF, Cause.UNDER_TASKS)
-    assert (after.state.value, after.cause) == (OFF, Cause.NONE)
+    assert (kept.state.value, kept.cause) == (OFF, NodeCause.UNDER_TASKS)
+    assert (after.state.value, after.cause) == (OFF, NodeCause.NONE)
     assert "off_under_tasks" not in caplog.text
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.seeing import Statistics, learnt
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.seeing import BalanceStatistics, learnt
 from gridbridge.services.elastic import looking
-from gridbridge.services.elastic.seeing import Seeing, accounting_of, note
+from gridbridge.services.elastic.seeing import RoundStatistics, accounting_of, note
 from gridbridge.state.elastic import rows, saved
 from gridbridge.state.elastic.ends import read
 from tests.services.elastic.test_deciding import BUSY, kept
@@ -54,14 +54,16 @@ class Round:
 
     def __init__(self, folder: Path) -> None:
         saved.write(str(folder / "seen"), BUSY, kept())
-        self.seen: Situation = replace(looking.look_at(str(folder / "seen")), now=NOW)
+        self.seen: BalanceSituation = replace(looking.look_at(str(folder / "seen")), now=NOW)
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
         self.kept = folder / "ends.json"
 
-    def note(self, later: timedelta = timedelta()) -> Statistics:
+    def note(self, later: timedelta = timedelta()) -> BalanceStatistics:
         """Do a round's part."""
-        seeing = Seeing(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
+        seeing = RoundStatistics(
+            accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats)
+        )
         return note(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.apply.elastic.acts import Acts
+from gridbridge.apply.elastic.acts import NodeActs
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.switching import Tagging
 from gridbridge.errors import (
@@ -22,18 +22,18 @@ from gridbridge.errors import (
     NotSeen,
     ProviderFailed,
 )
-from gridbridge.model.elastic.cell import CellSeen, Host, Shape, Waiting
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
+from gridbridge.model.elastic.cell import CellSeen, Host, TaskShape, WaitingJobs
+from gridbridge.model.elastic.joining import HostDeparture, Idleness, JoiningMachine, JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.plan import Figures, Rules, Situation
+from gridbridge.model.elastic.plan import BalanceSituation, Figures, Rules
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import MachineProvider
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic.acting import Balancer
 from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan
-from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.memory import RoundState
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
 
 CLUSTER = "alpha"
@@ -277,10 +277,12 @@ class Cell:
     is_shut: bool = False  # somebody closed the queue, on the master, too
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
         """Tell of the tasks that may."""
         self.trouble.may_end()
-        return {one: (Shape(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
+        return {
+            one: (TaskShape(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun
+        }
 
     def put_elsewhere(self, host: str) -> bool:
         """Have them wait again; each begins anew."""
@@ -301,7 +303,7 @@ class Cell:
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
 
-    def join(self, node: Joining) -> JoinStep:
+    def join(self, node: JoiningMachine) -> JoinStep:
         """Make it a host by one step after the other."""
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
@@ -376,15 +378,15 @@ class Cell:
         assert not self.hosts[host].ends
         assert not self.hosts[host].best_effort
 
-    def leave(self, host: str, *, is_dead: bool) -> Leaving:
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
         """Forget a host, which has to be idle unless it is dead."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
             self.restarted += len(found.ends)
-            return Leaving.kept("tasks are there")
+            return HostDeparture.kept("tasks are there")
         if found and host in self.named:
-            return Leaving.kept("@site names it")
+            return HostDeparture.kept("@site names it")
         if found and found.ends and not found.is_silent:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
@@ -392,9 +394,9 @@ class Cell:
         if self.is_root_away:
             raise CommandFailed(("sudo",), 1, stderr=b"no space left")
         self.exports.discard(host)
-        return Leaving.left()
+        return HostDeparture.left()
 
-    def situation(self) -> Situation:
+    def situation(self) -> BalanceSituation:
         """Return what qstat and qhost show."""
         self.world.switches.tell()
         instances = [instance(MASTER, slots=0, state="d" if self.is_shut else "")]
@@ -408,7 +410,7 @@ class Cell:
         if self.never_starts:
             wait.append(waiting(1, tasks=self.never_starts, jobs=(9,), queues=("all.q",)))
         names = [MASTER, *self.hosts]
-        return Situation(
+        return BalanceSituation(
             now=self.world.now,
             cell=CellSeen(
                 hosts=tuple(Host(name=name, load=0.1) for name in names),
@@ -432,7 +434,7 @@ class Cell:
                 host.ends.append(self.world.now + self.waits.pop(0))
 
 
-def _since(one: Waiting, now: datetime) -> Waiting:
+def _since(one: WaitingJobs, now: datetime) -> WaitingJobs:
     return replace(one, first_since=now, oldest_since=now)
 
 
@@ -451,7 +453,7 @@ class World:
         self.is_squeezed = True
         self.pool = POOL
         self.pools: dict[str, Pool] = {}  # more of them, and who makes their nodes
-        self.others: dict[str, Provider] = {}
+        self.others: dict[str, MachineProvider] = {}
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
         self.billing_s, self.price = 1.0, 0.0
         self.retry_s = 300.0
@@ -459,9 +461,9 @@ class World:
         self.folder = folder
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
-        self._database: Database | None = None
+        self._database: StateFile | None = None
         self.membership: Membership = self.cell
-        self.look: Callable[[], Situation] = self.cell.situation
+        self.look: Callable[[], BalanceSituation] = self.cell.situation
         self.tags: Callable[[], Mapping[str, tuple[str, ...]]] = lambda: self.cell.tags
         self.tag: Tagging = self.cell.tag
 
@@ -488,7 +490,7 @@ class World:
         squeeze = Squeeze(**self.squeeze)  # type: ignore[arg-type]  # a test's
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
-    def providers(self, site: BalancedSite) -> dict[str, Provider]:
+    def providers(self, site: BalancedSite) -> dict[str, MachineProvider]:
         """Return who makes the nodes of each pool, or switches the site's own hosts."""
         if site.switched:
             return {RACK: self.switches}
@@ -496,9 +498,9 @@ class World:
             return {}
         return {self.pool: self.cloud, **self.others}
 
-    def acts(self, site: BalancedSite) -> Acts:
+    def acts(self, site: BalancedSite) -> NodeActs:
         """Return what is done by it."""
-        return Acts(
+        return NodeActs(
             cluster=CLUSTER,
             pools=site.pools,
             providers=self.providers(site),
@@ -521,7 +523,7 @@ class World:
         providers = self.providers(site)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
         acts = self.acts(site)
-        memory = Memory(self.database())
+        memory = RoundState(self.database())
         balancer = Balancer(
             *(site, memory, clock, self.look, providers, acts, self.tags),
             address_of=lambda host: self.cell.hosts[host].address,
@@ -534,10 +536,10 @@ class World:
             self.told.append(str(error))
         return None
 
-    def database(self) -> Database:
+    def database(self) -> StateFile:
         """Return the state file, open."""
         if self._database is None:
-            self._database = Database.open(f"sqlite:////{self.folder}/state.db")
+            self._database = StateFile.open(f"sqlite:////{self.folder}/state.db")
         return self._database
 
     def lose_memory(self) -> None:
@@ -555,7 +557,7 @@ class World:
 
     def nodes(self) -> dict[str, str]:
         """Return the states of the nodes that are kept."""
-        return {one.name: one.state.value for one in Memory(self.database()).nodes.all()}
+        return {one.name: one.state.value for one in RoundState(self.database()).nodes.all()}
 
     def running(self) -> int:
         """Return how many tasks run."""

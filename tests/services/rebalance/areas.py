@@ -4,14 +4,14 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gridbridge.apply.rebalance.areas import Area
-from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.apply.rebalance.areas import StorageArea
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.services.rebalance.served import Served
+from gridbridge.services.rebalance.served import DelegatedDatasets
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import FILE_ERROR, Pace
-from gridbridge.state.rebalance.datasets import Records
+from gridbridge.shell.rsync import FILE_ERROR, CopyPace
+from gridbridge.state.rebalance.datasets import DatasetRecords
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
 ANY_DISK = Rebalance(min_free_bytes=0, full_free_bytes=0)
@@ -27,7 +27,9 @@ class Carrier:
     spoils: set[str] = field(default_factory=set)  # whose content arrives wrong, once
     carried: list[str] = field(default_factory=list)
 
-    def __call__(self, source: Place, target: Place, names: list[str], pace: Pace) -> None:
+    def __call__(
+        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    ) -> None:
         """Copy them one after the other."""
         for name in names:
             here, there = Path(source.folder, name), Path(target.folder, name)
@@ -57,10 +59,12 @@ class Site:
         self.areas = {name: self._area(name, account) for name in names}
 
     @property
-    def datasets(self) -> Served:
+    def datasets(self) -> DelegatedDatasets:
         """The datasets, as a command that begins sees them."""
-        copier = Copier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
-        return Served(Records(f"{self.folder}/records"), self.areas, self.rules, copier)
+        copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
+        return DelegatedDatasets(
+            DatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier
+        )
 
     def replica(self, storage: str, name: str) -> Path:
         """Return the folder of a replica."""
@@ -75,10 +79,10 @@ class Site:
         (top / "deep" / "link").symlink_to("../a.txt")
         return str(top)
 
-    def _area(self, name: str, account: str) -> Area:
+    def _area(self, name: str, account: str) -> StorageArea:
         path = self.folder / name
         path.mkdir()
-        return Area(
+        return StorageArea(
             name=name,
             cluster=name.partition("-")[0],
             path=str(path),

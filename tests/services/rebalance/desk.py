@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply import as_user
-from gridbridge.apply.rebalance.areas import Area, measure_all
+from gridbridge.apply.rebalance.areas import StorageArea, measure_all
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured, Storage
+from gridbridge.model.rebalance.storage import MeasuredArea, Storage
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.services import cycle
 from gridbridge.services.rebalance import keeping
-from gridbridge.services.rebalance.deciding import Asked, Planned
-from gridbridge.services.rebalance.keeping import Keeper
-from gridbridge.services.rebalance.reading import Reader
-from gridbridge.services.rebalance.served import Served
+from gridbridge.services.rebalance.deciding import RebalancePlan, RebalanceQuestion
+from gridbridge.services.rebalance.keeping import ReplicaReconciler
+from gridbridge.services.rebalance.reading import ReplicaScrub
+from gridbridge.services.rebalance.served import DelegatedDatasets
 from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.rebalance import kept
-from gridbridge.state.rebalance.kept import Let
+from gridbridge.state.rebalance.kept import Delegation
 from tests.services.rebalance.areas import Site
 
 RULES = Rebalance(
@@ -75,16 +75,18 @@ class Desk:
         )
 
     @property
-    def served(self) -> Served:
+    def served(self) -> DelegatedDatasets:
         """The datasets, as a process of their owner sees them."""
         return self.site.datasets
 
-    def round(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Planned, Keeper]:
+    def round(
+        self, asked: RebalanceQuestion | None = None, *, is_dry: bool = False
+    ) -> tuple[RebalancePlan, ReplicaReconciler]:
         """Do a round; return what was advised, and who did it."""
-        one = Keeper(
+        one = ReplicaReconciler(
             self.policy,
             self.clock,
-            asked or Asked(),
+            asked or RebalanceQuestion(),
             is_dry=is_dry,
             carrying=self.carrying,
             let_go=self.let_go,
@@ -92,7 +94,7 @@ class Desk:
         try:
             planned = cycle.once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
-                Reader(self.rules, one.database, self.clock).read()
+                ReplicaScrub(self.rules, one.database, self.clock).read()
             return planned, one
         finally:
             one.database.close()
@@ -101,19 +103,21 @@ class Desk:
         """Return what owners' processes were asked for by a verb, without the file."""
         return [words[2:] for words in self.asked if words[0] == verb]
 
-    def _let(self) -> list[Let]:
+    def _let(self) -> list[Delegation]:
         return [self._one(dataset.name) for dataset in self.served.listed()]
 
-    def _one(self, name: str) -> Let:
+    def _one(self, name: str) -> Delegation:
         owner = self.owners.get(name, "al")
-        return Let(uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name)
+        return Delegation(
+            uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name
+        )
 
-    def _measure(self, area: Area) -> Measured:
+    def _measure(self, area: StorageArea) -> MeasuredArea:
         found = measure_all(area)
         size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
         return replace(found, size_bytes=size, free_bytes=free)
 
-    def _call(self, *words: str, patience_s: float = 0, most_bytes: int = 0) -> Completed:
+    def _call(self, *words: str, patience_s: float = 0, most_bytes: int = 0) -> CompletedProgram:
         del patience_s, most_bytes
         self.asked.append(words)
         self.before(words)
@@ -121,10 +125,10 @@ class Desk:
         names = [one.rpartition("data.")[2] for one in (file, *rest)]
         if verb == "look":
             told: object = [owned._looked(self.served, name) for name in names]
-            return Completed(words, 0, json.dumps(told).encode(), b"")
+            return CompletedProgram(words, 0, json.dumps(told).encode(), b"")
         try:
             outcome = owned.VERBS[verb][2](self.served, names[0], *rest)
         except GridbridgeError as error:
-            return Completed(words, 2, b"", str(error).encode())
+            return CompletedProgram(words, 2, b"", str(error).encode())
         answer = json.dumps(owned.told(outcome)).encode()
-        return Completed(words, 0 if outcome.is_done else 1, answer, b"")
+        return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

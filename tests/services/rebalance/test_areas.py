@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.rebalance import areas
-from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import CommandFailed, NotReached, StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.services.rebalance import storing
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from tests.services.rebalance.areas import Carrier, Site
 
 
@@ -56,7 +56,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
 
     def run(
         login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int
-    ) -> Completed:
+    ) -> CompletedProgram:
         given.append(limit_s)
         if len(given) > hangs:
             raise NotReached(argv, None, stderr=b"no answer in time")
@@ -146,7 +146,7 @@ def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
 ) -> None:
     """Of what the other side said before it ended, a busy machine's rsync may lose all."""
     one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
-    copier = Copier(clock=Clock(), tell=lambda _: None, carry=carrier)
+    copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
     one_file = Dataset(
         name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1
     )
@@ -154,7 +154,9 @@ def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
     try:
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
         with pytest.raises(StorageUnusable) as failed:
-            copier.copy(one_file, {"a": "0"}, Place(login=None, folder="/"), one, relay="/none")
+            copier.copy(
+                one_file, {"a": "0"}, ReplicaFolder(login=None, folder="/"), one, relay="/none"
+            )
     finally:
         subprocess.run(["umount", one.path], check=True)
 
@@ -169,8 +171,8 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
     real = ssh.run
 
     def run(
-        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
-    ) -> Completed:
+        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
+    ) -> CompletedProgram:
         if site.areas["beta-disk"].path in argv:
             limits.append(limit_s)
             raise CommandFailed(argv, None)
@@ -199,8 +201,8 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
     real = ssh.run
 
     def run(
-        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
-    ) -> Completed:
+        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
+    ) -> CompletedProgram:
         limits.append(limit_s)
         return real(login, argv, env, limit_s)
 

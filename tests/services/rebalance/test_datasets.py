@@ -17,9 +17,9 @@ from gridbridge.apply.rebalance import areas
 from gridbridge.apply.rebalance.areas import AREA_MARK
 from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
-from gridbridge.model.route import Login
+from gridbridge.model.route import SshLogin
 from gridbridge.services.rebalance import datasets, replicas
-from gridbridge.services.rebalance.replicas import Outcome
+from gridbridge.services.rebalance.replicas import DatasetOutcome
 from gridbridge.state.rebalance import datasets as recorded
 from tests.services.rebalance.areas import DIED, NAMES, Site
 
@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def whole(outcome: Outcome) -> set[str]:
+def whole(outcome: DatasetOutcome) -> set[str]:
     return set(outcome.dataset.whole)
 
 
@@ -42,7 +42,7 @@ def entries(site: Site, storage: str) -> list[str]:
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
-def reasons(outcome: Outcome) -> dict[str, str]:
+def reasons(outcome: DatasetOutcome) -> dict[str, str]:
     return {one.what: one.reason for one in outcome.refused}
 
 
@@ -154,7 +154,7 @@ def test_the_original_is_read_once_at_most(
     monkeypatch.setattr(areas, "located", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
-        login = Login(host=name, user="me")
+        login = SshLogin(host=name, user="me")
         site.areas[name] = replace(site.areas[name], login=login)
 
     found = site.datasets._replicas._source(done if logins else replace(done, replicas=()), {})
@@ -512,7 +512,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
     asked = site.datasets.replicate("reads", "beta-disk")
     (left,) = site.datasets.drain("gamma-disk")
 
-    assert isinstance(left, Outcome)
+    assert isinstance(left, DatasetOutcome)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
         assert replicas.DRAINED == reasons(one)["beta-disk"]

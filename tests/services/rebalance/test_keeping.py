@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
-from gridbridge.model.rebalance.datasets import Done
-from gridbridge.model.rebalance.kept import Carried
+from gridbridge.model.rebalance.datasets import ReplicaOutcome
+from gridbridge.model.rebalance.kept import CarriedReplica
 from gridbridge.services.rebalance import journalled, keeping
-from gridbridge.services.rebalance.deciding import Asked, What
-from gridbridge.services.rebalance.keeping import LATE, QUIESCED, TAKEN, Keeper
+from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
+from gridbridge.services.rebalance.keeping import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock import Held
-from gridbridge.state.database import Database
+from gridbridge.shell.lock import MomentaryLock
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
-from gridbridge.state.database.rebalance.notes import READ, Rebalanced
+from gridbridge.state.database.rebalance.notes import READ, RebalanceNotes
 from gridbridge.state.rebalance import kept as letters
-from gridbridge.state.rebalance.kept import Let
+from gridbridge.state.rebalance.kept import Delegation
 from tests.services.rebalance.areas import NAMES
 from tests.services.rebalance.desk import Desk
 
@@ -42,9 +42,9 @@ def whole(desk: Desk, name: str = "reads") -> set[str]:
     return set(desk.served.verify(name).dataset.whole)
 
 
-def carried(desk: Desk) -> tuple[Carried, ...]:
+def carried(desk: Desk) -> tuple[CarriedReplica, ...]:
     """Return what the state file has."""
-    database = Database.open(desk.policy.site.state)
+    database = StateFile.open(desk.policy.site.state)
     found = CarriedReplicas(database).all()
     database.close()
     return found
@@ -81,8 +81,10 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
 ) -> None:
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
-    old = Carried(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
-    database = Database.open(desk.policy.site.state)
+    old = CarriedReplica(
+        token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at
+    )
+    database = StateFile.open(desk.policy.site.state)
     CarriedReplicas(database).begin([replace(old, ended_at=at)])
     database.close()
 
@@ -219,7 +221,7 @@ def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(des
     was = record.read_text()
     record.write_text("?")
     with pytest.MonkeyPatch.context() as away:
-        let = [Let(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
+        let = [Delegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
         away.setattr(letters, "listed", lambda: let)
         desk.round()
     record.write_text(was)
@@ -402,8 +404,8 @@ def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> No
 def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: Desk) -> None:
     """Nobody fills the state file by datasets that are gone."""
     (left,) = added(desk, 1)
-    database = Database.open(desk.policy.site.state)
-    notes, now = Rebalanced(database), desk.clock.now()
+    database = StateFile.open(desk.policy.site.state)
+    notes, now = RebalanceNotes(database), desk.clock.now()
     for dataset in ("al/reads", "al/gone"):
         notes.leave(dataset, left, now - timedelta(days=31))
     desk.round()
@@ -470,7 +472,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
     def quiesce(words: tuple[str, ...]) -> None:
         if words[0] == "copy":
-            one = Rebalancer(desk.policy, Clock(), Asked())
+            one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
             one.quiesce(is_quiesced=True)
             one.database.close()
 
@@ -523,11 +525,11 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
             gone_s[0] += 4000.0
             goes_on.wait(60)
 
-    later: list[Keeper] = []
+    later: list[ReplicaReconciler] = []
 
     def let_go() -> bool:
         desk.served.add("second", tree, 1, is_later=True)
-        with Held(desk.carrying, is_shared=True):
+        with MomentaryLock(desk.carrying, is_shared=True):
             later.append(desk.round()[1])
         goes_on.set()
         return True
@@ -607,8 +609,8 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
-    database = Database.open(desk.policy.site.state)
-    Rebalanced(database).note(READ, ["al/reads"], Clock().now())
+    database = StateFile.open(desk.policy.site.state)
+    RebalanceNotes(database).note(READ, ["al/reads"], Clock().now())
     database.close()
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
@@ -618,7 +620,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = Rebalancer(desk.policy, Clock(), Asked())
+    one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=True)
     one.database.close()
     planned, _ = desk.round()
@@ -634,7 +636,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 ) -> None:
     left = min(added(desk))
     desk.drained = {left}
-    planned, _ = desk.round(Asked(what=What(asked[0]), name=asked[1]))
+    planned, _ = desk.round(RebalanceQuestion(what=RebalanceRequest(asked[0]), name=asked[1]))
 
     expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
     assert planned.advice.sentence == expected
@@ -643,7 +645,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(Asked(what=What.HOST, name="nowhere"))
+        desk.round(RebalanceQuestion(what=RebalanceRequest.HOST, name="nowhere"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
@@ -690,7 +692,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
 def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
     (here,) = added(desk, 1)
     there = next(name for name in NAMES if name != here)
-    done = Done(at=Clock().now() + timedelta(days=365), target=there)
+    done = ReplicaOutcome(at=Clock().now() + timedelta(days=365), target=there)
     for _ in range(50):
         desk.served._records.note_done("reads", done)
 

@@ -15,45 +15,45 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Campaign,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
 )
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.task import Moved
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.task import TaskMove
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import Cause, Desired, Message, Phase
-from gridbridge.model.message import Outcome as HowItEnds
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage, StarterPhase
+from gridbridge.model.message import TransferOutcome as HowItEnds
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState
-from gridbridge.model.transfer.moving import Moving, Stage
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
 from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 from gridbridge.services import cycle
 from gridbridge.services.journal import NotKept
 from gridbridge.services.rebalance import journalled, live, looking
-from gridbridge.services.rebalance.deciding import Asked, What
+from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.rebalance.sent_away import SentAway
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.decisions import Decisions
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.rebalance.moves import Moves
-from gridbridge.state.database.rebalance.notes import HOST, Rebalanced
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.marks import CancellationMarks
+from gridbridge.state.database.rebalance.moves import MoveRows
+from gridbridge.state.database.rebalance.notes import HOST, RebalanceNotes
+from gridbridge.state.database.transfers import TransferRows
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WAITING, RUNNING = JobState([Fact.WAITING]), JobState([Fact.RUNNING])
+WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])
 TASKS = 6
 
 
@@ -73,8 +73,8 @@ class Site:
         self.asked = 0
         self._looks = 0
         self.starts_when_asked = 0  # at this look place 1 runs
-        database = Database.open(self.policy.site.state)
-        campaigns = Campaigns(database)
+        database = StateFile.open(self.policy.site.state)
+        campaigns = CampaignRows(database)
         wishes = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -115,11 +115,16 @@ class Site:
         )
         return seen, 0.0
 
-    def rebalance(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
+    def rebalance(
+        self, asked: RebalanceQuestion | None = None, *, is_dry: bool = False
+    ) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = Rebalancer(
-            self.policy, clock, asked or Asked(what=What.HOST, name="beta"), is_dry=is_dry
+            self.policy,
+            clock,
+            asked or RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"),
+            is_dry=is_dry,
         )
         planned = cycle.once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
@@ -130,14 +135,14 @@ class Site:
         self._looks += 1
         return self._looks - 1
 
-    def database(self) -> Database:
+    def database(self) -> StateFile:
         """Open the state file."""
-        return Database.open(self.policy.site.state)
+        return StateFile.open(self.policy.site.state)
 
     def marked(self) -> list[int]:
         """Return the places that are to be moved."""
         database = self.database()
-        found = Marks(database).all().get((1, 1), {})
+        found = CancellationMarks(database).all().get((1, 1), {})
         database.close()
         assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED, WipedFor.LEFT}
         return sorted(found)
@@ -175,7 +180,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
     site.rebalance()
     database = site.database()
-    (kept,) = Decisions(database).last(9)
+    (kept,) = DecisionRows(database).last(9)
     database.close()
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
@@ -185,9 +190,9 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
     """They give the same decision again."""
-    sent_site.rebalance(Asked(what=What.JOB, name="gb.alpha.7"))
+    sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.JOB, name="gb.alpha.7"))
     database = sent_site.database()
-    (kept,) = Decisions(database).last(9)
+    (kept,) = DecisionRows(database).last(9)
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
@@ -197,7 +202,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     database = site.database()
-    kept = Decisions(database).last(9)
+    kept = DecisionRows(database).last(9)
     database.close()
 
     assert planned.advice.moves
@@ -222,7 +227,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     def names() -> frozenset[str]:
         database = site.database()
         if site.asked == 2:
-            Marks(database).cancel(1, 0)
+            CancellationMarks(database).cancel(1, 0)
         database.close()
         return frozenset()
 
@@ -230,7 +235,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 
     _, checked = site.rebalance()
     database = site.database()
-    found = Marks(database).all()[1, 1]
+    found = CancellationMarks(database).all()[1, 1]
     database.close()
 
     assert len(checked.moves) == 4
@@ -242,9 +247,11 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
     site: Site, why: WipedFor
 ) -> None:
-    wipe = Wipe(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
+    wipe = ArrayCancellation(
+        campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),)
+    )
     database = site.database()
-    marks = Marks(database)
+    marks = CancellationMarks(database)
     marks.cancel(1, 0)
     marks.put(wipe)
     put = marks.all()[1, 1]
@@ -261,7 +268,7 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
 ) -> None:
     def quiesce() -> None:
         database = site.database()
-        Rebalanced(database).quiesce(NOON)
+        RebalanceNotes(database).quiesce(NOON)
         database.close()
 
     _at_second_look(site, monkeypatch, quiesce)
@@ -277,7 +284,7 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
 ) -> None:
     def note() -> None:
         database = site.database()
-        Rebalanced(database).note(HOST, ["gamma"], site.now)
+        RebalanceNotes(database).note(HOST, ["gamma"], site.now)
         database.close()
 
     _at_second_look(site, monkeypatch, note)
@@ -290,11 +297,14 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
 
 @pytest.mark.parametrize(
     ("asked", "moved"),
-    [(Asked(what=What.HOST, name="beta"), 1), (Asked(what=What.JOB, name="gb.alpha.7"), 1)],
+    [
+        (RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), 1),
+        (RebalanceQuestion(what=RebalanceRequest.JOB, name="gb.alpha.7"), 1),
+    ],
     ids=["host", "job"],
 )
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
-    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: Asked, moved: int
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceQuestion, moved: int
 ) -> None:
     """Unless somebody wants just that job to be moved."""
 
@@ -307,7 +317,7 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
 
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
-    assert stays == (["its owner wants it to stay"] if asked.what is What.HOST else [])
+    assert stays == (["its owner wants it to stay"] if asked.what is RebalanceRequest.HOST else [])
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
@@ -325,7 +335,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
     """The next round moves nothing besides, and an own wish of a host finds it there."""
     site.rebalance()
-    planned, _ = site.rebalance(Asked())
+    planned, _ = site.rebalance(RebalanceQuestion())
 
     assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
     assert site.marked() == [1, 2, 3, 4]
@@ -363,12 +373,12 @@ def test_what_was_done_is_known_for_as_long_as_a_rest(
     """A round that moves something forgets what no rest counts from any more."""
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
     database = site.database()
-    Rebalanced(database).note(HOST, ["delta"], site.now - timedelta(days=days))
+    RebalanceNotes(database).note(HOST, ["delta"], site.now - timedelta(days=days))
     database.close()
     site.rebalance()
 
     database = site.database()
-    known = set(Rebalanced(database).recent().hosts)
+    known = set(RebalanceNotes(database).recent().hosts)
     database.close()
 
     assert known == {"gamma", *(["delta"] if is_known else [])}
@@ -382,13 +392,13 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
     site.rebalance()
     database = site.database()
     places = (range(1, 5),)
-    wipe = Wipe(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-    Marks(database).put(wipe)
+    wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
+    CancellationMarks(database).put(wipe)
     database.close()
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
-    planned, _ = site.rebalance(Asked())
+    planned, _ = site.rebalance(RebalanceQuestion())
 
     assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
 
@@ -405,7 +415,7 @@ def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
 def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
     site.silent = {silent}
 
-    site.rebalance(Asked())
+    site.rebalance(RebalanceQuestion())
 
     assert site.marked() == []
 
@@ -417,9 +427,9 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     """Any of them may start there yet."""
     site.silent = {"beta"}
     database = site.database()
-    event = Event(
-        kind=Kind.CLUSTER,
-        code=Code.GET_JOBS,
+    event = CampaignEvent(
+        kind=EventKind.CLUSTER,
+        code=EventCode.GET_JOBS,
         cluster="beta",
         opened_at=site.now - timedelta(seconds=silent_s),
         last_at=site.now,
@@ -427,7 +437,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     CampaignEvents(database).put([event])
     database.close()
 
-    for asked in (Asked(), Asked(what=What.FAIL, name="beta")):
+    for asked in (RebalanceQuestion(), RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -441,9 +451,9 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
 
 def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
     database = site.database()
-    event = Event(
-        kind=Kind.CAMPAIGN,
-        code=Code.BLACKLIST,
+    event = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",
         opened_at=NOON,
@@ -458,11 +468,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = Rebalancer(site.policy, Clock(), Asked())
+    one = Rebalancer(site.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=True)
     one.database.close()
     quiet, _ = site.rebalance()
-    one = Rebalancer(site.policy, Clock(), Asked())
+    one = Rebalancer(site.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=False)
     one.database.close()
     planned, _ = site.rebalance()
@@ -475,11 +485,11 @@ def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
 def test_a_host_that_got_tasks_rests(site: Site) -> None:
     site.rebalance()
     database = site.database()
-    marks = Marks(database)
-    campaigns = Campaigns(database)
+    marks = CancellationMarks(database)
+    campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 4]
-    campaigns.ended(replace(one, outcome=Outcome.MOVED) for one in moved)
+    campaigns.ended(replace(one, outcome=TaskOutcome.MOVED) for one in moved)
     marks.tidy()
     database.close()
     site.running = set()
@@ -495,11 +505,13 @@ def test_a_host_that_got_tasks_rests(site: Site) -> None:
 def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     """For people: what was moved from where, and where the next attempt went."""
     database = site.database()
-    campaigns, known = Campaigns(database), CampaignTasks(database)
+    campaigns, known = CampaignRows(database), CampaignTasks(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 2]
-    campaigns.ended(replace(one, outcome=Outcome.MOVED) for one in moved)
-    campaigns.wait_again(1, *(Waiting(first=one.task, last=one.task, attempt=2) for one in moved))
+    campaigns.ended(replace(one, outcome=TaskOutcome.MOVED) for one in moved)
+    campaigns.wait_again(
+        1, *(WaitingTasks(first=one.task, last=one.task, attempt=2) for one in moved)
+    )
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
@@ -507,8 +519,8 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
-        (Moved(attempt=1, cluster="beta", to="gamma"),),
-        (Moved(attempt=1, cluster="beta"),),
+        (TaskMove(attempt=1, cluster="beta", to="gamma"),),
+        (TaskMove(attempt=1, cluster="beta"),),
     ]
     assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
 
@@ -531,7 +543,7 @@ class SentSite(Site):
         monkeypatch.setattr(home_tasks, "requests_of", self._requests_of)
         database = self.database()
         for job in self.letters:
-            Transfers(database).put(sent(job))
+            TransferRows(database).put(sent(job))
         database.close()
 
     def _snapshot(
@@ -553,15 +565,15 @@ class SentSite(Site):
             seen = replace(seen, queues=queues, free_slots=0)
         return seen, took_s
 
-    def _requests_of(self, _: object, jobs: tuple[int, ...]) -> dict[int, Request]:
+    def _requests_of(self, _: object, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         if "alpha" in self.silent:
             raise GridbridgeError("no answer")
-        return {job: Request(context=self.contexts[job]) for job in jobs}
+        return {job: JobRequest(context=self.contexts[job]) for job in jobs}
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
         """Return what the poller is to move."""
         database = self.database()
-        found = Moves(database).in_flight()
+        found = MoveRows(database).in_flight()
         database.close()
         return {one.name: (one.source, one.target) for one in found}
 
@@ -582,7 +594,7 @@ def sent(job: int) -> Transfer:
         owner="alice",
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.RELEASED,
+        phase=StarterPhase.RELEASED,
         record="m.1",
         wake="w",
         rerun="",
@@ -590,7 +602,7 @@ def sent(job: int) -> Transfer:
         updated_at=NOON,
         since=NOON,
         remote_id=job,
-        listed=Listed.YES,
+        listed=OwnershipProof.YES,
     )
 
 
@@ -599,7 +611,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = Asked(what=What.FAIL, name="beta")
+FAIL = RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta")
 
 
 def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
@@ -618,19 +630,19 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(Asked(what=What(what), name=name))
+    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest(what), name=name))
 
     assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
 
 
-@pytest.mark.parametrize("stage", [Stage.ASKED, Stage.HOME])
+@pytest.mark.parametrize("stage", [MoveStage.ASKED, MoveStage.HOME])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
 def test_a_task_on_its_way_counts_wherever_it_is(
-    sent_site: SentSite, stage: Stage, goes_on: bool
+    sent_site: SentSite, stage: MoveStage, goes_on: bool
 ) -> None:
     """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
     database = sent_site.database()
-    moving = Moving(
+    moving = TaskMoveState(
         name="gb.alpha.7.0.1",
         uid=1000,
         source="beta",
@@ -638,16 +650,16 @@ def test_a_task_on_its_way_counts_wherever_it_is(
         asked_at=NOON,
         stage=stage,
     )
-    Moves(database).put(moving)
-    Transfers(database).put(sent(40).but(verdict=Message(outcome=HowItEnds.EXIT)))
+    MoveRows(database).put(moving)
+    TransferRows(database).put(sent(40).but(verdict=StarterMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
         after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-        Transfers(database).put(after)
+        TransferRows(database).put(after)
     database.close()
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
 
@@ -658,8 +670,10 @@ def test_one_that_does_not_come_home_for_long_holds_up_no_other(
 ) -> None:
     """Its owner has stopped its starter, which has only to end."""
     database = sent_site.database()
-    moving = Moving(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
-    Moves(database).put(moving)
+    moving = TaskMoveState(
+        name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON
+    )
+    MoveRows(database).put(moving)
     database.close()
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
@@ -675,7 +689,7 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
     database = sent_site.database()
-    moving = Moves(database).in_flight()
+    moving = MoveRows(database).in_flight()
     clock = Clock(sent_site.now.timestamp)
     sent_away = SentAway(sent_site.policy, database, clock)
     away = [*sent_away.listed((), {})]
@@ -697,9 +711,9 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
 @pytest.mark.parametrize(
     ("changes", "letters", "expected"),
     [
-        pytest.param({"verdict": Message(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
+        pytest.param({"verdict": StarterMessage(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
         pytest.param({"closed_at": NOON}, "", 1, id="recalled already"),
-        pytest.param({"desired": Desired.DEAD}, "qw", 1, id="deleted"),
+        pytest.param({"desired": DesiredJobState.DEAD}, "qw", 1, id="deleted"),
         pytest.param({"listed": ""}, "qw", 1, id="not proved"),
         pytest.param({}, "hqw", 1, id="held"),
         pytest.param({}, "qw", 2, id="it waits"),
@@ -709,7 +723,7 @@ def test_what_may_not_come_home_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
     database = sent_site.database()
-    Transfers(database).put(sent(40).but(**changes))
+    TransferRows(database).put(sent(40).but(**changes))
     database.close()
     sent_site.letters[40] = letters
 
@@ -731,7 +745,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -754,8 +768,8 @@ def test_a_drained_cluster_comes_first(
 ) -> None:
     monkeypatch.setattr(looking.drains, "names", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="gamma"))
-    by_itself, _ = sent_site.rebalance(Asked())
+    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
+    by_itself, _ = sent_site.rebalance(RebalanceQuestion())
 
     assert (
         planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
@@ -766,12 +780,14 @@ def test_a_drained_cluster_comes_first(
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_what_is_not_there_is_told(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
-        site.rebalance(Asked(what=What(what), name="delta"))
+        site.rebalance(RebalanceQuestion(what=RebalanceRequest(what), name="delta"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    entry = journalled.entry(planned, Asked(what=What.HOST, name="beta"), NOON)
+    entry = journalled.entry(
+        planned, RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), NOON
+    )
 
     assert entry
     assert journalled.again(entry.inputs) == entry.inputs["actions"]
@@ -784,30 +800,30 @@ class Unmovable:
     JOBS = range(42, 48)
 
     @staticmethod
-    def drop(database: Database, ago: timedelta, now: datetime) -> None:
+    def drop(database: StateFile, ago: timedelta, now: datetime) -> None:
         """Their moves were dropped so long ago."""
         for job in Unmovable.JOBS:
             one = sent(job)
-            dropped = Moving(
+            dropped = TaskMoveState(
                 name=one.name,
                 uid=one.uid,
                 source="beta",
                 target="gamma",
                 asked_at=now - ago,
-                stage=Stage.DROPPED,
+                stage=MoveStage.DROPPED,
             )
-            Moves(database).put(dropped)
+            MoveRows(database).put(dropped)
 
     @staticmethod
-    def recall(database: Database, _: timedelta, now: datetime) -> None:
+    def recall(database: StateFile, _: timedelta, now: datetime) -> None:
         """They were recalled as often as their queue allows."""
         for job in Unmovable.JOBS:
             one = sent(job)
             for attempt in (1, 2):
                 name = f"{one.name.rpartition('.')[0]}.{attempt}"
-                ended = one.but(name=name, cause=Cause.RECALLED, closed_at=now, remote_id=0)
-                Transfers(database).put(ended)
-            Transfers(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
+                ended = one.but(name=name, cause=FailureCause.RECALLED, closed_at=now, remote_id=0)
+                TransferRows(database).put(ended)
+            TransferRows(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
 
 
 @pytest.mark.parametrize(
@@ -825,13 +841,13 @@ def test_tasks_that_can_not_be_moved_hold_up_no_other(
 ) -> None:
     """Seven tasks wait, the six first ones can't come home: the seventh one goes."""
     database = sent_site.database()
-    Transfers(database).put(sent(40).but(closed_at=NOON))
+    TransferRows(database).put(sent(40).but(closed_at=NOON))
     sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
     for job in sent_site.letters:
         sent_site.contexts[job - 33] = ()
         if stay is not Unmovable.recall or job == 48:
-            Transfers(database).put(sent(job))
-    Transfers(database).put(sent(41).but(closed_at=NOON))
+            TransferRows(database).put(sent(job))
+    TransferRows(database).put(sent(41).but(closed_at=NOON))
     stay(database, ago, sent_site.now)
     database.close()
 
@@ -852,7 +868,7 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(Asked(what=What.FAIL, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "its cluster is silent: it may start there yet, and would run twice"

@@ -11,16 +11,16 @@ import pytest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
-    Host,
     HostState,
-    Job,
-    Recent,
-    Snapshot,
-    Task,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    RecentMoves,
     TaskState,
 )
 from gridbridge.services.rebalance import offline
-from gridbridge.services.rebalance.deciding import What
+from gridbridge.services.rebalance.deciding import RebalanceRequest
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
 WHOLE = {
@@ -56,7 +56,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = offline.plan(told(tmp_path, hosts=hosts), What(what), name).advice.moves
+    (move,) = offline.plan(told(tmp_path, hosts=hosts), RebalanceRequest(what), name).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
 
@@ -77,10 +77,10 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
         recent=recent,
     )
 
-    assert offline.plan(path).snapshot == Snapshot(
+    assert offline.plan(path).snapshot == PlacementSnapshot(
         now=noon,
         hosts=(
-            Host(
+            PlacementHost(
                 name="a",
                 kind="tape",
                 is_up=False,
@@ -94,7 +94,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
             ),
         ),
         jobs=(
-            Job(
+            PlacementJob(
                 name="j",
                 is_autobalanced=False,
                 replicas=5,
@@ -103,7 +103,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
             ),
         ),
         tasks=(
-            Task(
+            PlacementTask(
                 job="j",
                 number=7,
                 size_bytes=8,
@@ -113,7 +113,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
                 slots=9,
             ),
         ),
-        recent=Recent(
+        recent=RecentMoves(
             hosts={"a": noon - timedelta(hours=1)},
             replicated={"a": noon - timedelta(hours=2)},
             jobs={"j": noon - timedelta(hours=3)},
@@ -124,7 +124,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = offline.plan(path, What.HOST, "alpha").advice
+    advice = offline.plan(path, RebalanceRequest.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["it has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -137,7 +137,7 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(offline.plan(path, What.HOST, "alpha").advice.moves)
+    assert moves == len(offline.plan(path, RebalanceRequest.HOST, "alpha").advice.moves)
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        offline.plan(told(tmp_path), What.HOST, "gamma")
+        offline.plan(told(tmp_path), RebalanceRequest.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -259,7 +259,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     """What leaves alpha is at beta then; what is advised does not change what was."""
-    alpha, beta = offline.plan(told(tmp_path), What.HOST, "alpha").loads
+    alpha, beta = offline.plan(told(tmp_path), RebalanceRequest.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk

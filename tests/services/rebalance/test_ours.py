@@ -13,13 +13,13 @@ import pytest
 
 from gridbridge.apply.rebalance import areas
 from gridbridge.apply.rebalance.areas import AREA_MARK
-from gridbridge.apply.rebalance.copying import Place
+from gridbridge.apply.rebalance.copying import ReplicaFolder
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 from gridbridge.services.rebalance import replicas
-from gridbridge.services.rebalance.replicas import Outcome
-from gridbridge.shell.rsync import Pace
+from gridbridge.services.rebalance.replicas import DatasetOutcome
+from gridbridge.shell.rsync import CopyPace
 from tests.services.rebalance.areas import NAMES, Carrier, Site
 
 
@@ -43,7 +43,7 @@ def entries(site: Site, storage: str) -> list[str]:
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
-def reasons(outcome: Outcome) -> dict[str, str]:
+def reasons(outcome: DatasetOutcome) -> dict[str, str]:
     return {one.what: one.reason for one in outcome.refused}
 
 
@@ -74,7 +74,9 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
     mine = site.replica("beta-disk", "reads")
     real = site.carrier
 
-    def come(source: Place, target: Place, names: list[str], pace: Pace) -> None:
+    def come(
+        source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    ) -> None:
         real(source, target, names, pace)
         mine.mkdir()
         (mine / "mine").touch()
@@ -309,7 +311,7 @@ def failing(site: Site, *names: str) -> None:
     real = site.carrier
     paths = tuple(site.areas[name].path for name in names)
 
-    def die(source: Place, target: Place, files: list[str], pace: Pace) -> None:
+    def die(source: ReplicaFolder, target: ReplicaFolder, files: list[str], pace: CopyPace) -> None:
         real.dies_after = 1 if target.folder.startswith(paths) else -1
         real(source, target, files, pace)
 
@@ -351,8 +353,8 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
     site.datasets.replicate("reads", "beta-disk")
     free = {"beta-disk": 8}  # of nine bytes three have come
 
-    def measured(area: areas.Area) -> Measured:
-        return Measured(
+    def measured(area: areas.StorageArea) -> MeasuredArea:
+        return MeasuredArea(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
@@ -371,8 +373,8 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
 
-    def full(area: areas.Area) -> Measured:
-        return Measured(storage=area.name, cluster=area.cluster)
+    def full(area: areas.StorageArea) -> MeasuredArea:
+        return MeasuredArea(storage=area.name, cluster=area.cluster)
 
     monkeypatch.setattr(replicas.areas, "measure", full)
     done = site.datasets.replicate("reads", "beta-disk")
@@ -401,8 +403,8 @@ def test_it_goes_from_an_area_that_has_no_more_room(
     (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
 
-    def measured(area: areas.Area) -> Measured:
-        return Measured(storage=area.name, cluster=area.cluster, free_bytes=next(room))
+    def measured(area: areas.StorageArea) -> MeasuredArea:
+        return MeasuredArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
     monkeypatch.setattr(replicas.areas, "measure", measured)
@@ -422,7 +424,7 @@ def test_it_is_drained_with_its_area(site: Site) -> None:
 
     (done,) = site.datasets.drain("beta-disk")
 
-    assert isinstance(done, Outcome)
+    assert isinstance(done, DatasetOutcome)
     assert ([".reads.part"], [], True) == (was, entries(site, "beta-disk"), done.is_done)
 
 
@@ -479,8 +481,8 @@ def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site:
     with site.datasets._records.alone("busy"):
         told = list(site.datasets.drain("beta-disk"))
 
-    refused = {one.what: one.reason for one in told if not isinstance(one, Outcome)}
-    (done,) = (one for one in told if isinstance(one, Outcome))
+    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetOutcome)}
+    (done,) = (one for one in told if isinstance(one, DatasetOutcome))
     assert ("reads", True) == (done.dataset.name, done.is_done)
     assert ["a-wrong", "busy"] == sorted(refused)
     assert "wait for it" in refused["busy"]

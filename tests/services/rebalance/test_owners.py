@@ -15,9 +15,9 @@ from gridbridge.methods.people import replicas
 from gridbridge.model.rebalance import rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.services.rebalance import keeping
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.rebalance.datasets import encode
-from gridbridge.state.rebalance.kept import Let
+from gridbridge.state.rebalance.kept import Delegation
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 DEEP = "[" * 100_000
@@ -39,8 +39,8 @@ def row(name: str, **more: object) -> dict[str, Any]:
     return {"name": name, "dataset": encode(one) | more, "busy": False}
 
 
-def let(name: str, uid: int = 1) -> Let:
-    return Let(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
+def let(name: str, uid: int = 1) -> Delegation:
+    return Delegation(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
 
 
 @pytest.fixture(name="answering")
@@ -48,11 +48,11 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
     """Return what has people's processes answer, by their folder."""
 
     def answer(texts: dict[str, str]) -> None:
-        def call(*words: str, **_: object) -> Completed:
-            return Completed(words, 1, texts[words[1].partition("/")[0]].encode(), b"")
+        def call(*words: str, **_: object) -> CompletedProgram:
+            return CompletedProgram(words, 1, texts[words[1].partition("/")[0]].encode(), b"")
 
-        def look(*words: str, **_: object) -> Completed:
-            return Completed(words, 0, call(*words).stdout, b"")
+        def look(*words: str, **_: object) -> CompletedProgram:
+            return CompletedProgram(words, 0, call(*words).stdout, b"")
 
         monkeypatch.setattr(
             as_user, "call", lambda *words, **more: (look if words[0] == "look" else call)(*words)
@@ -128,7 +128,7 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
     monkeypatch: pytest.MonkeyPatch, status: int, answer: str, said: str, why: str
 ) -> None:
     """One that broke off or was ended has the exit status of one that found something spoilt."""
-    done = Completed((), status, answer.encode(), said.encode())
+    done = CompletedProgram((), status, answer.encode(), said.encode())
     monkeypatch.setattr(as_user, "call", lambda *_, **__: done)
 
     assert owners.verify(let("reads")) == why
@@ -139,14 +139,14 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
     lock, both = threading.Lock(), threading.Barrier(2, timeout=60)
     asked, most = [0], [0]
 
-    def call(*words: str, **_: object) -> Completed:
+    def call(*words: str, **_: object) -> CompletedProgram:
         with lock:
             asked[0] += 1
             most[0] = max(most[0], asked[0])
         both.wait()
         with lock:
             asked[0] -= 1
-        return Completed(words, 0, json.dumps([row("x")]).encode(), b"")
+        return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
     monkeypatch.setattr(as_user, "call", call)
     found = owners.look([let("x", uid) for uid in range(1, 31)])
@@ -158,12 +158,12 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
 def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def call(*words: str, **_: object) -> Completed:
+    def call(*words: str, **_: object) -> CompletedProgram:
         asked.append(words[1])
         if words[1].startswith("u.1/"):
             raise CommandFailed(words, None)
         rows = [row(one.rpartition(".")[2]) for one in words[1:]]
-        return Completed(words, 0, json.dumps(rows).encode(), b"")
+        return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(as_user, "call", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
@@ -177,6 +177,6 @@ def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
     assert 86400 == replicas.LONG_S < owners.LONG_S
     begun, act = timedelta(seconds=keeping.BEGINS_S), timedelta(seconds=owners.LONG_S)
-    assert begun + act < rounds.LONGEST[rounds.Round.READING]
+    assert begun + act < rounds.LONGEST[rounds.RebalanceRound.READING]
     assert begun + act < keeping.LONGEST
-    assert begun < rounds.LONGEST[rounds.Round.DATASETS]
+    assert begun < rounds.LONGEST[rounds.RebalanceRound.DATASETS]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -44,9 +44,11 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         wished=1,
     )
     area = storing.areas(policy)["disk"]
-    copier = Copier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
+    copier = ReplicaCopier(
+        clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
+    )
     with pytest.raises(StorageUnusable):
-        copier.copy(one, {"a": "0"}, Place(login=None, folder="/x"), area, relay="/none")
+        copier.copy(one, {"a": "0"}, ReplicaFolder(login=None, folder="/x"), area, relay="/none")
     limits = [word for word in noted.read_text().split() if "bwlimit" in word]
 
     assert limits == ([f"--bwlimit={kib}"] if kib else [])

@@ -14,14 +14,14 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.moves import Advice, Checked
+from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.site.sections import Site
 from gridbridge.services.rebalance import as_service, running
-from gridbridge.services.rebalance.deciding import Planned
-from gridbridge.shell.lock import Held
+from gridbridge.services.rebalance.deciding import RebalancePlan
+from gridbridge.shell.lock import MomentaryLock
 from gridbridge.state.rebalance import rounds
 
 TASKS, DATA = "tasks.lock", "data.lock"
@@ -34,11 +34,13 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def decided(
         *_: object, is_of_data: bool, is_acting: bool, **__: object
-    ) -> tuple[Planned, Checked | None]:
+    ) -> tuple[RebalancePlan, RecheckedMoves | None]:
         begun.append(is_of_data)
-        seen = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
-        planned = Planned(snapshot=seen, rules=Rebalance(), advice=Advice(sentence="decided"))
-        return planned, Checked() if is_acting else None
+        seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+        planned = RebalancePlan(
+            snapshot=seen, rules=Rebalance(), advice=MovePlan(sentence="decided")
+        )
+        return planned, RecheckedMoves() if is_acting else None
 
     policy = Policy(
         site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
@@ -68,12 +70,12 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
         is_first = not shared
-        with Held(str(tmp_path / "carrying.lock")) as is_ours:
+        with MomentaryLock(str(tmp_path / "carrying.lock")) as is_ours:
             shared.append(not is_ours)
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = rounds.read(rounds.Round.DATASETS)
+        shown = rounds.read(rounds.RebalanceRound.DATASETS)
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 
@@ -109,10 +111,10 @@ def test_a_second_round_of_a_kind_ends_with_1(
 ) -> None:
     other = {TASKS: DATA, DATA: TASKS}[lock]
 
-    with Held(str(tmp_path / lock)):
+    with MomentaryLock(str(tmp_path / lock)):
         refused = call(*words, "--apply")
         told = call(*words)
-    with Held(str(tmp_path / other)):
+    with MomentaryLock(str(tmp_path / other)):
         done = call(*words, "--apply")
 
     assert (refused.exit_code, "another one runs" in refused.output) == (1, True)

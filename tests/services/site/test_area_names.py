@@ -9,7 +9,7 @@ import pytest
 from gridbridge.decisions.site.area_names import strange_names
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.site import area_names
 from gridbridge.services.site.area_names import findings
 from tests.services.site.test_brokerage import policy
@@ -49,7 +49,7 @@ def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
     (tmp_path / "bin").symlink_to("/")
     (finding,) = findings(area(tmp_path))
 
-    assert finding.state == State.WARNING
+    assert finding.state == FindingState.WARNING
     assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
     assert f"rm -r -- {tmp_path}/NAME" in finding.hint
 
@@ -61,7 +61,7 @@ def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path
     os.chown(tmp_path / "nobody", 65534, 65534)
     (finding,) = findings(area(tmp_path))
 
-    assert finding.state == State.OK
+    assert finding.state == FindingState.OK
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
@@ -83,14 +83,14 @@ def test_it_is_told_that_not_all_names_were_looked_at(
         (tmp_path / f"{number}").mkdir()
     (finding,) = findings(area(tmp_path))
 
-    assert (finding.state == State.WARNING) == is_told
+    assert (finding.state == FindingState.WARNING) == is_told
     assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
 
 
 def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
     (finding,) = findings(area(tmp_path))
 
-    assert finding.state == State.OK
+    assert finding.state == FindingState.OK
 
 
 def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:

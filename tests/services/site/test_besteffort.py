@@ -8,7 +8,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import AskedBestEffort
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.site import besteffort
 
 QCONF = """#!/bin/sh
@@ -99,7 +99,7 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
         besteffort.besteffort_steps(policy, asked())
     (told,) = besteffort.check(policy, "alpha")
-    assert (told.item, told.state) == ("alpha: queue gb-be1", State.WARNING)
+    assert (told.item, told.state) == ("alpha: queue gb-be1", FindingState.WARNING)
 
 
 def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
@@ -107,11 +107,11 @@ def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
 ) -> None:
     """Clusters that this host can't set up are not judged."""
     (none,) = besteffort.check(policy, "alpha")
-    assert (none.item, none.state) == ("alpha: best-effort queues", State.OK)
+    assert (none.item, none.state) == ("alpha: best-effort queues", FindingState.OK)
 
     with (tmp_path / "complexes").open("a") as table:
         table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
     found = {each.item: each.state for each in besteffort.check(policy, "alpha")}
-    assert found["queue gb-be1"] is State.BROKEN
-    assert found["complex gb_besteffort"] is State.OK
+    assert found["queue gb-be1"] is FindingState.BROKEN
+    assert found["complex gb_besteffort"] is FindingState.OK
     assert [list(besteffort.check(policy, name)) for name in ("gamma", "delta")] == [[], []]

@@ -10,7 +10,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, NotLetIn, NotReached
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import Finding, SetupSituation, State
+from gridbridge.model.site.setup import CheckFinding, FindingState, SetupSituation
 from gridbridge.services.site import check as service
 from gridbridge.services.site.check import _item
 from gridbridge.services.site.setup import HomeSeen
@@ -22,7 +22,9 @@ from tests.services.site.test_brokerage import policy as brokerage_policy
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
-    item = _item(Finding(item="key", state=State.WARNING, found=words, hint=words), None)
+    item = _item(
+        CheckFinding(item="key", state=FindingState.WARNING, found=words, hint=words), None
+    )
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found
@@ -34,7 +36,7 @@ def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: 
 
     (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
 
-    assert (finding.item, finding.state) == ("published", State.BROKEN)
+    assert (finding.item, finding.state) == ("published", FindingState.BROKEN)
     assert finding.found == f"{tmp_path}/transfers.json: not a regular file of one link"
 
 
@@ -59,7 +61,11 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     report = service.check(Clock(), str(path))
 
     told, account = report.items
-    assert (report.worst, told.state, told.commands) == (State.BROKEN, State.BROKEN, ())
+    assert (report.worst, told.state, told.commands) == (
+        FindingState.BROKEN,
+        FindingState.BROKEN,
+        (),
+    )
     assert why in told.found
     assert account.name == "account gridbridge"
 
@@ -67,14 +73,14 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
 @pytest.mark.parametrize(
     ("uid", "error", "state"),
     [
-        (1234, NotLetIn, State.WARNING),
-        (1234, NotReached, State.BROKEN),
-        (0, NotLetIn, State.BROKEN),
+        (1234, NotLetIn, FindingState.WARNING),
+        (1234, NotReached, FindingState.BROKEN),
+        (0, NotLetIn, FindingState.BROKEN),
     ],
     ids=["a person without an account", "silent", "root, as the service"],
 )
 def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
-    uid: int, error: type[CommandFailed], state: State, monkeypatch: pytest.MonkeyPatch
+    uid: int, error: type[CommandFailed], state: FindingState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     seen: Future[SetupSituation] = Future()
@@ -82,7 +88,7 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
 
     (found,) = service._queue("transfer-delta", seen, None)
     assert (found.item, found.state) == ("queue transfer-delta", state)
-    assert (found.found == "not visible to this user") is (state is State.WARNING)
+    assert (found.found == "not visible to this user") is (state is FindingState.WARNING)
 
 
 def test_where_there_is_no_configuration_check_says_where_to_run_it(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import status
-from gridbridge.model.rebalance.rounds import Round
-from gridbridge.model.site.setup import State
+from gridbridge.model.rebalance.rounds import RebalanceRound
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.rebalance import running
 from gridbridge.services.site import rounds as judged
 from gridbridge.services.tools import reports
@@ -17,7 +17,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def told(folder: Path, at: datetime) -> list[tuple[str, State, str]]:
+def told(folder: Path, at: datetime) -> list[tuple[str, FindingState, str]]:
     found = judged.findings(at, str(folder))
     return [(one.item, one.state, one.found) for one in found]
 
@@ -29,15 +29,15 @@ def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "hours", "state"),
     [
-        (Round.TASKS, 0.4, State.OK),
-        (Round.TASKS, 0.6, State.WARNING),
-        (Round.DATASETS, 2.9, State.OK),
-        (Round.DATASETS, 3.1, State.WARNING),
-        (Round.READING, 27, State.WARNING),
+        (RebalanceRound.TASKS, 0.4, FindingState.OK),
+        (RebalanceRound.TASKS, 0.6, FindingState.WARNING),
+        (RebalanceRound.DATASETS, 2.9, FindingState.OK),
+        (RebalanceRound.DATASETS, 3.1, FindingState.WARNING),
+        (RebalanceRound.READING, 27, FindingState.WARNING),
     ],
 )
 def test_a_round_that_has_not_ended_for_long_is_a_warning(
-    tmp_path: Path, kind: Round, hours: float, state: State
+    tmp_path: Path, kind: RebalanceRound, hours: float, state: FindingState
 ) -> None:
     """Also where others began since: each is killed, or fails."""
     folder, at = str(tmp_path), NOON + hours * HOUR
@@ -45,22 +45,22 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
     rounds.begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(reports.report(at, folder).late) == (state is State.WARNING)
+    assert len(reports.report(at, folder).late) == (state is FindingState.WARNING)
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rounds.begin(Round.DATASETS, NOON - 30 * HOUR, str(tmp_path))
-    rounds.end(Round.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    rounds.begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
+    rounds.end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", State.OK, "the last one ended 29 h ago")
+        ("rebalancing: datasets", FindingState.OK, "the last one ended 29 h ago")
     ]
 
-    rounds.begin(Round.DATASETS, NOON - 27 * HOUR, str(tmp_path))
+    rounds.begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", State.WARNING, "none has ended since one began 27 h ago")
+        ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
     ]
     status.show(reports.report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
@@ -73,12 +73,12 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
 ) -> None:
     for act in (rounds.begin, rounds.end, rounds.read):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    with pytest.raises(ZeroDivisionError), running._shown(Round.TASKS, is_asked=is_asked):
+    with pytest.raises(ZeroDivisionError), running._shown(RebalanceRound.TASKS, is_asked=is_asked):
         raise ZeroDivisionError
-    failed = rounds.read(Round.TASKS)
-    with running._shown(Round.TASKS):
+    failed = rounds.read(RebalanceRound.TASKS)
+    with running._shown(RebalanceRound.TASKS):
         pass
-    last = rounds.read(Round.TASKS)
+    last = rounds.read(RebalanceRound.TASKS)
 
     assert failed
     assert last
@@ -90,7 +90,7 @@ def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path)
     rounds.quiesce(NOON - 3 * HOUR, folder)
 
     (found,) = judged.findings(NOON, folder)
-    assert (found.item, found.state) == ("rebalancing: quiesce", State.NOTE)
+    assert (found.item, found.state) == ("rebalancing: quiesce", FindingState.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
     assert len(reports.report(NOON, folder).late) == 1
 

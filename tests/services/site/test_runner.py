@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.services.site import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, campaigns_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-Look = Callable[[], list[tuple[State, str]]]
+Look = Callable[[], list[tuple[FindingState, str]]]
 
 
 @pytest.fixture(name="look")
@@ -24,7 +24,7 @@ def _look(tmp_path: Path) -> Look:
     """Judge at noon."""
     (tmp_path / "brought").mkdir()
 
-    def look() -> list[tuple[State, str]]:
+    def look() -> list[tuple[FindingState, str]]:
         clock = Clock(NOON.timestamp)
         found = runner.findings(clock, str(tmp_path), str(tmp_path / "brought"))
         return [(one.state, one.found) for one in found]
@@ -39,7 +39,7 @@ def show(published: Path, state: CampaignState) -> None:
         name="sweep",
         owner="alice",
         submitted_at=NOON,
-        type=Type.DEFAULT,
+        type=CampaignType.DEFAULT,
         state=state,
         clusters=("beta",),
         tasks=9,
@@ -51,10 +51,14 @@ def show(published: Path, state: CampaignState) -> None:
 
 @pytest.mark.parametrize(
     ("minutes", "state", "when"),
-    [(None, State.WARNING, "never"), (12, State.WARNING, "12 min ago"), (1, State.OK, "1 min ago")],
+    [
+        (None, FindingState.WARNING, "never"),
+        (12, FindingState.WARNING, "12 min ago"),
+        (1, FindingState.OK, "1 min ago"),
+    ],
 )
 def test_campaigns_go_on_and_the_last_cycle_counts(
-    tmp_path: Path, look: Look, minutes: int | None, state: State, when: str
+    tmp_path: Path, look: Look, minutes: int | None, state: FindingState, when: str
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
@@ -78,7 +82,7 @@ def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> N
 
     assert look() == [
         (
-            State.WARNING,
+            FindingState.WARNING,
             "0 that go on and 1 file that nobody has taken yet, last cycle of gridbridge-runner:"
             " never",
         )

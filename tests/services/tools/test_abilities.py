@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.model.route import OarServer
 from gridbridge.services.tools.explain import explained
-from gridbridge.services.tools.qacct_remote import UnknownJob, account
+from gridbridge.services.tools.qacct_remote import NoAccountedJob, account
 from gridbridge.services.tools.qalter_remote import alters_of
 from gridbridge.services.tools.remote_half import NotDone
 from gridbridge.services.tools.reports import owners_at_home
@@ -36,7 +36,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
-    with pytest.raises(UnknownJob, match="no accounting of it, neither here nor away"):
+    with pytest.raises(NoAccountedJob, match="no accounting of it, neither here nor away"):
         account("12", NOW, publish(tmp_path, shown()), config)
 
     assert owners_at_home(12, config) == frozenset()

@@ -12,23 +12,30 @@ from click.testing import CliRunner
 from gridbridge.cli.grid import gridfetch as module
 from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.errors import CommandFailed, ConfigError, StateError
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import ShownTask
-from gridbridge.model.route import Login
+from gridbridge.model.campaigns.task import PublishedTask
+from gridbridge.model.route import SshLogin
 from gridbridge.services.tools import campaign_outputs
-from gridbridge.services.tools.campaign_outputs import ERR, OUT, Place, ends_of, fetch, places
+from gridbridge.services.tools.campaign_outputs import (
+    ERR,
+    OUT,
+    OutputFolder,
+    ends_of,
+    fetch,
+    places,
+)
 from gridbridge.services.tools.submission import sources
 from gridbridge.shell import rsync
 from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
 from gridbridge.state.campaign_files import NotTheirs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENDED = ShownTask(
-    number=0, attempt=1, outcome=Outcome.SUCCESS, is_waiting=False, cluster="beta", place=1
+ENDED = PublishedTask(
+    number=0, attempt=1, outcome=TaskOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
 )
-TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=Outcome.SIGNAL))
+TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskOutcome.SIGNAL))
 CONFIG = """
 [site]
 cluster = "alpha"
@@ -43,14 +50,14 @@ users = { alice = "al_gamma" }
 
 
 @pytest.fixture(name="beta")
-def _beta(tmp_path: Path) -> Place:
+def _beta(tmp_path: Path) -> OutputFolder:
     """Return the folder of a campaign whose second task wrote nothing on its standard output."""
     folder = tmp_path / "there"
     folder.mkdir()
     (folder / "0.1.out").write_text("one\n")
     (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
     (folder / "1.2.err").write_text("x" * 99 + "end\n")
-    return Place(login=None, folder=str(folder), timeout_s=9)
+    return OutputFolder(login=None, folder=str(folder), timeout_s=9)
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
@@ -72,7 +79,7 @@ def test_a_folder_of_anothers_takes_no_outputs(
         fetch((), str(tmp_path), {})
 
 
-def test_the_end_of_a_stream_is_read_where_it_is(beta: Place) -> None:
+def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolder) -> None:
     """A task without the file is left out, and bytes that are no text are replaced."""
     assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
@@ -81,12 +88,12 @@ def test_the_end_of_a_stream_is_read_where_it_is(beta: Place) -> None:
 
 
 def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
-    beta: Place, tmp_path: Path
+    beta: OutputFolder, tmp_path: Path
 ) -> None:
     """A cluster that is gone is told, and the rest is fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
-    nowhere = Place(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    nowhere = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     here = tmp_path / "here"
 
     done = fetch((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
@@ -99,7 +106,7 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     ]
 
 
-def test_the_outputs_of_successes_are_fetched(beta: Place, tmp_path: Path) -> None:
+def test_the_outputs_of_successes_are_fetched(beta: OutputFolder, tmp_path: Path) -> None:
     """From the cluster of the attempt that counts."""
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
@@ -113,7 +120,7 @@ def test_the_outputs_of_successes_are_fetched(beta: Place, tmp_path: Path) -> No
     assert not (tmp_path / "here/1").exists()
 
 
-def test_an_output_that_is_a_folder_is_fetched_whole(beta: Place, tmp_path: Path) -> None:
+def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolder, tmp_path: Path) -> None:
     """As rsync does from a cluster by ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
     inner.mkdir(parents=True)
@@ -128,7 +135,7 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: Place, tmp_path: Path
     assert not (to / "0/dir/a/b/up").exists()
 
 
-def test_what_is_there_is_not_carried_again(beta: Place, tmp_path: Path) -> None:
+def test_what_is_there_is_not_carried_again(beta: OutputFolder, tmp_path: Path) -> None:
     """As rsync leaves it alone; what has changed since is."""
     fetch(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
@@ -141,7 +148,9 @@ def test_what_is_there_is_not_carried_again(beta: Place, tmp_path: Path) -> None
     assert (tmp_path / "here/0.1.err").read_text() == "more than that\n"
 
 
-def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: Place, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
+    beta: OutputFolder, tmp_path: Path
+) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
@@ -154,7 +163,7 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: Place, tmp_p
     assert "and 1 more" in done.problem
 
 
-def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None:
+def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolder) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch(TASKS, beta.folder, {"beta": beta})
 
@@ -162,7 +171,9 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
-def test_no_link_that_others_may_have_put_there_is_followed(beta: Place, tmp_path: Path) -> None:
+def test_no_link_that_others_may_have_put_there_is_followed(
+    beta: OutputFolder, tmp_path: Path
+) -> None:
     """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
     (Path(beta.folder) / "0/run").write_text("done\n")
@@ -183,7 +194,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(beta: Place, tmp_pat
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "pull", lambda *_, follows, **__: asked.append(follows))
-    gamma = Place(login=Login(host="g", user="al"), folder="./campaign.7", timeout_s=9)
+    gamma = OutputFolder(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
     fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
@@ -210,14 +221,14 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
     asked: list[tuple[str, list[str], str]] = []
 
     def pull(
-        login: Login, names: list[str], source: str, _to: str, *_: object, **__: object
+        login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object
     ) -> bool:
         asked.append((login.user, list(names), source))
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
     monkeypatch.setattr(rsync, "pull", pull)
-    login = Login(host="gamma-master", user="al_gamma")
-    gamma = Place(login=login, folder="./campaign.7", timeout_s=9)
+    login = SshLogin(host="gamma-master", user="al_gamma")
+    gamma = OutputFolder(login=login, folder="./campaign.7", timeout_s=9)
 
     (done,) = fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
@@ -276,7 +287,7 @@ SWEEP = ShownCampaign(
     name="sweep",
     owner="alice",
     submitted_at=NOON,
-    type=Type.DEFAULT,
+    type=CampaignType.DEFAULT,
     state=CampaignState.TERMINATED,
     clusters=("beta",),
     tasks=2,
@@ -295,7 +306,7 @@ def _published(tmp_path: Path) -> str:
 
 
 def test_gridfetch_tells_what_it_fetched_from_each_cluster(
-    published: str, beta: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: str, beta: OutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
     monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": beta})
@@ -336,9 +347,9 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     assert json.loads(json.dumps(asdict(said.jdl)))
 
 
-@pytest.mark.parametrize("before", Type)
+@pytest.mark.parametrize("before", CampaignType)
 def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
-    published: str, tmp_path: Path, before: Type
+    published: str, tmp_path: Path, before: CampaignType
 ) -> None:
     """Else as that of their campaign."""
     clusters = {"beta": AtCluster(exec_file="run")}
@@ -349,13 +360,13 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
         for asked in ("test", "default", "")
     ]
 
-    assert types == [Type.TEST, Type.DEFAULT, before]
+    assert types == [CampaignType.TEST, CampaignType.DEFAULT, before]
 
 
 def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
     """It is shown as cancelled, as one that somebody deleted."""
-    unwanted = replace(ENDED, outcome=Outcome.UNWANTED)
-    deleted = replace(ENDED, number=1, outcome=Outcome.CANCELLED)
+    unwanted = replace(ENDED, outcome=TaskOutcome.UNWANTED)
+    deleted = replace(ENDED, number=1, outcome=TaskOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
     tasks_shown.put(7, 0, (unwanted, deleted), published)
 

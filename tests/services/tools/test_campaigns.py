@@ -6,15 +6,15 @@ from threading import Event, Thread
 
 import pytest
 
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
 from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.campaigns import Unanswered, Unreachable
+from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files
 
-SAID = Said(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
+SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
 LONG_S = 20.0
 
 
@@ -57,9 +57,9 @@ def bring(places: tuple[str, str]) -> int:
     return campaigns.submit(SAID, *places)
 
 
-def pause(places: tuple[str, str]) -> dict[int, Answer]:
+def pause(places: tuple[str, str]) -> dict[int, OwnerReply]:
     """Pause one."""
-    return campaigns.ask(Verb.PAUSE, (7,), *places)
+    return campaigns.ask(OwnerVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -70,7 +70,7 @@ def test_what_nobody_takes_is_taken_back(
     places: tuple[str, str], do: Callable[[tuple[str, str]], object]
 ) -> None:
     """So that it may be repeated."""
-    with pytest.raises(Unreachable):
+    with pytest.raises(NothingStored):
         do(places)
 
     assert campaign_files.waiting(campaign_files.names(places[0]), places[0]) == []
@@ -79,15 +79,15 @@ def test_what_nobody_takes_is_taken_back(
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        (Verb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
-        (Verb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
+        (OwnerVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
+        (OwnerVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )
 def test_who_only_asks_is_not_told_that_nothing_was_stored(
-    places: tuple[str, str], verb: Verb, told: str
+    places: tuple[str, str], verb: OwnerVerb, told: str
 ) -> None:
     """A question stores nothing anyway."""
-    with pytest.raises(Unreachable, match=told):
+    with pytest.raises(NothingStored, match=told):
         campaigns.asked(verb, (), *places)
 
 
@@ -98,7 +98,7 @@ def test_what_was_taken_is_not_called_undone(
     """It is done once the runner begins anew: who repeats it does it twice."""
     killed = Killed(places)
 
-    with pytest.raises(Unanswered):
+    with pytest.raises(RunnerSilent):
         do(places)
 
     killed.join(LONG_S)
@@ -107,7 +107,7 @@ def test_what_was_taken_is_not_called_undone(
 
 @pytest.mark.parametrize(
     ("do", "told", "answer"),
-    [(bring, {"campaign": 12}, 12), (pause, {"7": Answer.DONE}, {7: Answer.DONE})],
+    [(bring, {"campaign": 12}, 12), (pause, {"7": OwnerReply.DONE}, {7: OwnerReply.DONE})],
     ids=["bring", "pause"],
 )
 def test_what_was_taken_is_waited_for(
@@ -133,10 +133,10 @@ def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missin
         folder.parent.mkdir()
     told = f"{tmp_path / missing}: no such folder, though {published} is here; an administrator"
 
-    with pytest.raises(Unreachable, match=f"^{told}"):
+    with pytest.raises(NothingStored, match=f"^{told}"):
         bring((str(folder), str(published)))
 
 
 def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="campaigns are brought on the transfer host"):
+    with pytest.raises(NothingStored, match="campaigns are brought on the transfer host"):
         bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))

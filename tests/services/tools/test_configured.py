@@ -49,7 +49,7 @@ def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.M
     record = SimpleNamespace(owner="alice")
     monkeypatch.setattr(reports, "records_at_home", lambda *_: (record,))
     there = f"{here}/there"
-    qstat_remote.Asking(there)
+    qstat_remote.JobQueries(there)
 
     assert qacct_remote.totals("alice", None, NOW, str(here), there)[0] == ()
     assert reports.owners_at_home(1, there) == {"alice"}

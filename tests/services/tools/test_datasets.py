@@ -19,13 +19,13 @@ from gridbridge.cli.data import command
 from gridbridge.decisions.rebalance import storages
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import DatasetWish
-from gridbridge.model.rebalance.datasets import Dataset, Done, Replica
-from gridbridge.model.rebalance.kept import Stored
+from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome
+from gridbridge.model.rebalance.kept import StorageState
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.rebalance.storage import MeasuredArea
 from gridbridge.services.tools.datasets import handover, owned, telling
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state import campaign_inbox
 from gridbridge.state.rebalance import kept
 from gridbridge.state.rebalance.datasets import encode
@@ -89,13 +89,13 @@ def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def call(*words: str, **_: object) -> Completed:
+    def call(*words: str, **_: object) -> CompletedProgram:
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
-        return Completed(words, 0, json.dumps(rows).encode(), b"")
+        return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(as_user, "call", call)
-    some = (Measured(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
-    seen = Stored(
+    some = (MeasuredArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
+    seen = StorageState(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(owners.look(kept.listed(folder))),
         areas=tuple(some),
@@ -274,9 +274,9 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     one.add("reads", site.tree(), 1)
     now = Clock().now()
     for done in (
-        Done(at=now, target="beta-disk", source="alpha-disk"),
-        Done(at=now, target="gamma-disk", why="it is read-only"),
-        Done(at=now, source="gamma-disk"),
+        ReplicaOutcome(at=now, target="beta-disk", source="alpha-disk"),
+        ReplicaOutcome(at=now, target="gamma-disk", why="it is read-only"),
+        ReplicaOutcome(at=now, source="gamma-disk"),
     ):
         one._records.note_done("reads", done)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])

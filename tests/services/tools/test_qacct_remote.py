@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.shown import ShownReading, ShownReadings, ShownUsage
-from gridbridge.services.tools.qacct_remote import ANYBODY, UnknownJob, account, totals
+from gridbridge.services.tools.qacct_remote import ANYBODY, NoAccountedJob, account, totals
 from gridbridge.state import accounts, published
 from gridbridge.state import shown as files
 from tests.cli.test_remote_tools import CONFIG, REMOTE
@@ -88,7 +88,7 @@ def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here
 
 
 def test_an_end_message_yields_to_the_record(here: Here) -> None:
-    message = replace(OURS, source=Source.MESSAGE, mark="1001", failed=None)
+    message = replace(OURS, source=UsageSource.MESSAGE, mark="1001", failed=None)
     here.publish(message)
     before = here.account()[1]
     here.publish(message, OURS)
@@ -117,7 +117,7 @@ def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, j
     theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
     here.accounting.write_text(f"{theirs}\n")
 
-    with pytest.raises(UnknownJob):
+    with pytest.raises(NoAccountedJob):
         here.account(job)
 
 
@@ -169,7 +169,7 @@ def test_a_file_that_can_not_be_read_now_is_told_with_its_age(here: Here) -> Non
     ],
 )
 def test_a_job_that_was_never_away_is_told_as_such(here: Here, job: str, told: str) -> None:
-    with pytest.raises(UnknownJob, match=told):
+    with pytest.raises(NoAccountedJob, match=told):
         here.account(job)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.shown import ShownConfiguration
-from gridbridge.model.site.host import Room
+from gridbridge.model.site.host import FolderRoom
 from gridbridge.services.tools.reports import UnknownJob, report, why
 from gridbridge.shell import host
 from tests.shown import NOW, history, load, publish, service, shown, transfer
@@ -31,7 +31,7 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
 ) -> None:
     """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
-    monkeypatch.setattr(host, "room", lambda _: Room(free_bytes=0))
+    monkeypatch.setattr(host, "room", lambda _: FolderRoom(free_bytes=0))
 
     assert report(NOW, folder).alarm.endswith(
         f"closed; {folder} is full: 0 KiB are free, 1024 are needed"

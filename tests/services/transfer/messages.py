@@ -2,16 +2,16 @@
 
 import pwd
 
-from gridbridge.model.message import Kind, Message, Phase
+from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase
 
 NAME = "gb.alpha.7.0.1"
-RECORD = Message(
-    kind=Kind.RECORD,
+RECORD = StarterMessage(
+    kind=MessageKind.RECORD,
     transfer=NAME,
     at="1767225600.000",
     remote="beta",
     queue="transfer-beta",
-    phase=Phase.RELEASED,
+    phase=StarterPhase.RELEASED,
     remote_id="40",
     wake="f0",
 )

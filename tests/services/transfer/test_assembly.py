@@ -13,22 +13,20 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.cluster import Kind as ClusterKind
-from gridbridge.model.cluster import Push as PushKind
-from gridbridge.model.message import Kind, Message, Outcome
+from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
+from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.load import closed
-from gridbridge.model.transfer.sections import Breaker, Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, PollerSection, TransferQueue
 from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
-from gridbridge.services.watch.observer import Observer
-from gridbridge.services.watch.push import Push
+from gridbridge.services.watch.observer import ClusterObserver
+from gridbridge.services.watch.push import PushedEnds
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from tests.services.transfer.messages import RECORD
 from tests.services.transfer.test_rounds import Machine, Told
 
@@ -40,13 +38,13 @@ EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 class Asked(Told):
     """An observer that answers what it is told to, and remembers what became of it."""
 
-    def __init__(self, policy: Poller) -> None:
+    def __init__(self, policy: PollerSection) -> None:
         super().__init__()
         self.policy = policy
         self.transfer_queues: tuple[str, ...] = ()
         self.is_dismissed = False
 
-    def follow(self, _: object, policy: Poller, transfer_queues: tuple[str, ...]) -> None:
+    def follow(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
         """Go on under another configuration."""
         self.policy, self.transfer_queues = policy, transfer_queues
 
@@ -55,7 +53,7 @@ class Asked(Told):
         self.is_dismissed = True
 
 
-class Pushed(Push):
+class Pushed(PushedEnds):
     """A push without a program."""
 
     def __init__(self) -> None:
@@ -87,7 +85,7 @@ class Running(Machine):
         self.policy = replace(self.policy, **changes)  # type: ignore[arg-type]  # as the test says
         follow(self.service, self.policy)
         for name, observer in self.service.resources.observers.items():
-            if isinstance(observer, Observer):
+            if isinstance(observer, ClusterObserver):
                 observer.dismiss()
                 self.service.resources.observers[name] = Told()
 
@@ -224,10 +222,10 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 
 
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
-    early = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="0")
+    early = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
     running.send(early)
     before = dict(running.service.known.mail.premature)
-    running.follow(poller=Poller(spool_files_per_uid=7))
+    running.follow(poller=PollerSection(spool_files_per_uid=7))
 
     assert len(before) == 1
     assert running.service.known.mail.premature == before
@@ -247,11 +245,11 @@ def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
 
 def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
     """Nothing in it, however deep, keeps the old one."""
-    running.send(RECORD, Message(kind=Kind.ASK, transfer=RECORD.transfer, wake="f2"))
+    running.send(RECORD, StarterMessage(kind=MessageKind.ASK, transfer=RECORD.transfer, wake="f2"))
     old = running.policy
     running.follow(
         **with_gamma(old),
-        poller=Poller(interval_s=9),
+        poller=PollerSection(interval_s=9),
         site=replace(old.site, min_uid=7),
     )
 
@@ -302,7 +300,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
 ) -> None:
     """It is tried again and again, while a FIFO can't be made on a full disk."""
     begun: list[Pushed] = []
-    closed: list[Database] = []
+    closed: list[StateFile] = []
 
     def push(*_: object) -> Pushed:
         if begun:
@@ -317,7 +315,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
     monkeypatch.setattr(assembly, "_push", push)
-    monkeypatch.setattr(Database, "close", lambda self: closed.append(self))
+    monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
         build(configuration, Clock())

@@ -4,17 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.model.message import Cause, Phase
+from gridbridge.model.message import FailureCause, StarterPhase
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.shell.clock import Clock
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
 JOBS = (7, 8, 9)
-PROVED = {"local_state": job_state(""), "listed": Listed.YES}  # it may be over by now
+PROVED = {"local_state": job_state(""), "listed": OwnershipProof.YES}  # it may be over by now
 UNPROVED = {"local_state": job_state("r"), "listed": ""}  # it may be another task's row
 QUEUE = "transfer-beta@alpha-master"
 
@@ -30,12 +30,12 @@ class Told:
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""
         before = self._waits(job, **values)
-        self.breakers.take_news(before, before.but(cause=Cause.UNREACHED), [before])
+        self.breakers.take_news(before, before.but(cause=FailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
         """Hear that the cluster took a job."""
         before = self._waits(job, **values)
-        self.breakers.take_news(before, before.but(phase=Phase.HELD, remote_id=40), [before])
+        self.breakers.take_news(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
 
     def runs(self, job: int, **values: object) -> None:
         """Hear that a job runs there."""
@@ -57,12 +57,12 @@ class Told:
 
     def _waits(self, job: int, **values: object) -> Transfer:
         known: dict[str, object] = {
-            "phase": Phase.SUBMITTING,
+            "phase": StarterPhase.SUBMITTING,
             "remote_id": 0,
             "remote_state": job_state(""),
         }
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
-        if one.listed == Listed.YES:
+        if one.listed == OwnershipProof.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)
             self.breakers.prove(a_snapshot("alpha", -1, row), [one])
         return one
@@ -173,7 +173,9 @@ def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
         told.breakers.prove(home, [one])
-        told.breakers.take_news(one, one.but(listed=Listed.YES, cause=Cause.UNREACHED), [one])
+        told.breakers.take_news(
+            one, one.but(listed=OwnershipProof.YES, cause=FailureCause.UNREACHED), [one]
+        )
         told.breakers.prove(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.transfer.grants import GRANTS
-from gridbridge.model.message import Cause, Kind, Message, Outcome
-from gridbridge.model.route import Login
+from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.route import SshLogin
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.journalled import recalls as journalled
 from gridbridge.services.transfer.round.sweeper import SWEEP_S
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state import claims
-from gridbridge.state.database.decisions import Decisions
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.reading import MOST
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.services.transfer.messages import NAME, RECORD
@@ -39,7 +39,7 @@ OF = f"{os.getuid()}.t0"
 BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
 
 
-class Far(ssh.Client):
+class Far(ssh.OpenSshClient):
     """A host that is a folder here, over a link that can be cut, before or after the request."""
 
     def __init__(self, folder: Path) -> None:
@@ -48,14 +48,14 @@ class Far(ssh.Client):
         self.seen: list[str] = []  # who had the claim in the state file when something was asked
 
     def carry(
-        self, login: Login, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
-    ) -> tuple[Completed, bool]:
+        self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
+    ) -> tuple[CompletedProgram, bool]:
         """Do a request, as the far shell would."""
         del login, most_bytes
         with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
             self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]
         if self.is_cut:
-            return Completed(("ssh",), 255, b"", b"cut"), True
+            return CompletedProgram(("ssh",), 255, b"", b"cut"), True
         argv = ("sh", "-c", ssh.FAR_SHELL)
         done = subprocess.run(
             argv,
@@ -66,7 +66,7 @@ class Far(ssh.Client):
             check=False,
         )
         out = b"" if self.is_answer_lost else done.stdout
-        return Completed(argv, done.returncode, out, done.stderr), False
+        return CompletedProgram(argv, done.returncode, out, done.stderr), False
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
 
 def known(machine: Machine) -> Transfer:
     """Return the transfer as the state file has it."""
-    (one,) = Transfers(machine.service.resources.database).open()
+    (one,) = TransferRows(machine.service.resources.database).open()
     return one
 
 
@@ -147,7 +147,7 @@ def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> N
 JOBS = range(7, 10)
 
 
-def a_record_of(job: int) -> Message:
+def a_record_of(job: int) -> StarterMessage:
     """Return the record of another job with a claim by file."""
     name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
     return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
@@ -163,7 +163,9 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     ordinary = queue("all.q@h", used=0, total=free_slots)
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
-    machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
+    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+        cluster="alpha", snapshot=shown
+    )
     machine.service.round()
     for _, check in machine.service.maintenance.recalls._checking.values():
         check.exception(10)
@@ -177,7 +179,11 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
 
     one = known(machine)
     assert one.verdict
-    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (HOME, Outcome.REQUEUE, WHY)
+    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (
+        HOME,
+        TransferOutcome.REQUEUE,
+        WHY,
+    )
     assert (machine.spool / FOLDER / OF).is_symlink()
 
 
@@ -270,7 +276,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
         home_shows(machine, free_slots=1)
 
     assert len(called_home(machine)) == 1
-    kept = Decisions(machine.service.resources.database).last(99)
+    kept = DecisionRows(machine.service.resources.database).last(99)
     recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
     assert recalls
     assert all(journalled.again(one) == one["actions"] for one in recalls)
@@ -289,7 +295,7 @@ def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
-    machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.REQUEUE, reason=WHY))
+    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
     machine.answer("qw")
     kept = list((machine.spool / FOLDER).iterdir())
     machine.settle()
@@ -311,7 +317,7 @@ def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
 ) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
-    Transfers(machine.service.resources.database).put(known(machine).but(claimed=JOB))
+    TransferRows(machine.service.resources.database).put(known(machine).but(claimed=JOB))
     machine.restart()
     machine.service.round()
     sent(machine)
@@ -384,7 +390,7 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0"))
+    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
     machine.answer("")
     for gone in machine.service.acting.claims._removing.values():
         gone.exception(10)
@@ -394,17 +400,21 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
-    end = Message(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED)
+    end = StarterMessage(
+        outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=FailureCause.UNGRANTED
+    )
     outcomes = []
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
         told = machine.service.acting.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
-        closed = Message(kind=Kind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
+        closed = StarterMessage(
+            kind=MessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome
+        )
         machine.send(closed.but(cause=told.cause))
 
-    assert outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.ERROR]
+    assert outcomes == [TransferOutcome.REQUEUE, TransferOutcome.REQUEUE, TransferOutcome.ERROR]
 
 
 def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: Far) -> None:
@@ -412,12 +422,12 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
     del link
     machine.send(BY_GRANT)
     machine.answer("r")
-    end = Message(outcome=Outcome.EXIT, exit_status="99", wallclock_s="603")
+    end = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
     with machine.service.known.ledger.transaction():
         told = machine.service.acting.claims.limited(known(machine), end)
 
     assert told is end
     assert "did it see its grant?" in " ".join(
         event.text
-        for event in Transfers(machine.service.resources.database).events(NAME, os.getuid())
+        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     )

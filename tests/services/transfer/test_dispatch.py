@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.errors import GridbridgeError, NotOurs
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.services.transfer.dispatch import Dispatcher
 from tests.decisions.transfer.test_plan import a_transfer
 
-DELETION = Action(act=Act.DELETE_REMOTE, transfer=a_transfer(), why="")
+DELETION = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=a_transfer(), why="")
 
 
 class Failing:

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.services import cycle
 from gridbridge.services.transfer import daemon
-from gridbridge.services.transfer.daemon import Poller
+from gridbridge.services.transfer.daemon import PollerDaemon
 from gridbridge.shell.clock import Clock
 
 
@@ -39,7 +39,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     monkeypatch.setattr(daemon.process, "set_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
-    poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
+    poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
     cycle.run_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     anew = ["end", "begin", "build"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Cause
-from gridbridge.model.transfer.moving import Moving, Stage
-from gridbridge.services.watch.observer import Answer
-from gridbridge.state.database.rebalance.moves import MOVES, Moves
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.model.message import FailureCause
+from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
+from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.state.database.rebalance.moves import MOVES, MoveRows
+from gridbridge.state.database.transfers import TransferRows
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
 
@@ -24,13 +24,13 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine.service.shut_down()
 
 
-def ask(machine: Machine, name: str = NAME, stage: Stage = Stage.ASKED) -> None:
+def ask(machine: Machine, name: str = NAME, stage: MoveStage = MoveStage.ASKED) -> None:
     """Ask for a move, as gridbridge rebalance does in the state file."""
     now = machine.service.resources.clock.now()
-    asked = Moving(
+    asked = TaskMoveState(
         name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage
     )
-    Moves(machine.service.resources.database).put(asked)
+    MoveRows(machine.service.resources.database).put(asked)
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
@@ -59,7 +59,7 @@ def come_home(machine: Machine) -> None:
     ledger = machine.service.known.ledger
     (one,) = ledger.all()
     closed_at = machine.service.resources.clock.now() - timedelta(minutes=1)
-    closed = one.but(closed_at=closed_at, cause=Cause.RECALLED)
+    closed = one.but(closed_at=closed_at, cause=FailureCause.RECALLED)
     ledger.keep(closed)
     ledger.forget(closed)
 
@@ -69,7 +69,7 @@ def test_a_task_that_has_started_is_left_alone_and_its_owner_is_told(machine: Ma
     ask(machine)
 
     assert ended(machine, "r") == [("dropped", "it has started there")]
-    events = Transfers(machine.service.resources.database).events(NAME, os.getuid())
+    events = TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     assert "not moved: it has started there" in [one.text for one in events]
 
 
@@ -102,7 +102,7 @@ def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) 
 def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -> None:
     """Here there is no qalter: what fails is done again, until the job is gone."""
     come_home(machine)
-    ask(machine, stage=Stage.HOME)
+    ask(machine, stage=MoveStage.HOME)
     machine.answer_at_home("r", queue="all.q@n1")
     settle(machine)
     machine.answer_at_home("r", queue="all.q@n1")
@@ -111,7 +111,7 @@ def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -
     gone = machine.service.resources.observers["alpha"]
     seen = machine.service.known.answers.good["alpha"]
     now = machine.service.resources.clock.now()
-    gone.next = Answer(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
+    gone.next = ClusterAnswer(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
     machine.service.round()
 
     assert again == [("home", "")]

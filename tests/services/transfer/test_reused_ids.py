@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Site
 from gridbridge.services.transfer.reused_ids import ReusedIds
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 from tests.decisions.transfer.test_plan import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
@@ -48,8 +48,10 @@ class Asked:
         """Take an answer; one without a row is none."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
-        situation = Situation(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
-        came = (Answer(cluster="beta", snapshot=snapshot),)
+        situation = TransferSituation(
+            home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset()
+        )
+        came = (ClusterAnswer(cluster="beta", snapshot=snapshot),)
         self.reused_ids.take_answers(came, POLICY, lambda: situation)
 
     def _do(self, owner: str, act: object, subject: object) -> object:

@@ -13,41 +13,48 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.ownerless import NotDeleted
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.errors import Disputed
+from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Cause, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import (
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
-from gridbridge.model.site.host import Room
+from gridbridge.model.site.host import FolderRoom
 from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import FindingState
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.watch import room as rooms
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.services.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.trust import name_of
 from gridbridge.state import published, spool
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.shown import read_transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.states import job_state
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-CLOSED = RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0")
-DEAD = Message(kind=Kind.INTENT, transfer=NAME, desired=Desired.DEAD)
+CLOSED = RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+DEAD = StarterMessage(kind=MessageKind.INTENT, transfer=NAME, desired=DesiredJobState.DEAD)
 
 
 class Told:
@@ -55,10 +62,10 @@ class Told:
 
     def __init__(self) -> None:
         self.interval_s = 5.0
-        self.next: Answer | None = None
+        self.next: ClusterAnswer | None = None
         self.wanted: frozenset[int] = frozenset()
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> ClusterAnswer | None:
         """Return the answer once."""
         answer, self.next = self.next, None
         return answer
@@ -95,10 +102,10 @@ class Machine:
         self.beta = Told()
         clock = Clock(self._wall_s, self._steady_s)
         resources = Resources(
-            database=Database.open(f"sqlite:///{self.folder}/state.db"),
+            database=StateFile.open(f"sqlite:///{self.folder}/state.db"),
             inbox=Inbox(str(self.spool), 100, clock),
-            acts=Acts(self.policy, shown, str(self.spool)),
-            views=Views(self.policy, clock, shown),
+            acts=TransferActs(self.policy, shown, str(self.spool)),
+            views=PublishedViews(self.policy, clock, shown),
             observers={"alpha": Told(), "beta": self.beta},
             spool=str(self.spool),
             clock=clock,
@@ -121,7 +128,7 @@ class Machine:
         self.policy = replace(self.policy, clusters=known, queues=queues)
         self.restart()
 
-    def send(self, *messages: Message) -> None:
+    def send(self, *messages: StarterMessage) -> None:
         """Leave messages in the spool, and let the service take each."""
         for message in messages:
             spool.send(message, str(self.spool))
@@ -140,7 +147,7 @@ class Machine:
             pending=0,
             free_slots=0,
         )
-        self.beta.next = Answer(cluster="beta", snapshot=seen)
+        self.beta.next = ClusterAnswer(cluster="beta", snapshot=seen)
         self.service.round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
@@ -156,12 +163,12 @@ class Machine:
             pending=0,
             free_slots=0,
         )
-        self.service.resources.observers["alpha"].next = Answer(  # type: ignore[attr-defined]  # Told
+        self.service.resources.observers["alpha"].next = ClusterAnswer(  # type: ignore[attr-defined]  # Told
             cluster="alpha", snapshot=seen
         )
         self.service.round()
 
-    def replies(self, wake: str) -> list[Message]:
+    def replies(self, wake: str) -> list[StarterMessage]:
         """Return what a starter that asked by this FIFO was answered."""
         path = published.reply_path(wake, os.getuid(), str(self.folder / "published"))
         reply = published.read_message(path)
@@ -169,7 +176,7 @@ class Machine:
 
     def fail_to_answer(self) -> None:
         """Let beta's next answer be none."""
-        self.beta.next = Answer(cluster="beta", trouble="connection refused")
+        self.beta.next = ClusterAnswer(cluster="beta", trouble="connection refused")
         self.service.round()
 
     def is_open(self) -> bool:
@@ -245,8 +252,8 @@ def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
     machine: Machine,
 ) -> None:
     """Both attempts have the same name: no history was there to ask about."""
-    first = RECORD.but(phase=Phase.SUBMITTING, remote_id="", at="1767225600.000")
-    refused = CLOSED.but(outcome=Outcome.ERROR, remote_id="", at="1767225601.000")
+    first = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
+    refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
     second = RECORD.but(wake="f1", at="1767225602.000")
     for message in (first, refused, second):
         spool.send(message, str(machine.spool))
@@ -270,7 +277,9 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
 
 def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
     """Its starter was killed before all was home: it would have told so."""
-    machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=Kind.ENDED), CLOSED)
+    machine.send(
+        RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=MessageKind.ENDED), CLOSED
+    )
     machine.answer("")
     local = parse_transfer(NAME).local  # over before home was asked whose it is
     history = machine.folder / "published" / "told" / str(os.getuid()) / f"{local}.json"
@@ -279,7 +288,7 @@ def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: M
         machine.answer("")
     told = [
         event.text
-        for event in Transfers(machine.service.resources.database).events(NAME, os.getuid())
+        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     ]
 
     assert machine.records() == 1
@@ -311,7 +320,7 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
 
 def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
     """Its task was put back at home; its remote job is gone long since."""
-    machine.send(RECORD, CLOSED.but(kind=Kind.ENDED), CLOSED)
+    machine.send(RECORD, CLOSED.but(kind=MessageKind.ENDED), CLOSED)
     for one in tuple(machine.service.known.ledger.ended.values()):
         machine.service.known.ledger.reopen(one)
     machine.answer("")
@@ -330,8 +339,10 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
 ) -> None:
     """It asks before an answer of home shows it: its row there is that of its new start."""
     closed = CLOSED.but(exit_status=status)
-    machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
-    asks = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
+    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
+    asks = StarterMessage(
+        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted
+    )
     machine.send(asks)
 
     folder = str(machine.folder / "published")
@@ -346,11 +357,15 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
 ) -> None:
     """Home listed none since then, so it is not the one that was put back."""
     closed = CLOSED.but(exit_status="3")
-    machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
+    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.program.intake.answer_handlers.take((Answer(cluster="alpha", snapshot=gone),))
-    machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
+    machine.service.program.intake.answer_handlers.take(
+        (ClusterAnswer(cluster="alpha", snapshot=gone),)
+    )
+    machine.send(
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
+    )
 
     folder = str(machine.folder / "published")
     reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
@@ -364,10 +379,13 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
     """The accounting record was looked up while the wrapper's own word came home."""
     machine.send(RECORD)
     [one] = machine.service.known.ledger.all()
-    found: Future[Message | None] = Future()
-    found.set_result(CLOSED.but(kind=Kind.ENDED))
-    sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.acting.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
+    found: Future[StarterMessage | None] = Future()
+    found.set_result(CLOSED.but(kind=MessageKind.ENDED))
+    sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
+    machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
+        sought,
+        found,
+    )
     machine.send(CLOSED)
 
     machine.service.round()
@@ -384,37 +402,37 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
 
     def seek(one: Transfer) -> None:
         machine.service.known.ledger.keep(one)
-        disputed: Future[Message | None] = Future()
-        disputed.set_exception(Disputed("two records of job 40"))
-        sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.acting.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = (
+        disputed: Future[StarterMessage | None] = Future()
+        disputed.set_exception(ConflictingEnds("two records of job 40"))
+        sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
+        machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
             sought,
             disputed,
         )
         machine.service.round()
 
     seek(one)
-    events = Transfers(machine.service.resources.database).events(one.name, one.uid)
+    events = TransferRows(machine.service.resources.database).events(one.name, one.uid)
     seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
     verdict = machine.service.known.ledger.open[one.name, one.uid].verdict
 
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
     assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
     assert verdict is not None
-    assert (verdict.cause, verdict.reason) == (Cause.DISPUTED, events[-1].text)
+    assert (verdict.cause, verdict.reason) == (FailureCause.DISPUTED, events[-1].text)
 
 
 def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
     """`gridbridge why` shows a transfer's reason and its events."""
     machine.send(RECORD)
     [transfer] = machine.service.known.ledger.all()
-    action = Action(act=Act.DELETE_REMOTE, transfer=transfer, why="deleted at home")
-    left: Future[Message | None] = Future()
+    action = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why="deleted at home")
+    left: Future[StarterMessage | None] = Future()
     left.set_exception(NotDeleted("the account of alice is gone"))
-    key = (Act.DELETE_REMOTE, transfer.name, transfer.uid)
+    key = (TransferAct.DELETE_REMOTE, transfer.name, transfer.uid)
     machine.service.acting.dispatcher.open[key] = (action, left)
     machine.service.round()
-    events = Transfers(machine.service.resources.database).events(transfer.name, transfer.uid)
+    events = TransferRows(machine.service.resources.database).events(transfer.name, transfer.uid)
 
     assert events[-1].text == "the account of alice is gone"
     kept = machine.service.known.ledger.open[transfer.name, transfer.uid]
@@ -427,8 +445,8 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
     """Starters write their notes there: the queues are closed until there is room."""
     publication = machine.service.program.publication
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
-    sizes = {"/full": Room(free_bytes=0, free_files=0)}
-    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, Room()))
+    sizes = {"/full": FolderRoom(free_bytes=0, free_files=0)}
+    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, FolderRoom()))
 
     assert "/full" in publication.room.lacks()
 
@@ -439,7 +457,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
     machine.restart()
 
     assert machine.service.known.ledger.ended == {}
-    assert Transfers(machine.service.resources.database).find(NAME, os.getuid()) is not None
+    assert TransferRows(machine.service.resources.database).find(NAME, os.getuid()) is not None
 
 
 def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
@@ -582,7 +600,7 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     transfers = read_transfers(str(machine.folder / "published"))
 
     [finding] = dropped_clusters.findings(transfers, ("alpha",))
-    assert (finding.item, finding.state) == ("beta: open transfers", State.WARNING)
+    assert (finding.item, finding.state) == ("beta: open transfers", FindingState.WARNING)
     assert list(dropped_clusters.findings(transfers, ("alpha", "beta"))) == []
 
 
@@ -634,7 +652,9 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
     """Its guard was taken away: it ran at home in between, and its new starter asks."""
     (machine.spool / "wake/f1").touch()
-    ask = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
+    ask = StarterMessage(
+        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
+    )
     machine.send(RECORD, DEAD)
     machine.answer_at_home("Rr")
     machine.send(ask)
@@ -661,14 +681,14 @@ def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
 ) -> None:
     """Home was restored from an older state: its numbers began anew while a job was away."""
     (machine.spool / "wake/f1").touch()
-    ask = Message(
-        kind=Kind.ASK,
+    ask = StarterMessage(
+        kind=MessageKind.ASK,
         transfer="gb.alpha.7.0.0",
         wake="f1",
         restarted=restarted,
         submitted=submitted,
     )
-    end = CLOSED.but(kind=Kind.ENDED)
+    end = CLOSED.but(kind=MessageKind.ENDED)
     machine.send(RECORD.but(submitted="100"), end)
     machine.answer_at_home("r")
     machine.send(ask)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Desired, Kind, Message, Outcome
+from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.services.transfer.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.shell.trust import name_of
 from gridbridge.state import published
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
 from tests.states import job_state
 
-SUSPENDED = RECORD.but(kind=Kind.INTENT, desired=Desired.SUSPENDED)
+SUSPENDED = RECORD.but(kind=MessageKind.INTENT, desired=DesiredJobState.SUSPENDED)
 
 
 @pytest.fixture
@@ -51,11 +51,13 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
         pending=0,
         free_slots=0,
     )
-    machine.service.resources.observers[cluster].next = Answer(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]
+    machine.service.resources.observers[cluster].next = ClusterAnswer(
+        cluster=cluster, snapshot=seen
+    )  # type: ignore[attr-defined]
     machine.service.round()
 
 
-def shown(machine: Machine) -> Message | None:
+def shown(machine: Machine) -> StarterMessage | None:
     """Return what the starter can see."""
     folder = str(machine.folder / "published")
     return published.read_message(published.verdict_path(NAME, os.getuid(), folder))
@@ -77,7 +79,7 @@ def test_two_answers_of_home_are_needed(machine: Machine) -> None:
     wish = shown(machine)
     assert once is None
     assert wish
-    assert (wish.outcome, wish.desired) == (Outcome.AGREE, Desired.RUNNING)
+    assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredJobState.RUNNING)
 
 
 def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machine) -> None:
@@ -90,7 +92,7 @@ def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machin
 
 def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Machine) -> None:
     disagree(machine)
-    machine.send(SUSPENDED.but(desired=Desired.RUNNING))
+    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
     answer(machine, "alpha", "hr")
 
     assert shown(machine) is None
@@ -98,7 +100,7 @@ def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Mac
 
 def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
     disagree(machine)
-    end = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="3")
+    end = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
     machine.send(end)
     answer(machine, "alpha", "hr")
 
@@ -109,7 +111,7 @@ def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
 
 def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     disagree(machine)
-    recalled = Message(transfer=NAME, outcome=Outcome.RECALL)
+    recalled = StarterMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
     path = Path(published.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
@@ -175,13 +177,13 @@ def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
     disagree(machine)
     hours.now_s += AGAIN_S
     answer(machine, "alpha", "hr")
-    machine.send(SUSPENDED.but(desired=Desired.RUNNING))
+    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
     for _ in range(2):
         answer(machine, "alpha", "hs")
 
     wish = shown(machine)
     assert wish
-    assert wish.desired == Desired.SUSPENDED
+    assert wish.desired == DesiredJobState.SUSPENDED
 
 
 def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from gridbridge.model.message import Kind, Outcome
+from gridbridge.model.message import MessageKind, TransferOutcome
 from gridbridge.state import unproved
 from tests.services.transfer.messages import RECORD
 from tests.services.transfer.test_rounds import CLOSED, Machine
 
 BEGIN = "BEGIN IMMEDIATE"
-ENDED = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="0", user_s="0.5")
+ENDED = RECORD.but(
+    kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5"
+)
 
 
 @pytest.fixture

@@ -8,17 +8,19 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.route import Cell
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
-from gridbridge.model.transfer.sections import Poller
-from gridbridge.services.watch.observer import Answer, Observer, stretched
+from gridbridge.model.transfer.sections import PollerSection
+from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver, stretched
 from gridbridge.shell.clock import Clock
 from gridbridge.state.answer_rows import decode
 from tests.services.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NOWHERE = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+NOWHERE = GridEngineCell(
+    root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
+)
 
 
 @pytest.mark.parametrize(
@@ -28,11 +30,13 @@ def test_an_interval_grows_with_the_answers_but_closes_no_queue(
     usual_s: float, expected_s: float
 ) -> None:
     """A twentieth of the time, but values are stale after 30 s."""
-    assert stretched(usual_s, Poller(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+    assert (
+        stretched(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+    )
 
 
 def test_an_interval_is_never_shorter_than_configured() -> None:
-    assert stretched(9.0, Poller(interval_s=25, query_share=0.05, stale_s=30)) == 25
+    assert stretched(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
 
 
 def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
@@ -44,7 +48,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(status, "snapshot", fault)
-    observer = Observer("beta", NOWHERE, Poller(), Clock())
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
     observer.ask_if_due(frozenset)
 
     assert _answer(observer).trouble == "IndexError: list index out of range"
@@ -52,7 +56,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
 
 def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone() -> None:
     def ask(_: object) -> None:
-        observer = Observer("beta", NOWHERE, Poller(), Clock())
+        observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
         observer.ask_if_due(frozenset)
 
         assert "can't start new thread" in _answer(observer).trouble
@@ -60,7 +64,7 @@ def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster
     without_room(ask)
 
 
-def _answer(observer: Observer) -> Answer:
+def _answer(observer: ClusterObserver) -> ClusterAnswer:
     deadline = time.monotonic() + 30
     while not (answer := observer.answer()):
         assert time.monotonic() < deadline
@@ -76,10 +80,12 @@ class Sleepy:
         self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "snapshot", self.snapshot)
         monkeypatch.setattr(status, "vocabulary", self.vocabulary)
-        where = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+        where = GridEngineCell(
+            root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
+        )
         self.where = where
         clock = Clock(lambda: self.now_s, lambda: self.now_s)
-        self.observer = Observer("beta", where, Poller(interval_s=60), clock)
+        self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
         """Answer, and note when that was."""
@@ -109,7 +115,7 @@ def test_another_interval_is_counted_from_the_last_question(
     """A changed configuration asks nobody sooner than it says, nor later."""
     sleepy = Sleepy(monkeypatch)
     sleepy.ask_until(10)
-    sleepy.observer.follow(sleepy.where, Poller(interval_s=interval_s, stale_s=300), ())
+    sleepy.observer.follow(sleepy.where, PollerSection(interval_s=interval_s, stale_s=300), ())
     sleepy.ask_until(60 + interval_s / 2)
 
     assert sleepy.asked_at == asked_at
@@ -118,7 +124,7 @@ def test_another_interval_is_counted_from_the_last_question(
 def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slow = Poller(interval_s=60, vocabulary_s=600)
+    slow = PollerSection(interval_s=60, vocabulary_s=600)
     sleepy = Sleepy(monkeypatch)
     sleepy.observer.follow(sleepy.where, slow, ())
     sleepy.ask_until(200)
@@ -137,26 +143,26 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
         raise GridbridgeError("silent")
 
     monkeypatch.setattr(status, "snapshot", note)
-    observer = Observer("beta", NOWHERE, Poller(), Clock())
-    observer.ask_if_due(lambda: frozenset({1}), {"beta": Sent(jobs=frozenset({7}))}.__getitem__)
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), {"beta": SentJob(jobs=frozenset({7}))}.__getitem__)
     _answer(observer)
 
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
 
 
-def _observed(monkeypatch: pytest.MonkeyPatch, sent: Sent, **seen: Any) -> Answer:
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> ClusterAnswer:
     """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
     rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
     answer = ClusterSnapshot(**known | seen), 0.5
     monkeypatch.setattr(status, "snapshot", lambda *_: answer)
-    observer = Observer("beta", NOWHERE, Poller(interval_s=5), Clock())
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=5), Clock())
     observer.ask_if_due(lambda: frozenset({1}), lambda _: sent)
     return _answer(observer)
 
 
 def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = Sent(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+    sent = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
     answer = _observed(monkeypatch, sent)
 
     assert answer.snapshot
@@ -170,7 +176,7 @@ def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_is_told_where_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = _observed(monkeypatch, Sent())
+    answer = _observed(monkeypatch, SentJob())
 
     assert answer.snapshot
     assert answer.shared is None

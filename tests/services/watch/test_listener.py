@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from gridbridge.services.watch.listener import Listener
+from gridbridge.services.watch.listener import EndListener
 from gridbridge.shell.retry import until
 from tests.services.work.test_threads import without_room
 
@@ -13,7 +13,7 @@ def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:
         yield [7]
 
     def act(give_room: Callable[[], None]) -> None:
-        listener = Listener("gamma", ends, 10, time.monotonic)
+        listener = EndListener("gamma", ends, 10, time.monotonic)
         assert listener.ended() == frozenset()
         give_room()
 

@@ -8,11 +8,11 @@ import pytest
 from pytest_subprocess import FakeProcess
 
 from gridbridge.batch.gridengine import commands
-from gridbridge.model.route import Cell
-from gridbridge.services.watch.push import AGAIN_S, ENDS, WINDOW_S, Push
+from gridbridge.model.route import GridEngineCell
+from gridbridge.services.watch.push import AGAIN_S, ENDS, WINDOW_S, PushedEnds
 from gridbridge.shell.child import DIE_WITH_US
 
-CELL = Cell(
+CELL = GridEngineCell(
     root="/sge",
     cell="beta",
     qmaster_port="6454",
@@ -42,10 +42,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[Push]:
+def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[PushedEnds]:
     fp.keep_last_process(True)
     argv = commands.watch_ends(CELL)
-    one = Push(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
+    one = PushedEnds(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
     yield one
     one.stop()
 
@@ -60,7 +60,9 @@ def runs(fp: FakeProcess) -> None:
     )
 
 
-def test_qevent_runs_once_and_is_ended_with_us(push: Push, fp: FakeProcess, clock: Clock) -> None:
+def test_qevent_runs_once_and_is_ended_with_us(
+    push: PushedEnds, fp: FakeProcess, clock: Clock
+) -> None:
     runs(fp)
     for _ in range(3):
         push.ended()
@@ -74,7 +76,7 @@ def test_qevent_runs_once_and_is_ended_with_us(push: Push, fp: FakeProcess, cloc
 
 
 def test_a_qevent_that_ended_is_started_again_after_a_while(
-    push: Push, fp: FakeProcess, clock: Clock
+    push: PushedEnds, fp: FakeProcess, clock: Clock
 ) -> None:
     """Its qmaster is down: that does not change within a moment."""
     fp.register([*QEVENT, fp.any()])
@@ -93,7 +95,7 @@ def test_a_qevent_that_ended_is_started_again_after_a_while(
     ids=["none", "two", "what is no number"],
 )
 def test_what_it_pushes_is_read(
-    push: Push, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
+    push: PushedEnds, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
 ) -> None:
     runs(fp)
     (tmp_path / ENDS).write_bytes(ends)
@@ -102,7 +104,7 @@ def test_what_it_pushes_is_read(
 
 
 def test_above_the_rate_the_ends_are_left_to_the_poll(
-    push: Push, fp: FakeProcess, clock: Clock, tmp_path: Path
+    push: PushedEnds, fp: FakeProcess, clock: Clock, tmp_path: Path
 ) -> None:
     runs(fp)
     many = int(LIMIT_PER_S * WINDOW_S) + 1

@@ -15,7 +15,7 @@ from gridbridge.services.site import inspection
 from gridbridge.services.tools import reports
 from gridbridge.services.watch.room import LOOK_S, RoomWatch, own_rooms
 from gridbridge.services.watch.tmpdirs import Tmpdirs
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell import host
 from tests.contract.waiting import until
 
@@ -141,7 +141,7 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client.write_text(QCONF)
     client.chmod(0o755)
     policy = policy_file.parsed("gridbridge.toml", SITE.format(folder=tmp_path).encode()).policy
-    workers = Workers()
+    workers = OwnerThreads()
     tmpdirs = Tmpdirs(policy, workers, Time())
 
     assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.route import Cell, OarServer, login
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
+from gridbridge.model.route import GridEngineCell, OarServer, login
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
-from gridbridge.services.watch.sharing import Found, Sharing, answer_of, place_of
+from gridbridge.services.watch.sharing import AnswerSharing, SharedAnswer, answer_of, place_of
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SENT = Sent(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+SENT = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
 ROW = JobStatus(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
 SEEN = ClusterSnapshot(cluster="beta", taken_at=NOON, jobs={7: (ROW,)}, pending=0, free_slots=4)
 LIMIT_S = 5.0
@@ -29,15 +29,17 @@ class Site:
         self.path = f"sqlite:///{path}/state.db"
         self.after_s = 1.0
         self.clock = Clock(lambda: NOON.timestamp() + self.after_s)
-        self.database = Database.open(self.path)
-        self.sharing = Sharing(self.database, self.clock)
+        self.database = StateFile.open(self.path)
+        self.sharing = AnswerSharing(self.database, self.clock)
 
-    def put(self, seen: ClusterSnapshot | None = SEEN, sent: Sent = SENT, **other: object) -> None:
+    def put(
+        self, seen: ClusterSnapshot | None = SEEN, sent: SentJob = SENT, **other: object
+    ) -> None:
         """Share an answer."""
         known = {"every_s": 0.0, "place": "there", "trouble": ""} | other
         self.sharing.put("beta", answer_of(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
-    def find(self, *released: str, place: str = "there") -> Found | None:
+    def find(self, *released: str, place: str = "there") -> SharedAnswer | None:
         """Look for one that knows these arrays."""
         return self.sharing.find("beta", place, frozenset(released), LIMIT_S)
 
@@ -54,8 +56,8 @@ def test_a_young_answer_is_taken(site: Site) -> None:
     site.put()
 
     assert nobody_asked is None
-    assert site.find("3.1") == Found(snapshot=SEEN)
-    assert site.find() == Found(snapshot=SEEN)
+    assert site.find("3.1") == SharedAnswer(snapshot=SEEN)
+    assert site.find() == SharedAnswer(snapshot=SEEN)
 
 
 def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(site: Site) -> None:
@@ -89,7 +91,7 @@ def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
     """Unknown: nobody takes it for a list without our jobs."""
     site.put(None, trouble="refused")
 
-    assert site.find("3.1") == Found(trouble="refused")
+    assert site.find("3.1") == SharedAnswer(trouble="refused")
 
 
 def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
@@ -102,7 +104,7 @@ def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
 
 
 def test_a_dry_run_shares_nothing(site: Site) -> None:
-    Sharing(site.database, site.clock, is_dry=True).put(
+    AnswerSharing(site.database, site.clock, is_dry=True).put(
         "beta", answer_of(SEEN, SENT, "there", NOON)
     )
 
@@ -110,8 +112,8 @@ def test_a_dry_run_shares_nothing(site: Site) -> None:
 
 
 def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
-    def cell(port: str, host: str = "") -> Cell:
-        return Cell(
+    def cell(port: str, host: str = "") -> GridEngineCell:
+        return GridEngineCell(
             root="/r",
             cell="b",
             qmaster_port=port,
@@ -136,8 +138,8 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
 
 def test_of_two_programs_one_reads_what_the_other_wrote(site: Site) -> None:
     site.put()
-    other = Database.open(site.path)
-    found = Sharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
+    other = StateFile.open(site.path)
+    found = AnswerSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
     other.close()
 
-    assert found == Found(snapshot=replace(SEEN))
+    assert found == SharedAnswer(snapshot=replace(SEEN))

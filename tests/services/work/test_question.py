@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.work.question import Question
+from gridbridge.services.work.question import BackgroundQuery
 
 
 class Asking:
@@ -16,7 +16,7 @@ class Asking:
         self.now_s = 0.0
         self.open: list[Future[int]] = []
         workers = SimpleNamespace(do=self._do)
-        self.question: Question[int, int] = Question(
+        self.question: BackgroundQuery[int, int] = BackgroundQuery(
             workers,  # type: ignore[arg-type]  # what it needs of them
             "beta",
             "count",

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.services.work.threads import NotStarted, Threads, has_no_room
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.threads import ThreadNotStarted, ThreadPool, has_no_room
+from gridbridge.services.work.workers import OwnerThreads
 
 NOBODY = 65_534
 
@@ -36,9 +36,9 @@ def without_room(act: Callable[[Callable[[], None]], object]) -> None:
 def test_what_no_thread_could_be_started_for_is_a_failure_and_never_done() -> None:
     def act(give_room: Callable[[], None]) -> None:
         done: list[int] = []
-        pool = Threads(2)
+        pool = ThreadPool(2)
         refused = pool.submit(done.append, 1)
-        with pytest.raises(NotStarted):
+        with pytest.raises(ThreadNotStarted):
             refused.result(5)
         give_room()
         pool.submit(done.append, 2).result(5)
@@ -52,10 +52,10 @@ def test_threads_that_are_there_go_on() -> None:
     def act(give_room: Callable[[], None]) -> None:
         give_room()
         limits = resource.getrlimit(resource.RLIMIT_NPROC)
-        pool, go = Threads(2), threading.Event()
+        pool, go = ThreadPool(2), threading.Event()
         first = pool.submit(go.wait, 5)
         resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))
-        with pytest.raises(NotStarted):
+        with pytest.raises(ThreadNotStarted):
             pool.submit(int).result(5)
         go.set()
 
@@ -67,14 +67,14 @@ def test_threads_that_are_there_go_on() -> None:
 
 def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
     def act(_: Callable[[], None]) -> None:
-        with pytest.raises(NotStarted):
-            Workers().do("alice", int, "1").result(5)
+        with pytest.raises(ThreadNotStarted):
+            OwnerThreads().do("alice", int, "1").result(5)
 
     without_room(act)
 
 
 def test_an_act_that_fails_fails_as_itself_and_one_that_is_dismissed_is_cancelled() -> None:
-    pool, go = Threads(1), threading.Event()
+    pool, go = ThreadPool(1), threading.Event()
     failing = pool.submit(int, "x")
     pool.submit(go.wait, 5)
     dismissed = pool.submit(int)

@@ -9,12 +9,12 @@ import pytest
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Watched
-from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
 from gridbridge.state.elastic import saved
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DOCUMENTS = Documents(qstat=b"<a/>", qhost=b"<b/>")
-KEPT = Kept(
+DOCUMENTS = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>")
+KEPT = SavedRound(
     now=NOON,
     master="m",
     last_change=NOON - timedelta(hours=30),
@@ -76,7 +76,7 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved.read(str(tmp_path)) == (DOCUMENTS, Kept(now=NOON))
+    assert saved.read(str(tmp_path)) == (DOCUMENTS, SavedRound(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])

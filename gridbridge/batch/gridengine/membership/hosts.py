@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
 from gridbridge.model.attributes import Settings, ValuesByHost, varying, words
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class HostInstance:
     """A queue instance of one host."""
 
     queue: str
@@ -56,21 +56,21 @@ class Instance:
     tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
 
 
-def instances_on(cell: Cell, host: str) -> Argv:
+def instances_on(cell: GridEngineCell, host: str) -> Argv:
     """Show the queue instances of a host with the jobs that are there, in any state."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
 
 
-def read_instances(data: bytes) -> tuple[Instance, ...]:
+def read_instances(data: bytes) -> tuple[HostInstance, ...]:
     """Read what qstat shows of a host; ParseError for anything else."""
     return tuple(_instance(one) for one in whole(data).iterfind("queue_info/Queue-List"))
 
 
-def _instance(one: "_Element") -> Instance:
+def _instance(one: "_Element") -> HostInstance:
     taken = [int(one.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
     values = {each.get("name"): each.text for each in one.iterfind("resource")}
-    return Instance(
+    return HostInstance(
         queue=one.findtext("name", "").partition("@")[0],
         slots=int(one.findtext("slots_total") or 0),
         is_used=any(taken) or one.find("job_list") is not None,
@@ -95,7 +95,7 @@ def has_reported(data: bytes, host: str) -> bool:
     return bool(told) and told != [NOT_TOLD]
 
 
-def instances(cell: Cell, host: str) -> tuple[Instance, ...]:
+def instances(cell: GridEngineCell, host: str) -> tuple[HostInstance, ...]:
     """Return the queue instances of a host; none where the cell has none, or no such host."""
     done = call(cell, instances_on(cell, host))
     if done.status == NONE_LEFT and not (done.stdout + done.stderr).strip():
@@ -103,17 +103,17 @@ def instances(cell: Cell, host: str) -> tuple[Instance, ...]:
     return read_instances(done.checked().stdout)
 
 
-def is_up(cell: Cell, host: str) -> bool:
+def is_up(cell: GridEngineCell, host: str) -> bool:
     """Say whether a host's execution daemon reports."""
     return has_reported(call(cell, commands.hosts(cell)).checked().stdout, host)
 
 
-def admitted(cell: Cell) -> tuple[str, ...]:
+def admitted(cell: GridEngineCell) -> tuple[str, ...]:
     """Return the execution hosts."""
     return names(cell, "-sel")
 
 
-def admit(cell: Cell, host: str) -> None:
+def admit(cell: GridEngineCell, host: str) -> None:
     """Have the cell know a host, which may register then."""
     if host not in names(cell, "-sh"):
         _do(cell, "-ah", host)
@@ -123,33 +123,33 @@ def admit(cell: Cell, host: str) -> None:
         call(cell, qconf.show(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
-def set_resources(cell: Cell, host: str, values: tuple[tuple[str, str], ...]) -> None:
+def set_resources(cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Give a host its complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
     if text and qconf.settings(show(cell, "-se", host)).get("complex_values") != text:
         _do(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
-def join_group(cell: Cell, host: str, group: str) -> None:
+def join_group(cell: GridEngineCell, host: str, group: str) -> None:
     """Have a host in a host group."""
     if host not in _members(cell, group):
         _do(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
-def join_queue(cell: Cell, host: str, queue: str) -> None:
+def join_queue(cell: GridEngineCell, host: str, queue: str) -> None:
     """Have a host in a queue, by its own name if no group of the queue has it."""
     if queue not in (one.queue for one in instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
-def set_slots(cell: Cell, host: str, queue: str, slots: int) -> None:
+def set_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
     """Give a queue its slots on a host."""
     told = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
     if (host, str(slots)) not in varying(told).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
-def queue_up(cell: Cell, host: str, queues: Iterable[str]) -> None:
+def queue_up(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
     """Have a host get jobs of its queues only when the hosts before it are full.
 
     That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
@@ -182,12 +182,12 @@ def next_number(own: ValuesByHost, others: Iterable[int]) -> int | None:
     return min(found, last) if last > first else None
 
 
-def close(cell: Cell, host: str) -> None:
+def close(cell: GridEngineCell, host: str) -> None:
     """Disable all queue instances of a host; CommandFailed when one stays open."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def open_up(cell: Cell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
+def open_up(cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
     """Enable all queue instances of a host; CommandFailed when one stays closed.
 
     Best-effort ones that were suspended to make way go on before. Those of `closed` queues stay as
@@ -202,7 +202,12 @@ def open_up(cell: Cell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[
 
 
 def _switch(
-    cell: Cell, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
+    cell: GridEngineCell,
+    host: str,
+    option: str,
+    *,
+    is_disabled: bool,
+    but: frozenset[str] = NO_QUEUES,
 ) -> None:
     """Enable or disable the queue instances of a host, but those of some queues."""
 
@@ -219,17 +224,17 @@ def _switch(
         raise CommandFailed(argv, done.status, b"", b"a queue instance is as it was before")
 
 
-def suspend(cell: Cell, host: str, queue: str) -> None:
+def suspend(cell: GridEngineCell, host: str, queue: str) -> None:
     """Suspend a queue instance that is not, and so have its tasks make way."""
     call(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
 
 
-def put_back(cell: Cell, host: str, queue: str) -> None:
+def put_back(cell: GridEngineCell, host: str, queue: str) -> None:
     """Have the tasks of a queue instance run elsewhere, if they are such as may run again."""
     call(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
 
-def leave_queues(cell: Cell, host: str) -> None:
+def leave_queues(cell: GridEngineCell, host: str) -> None:
     """Take a host out of every queue: its own values first, then its name."""
     for queue in queue_settings(cell):
         if _has_values(queue, host):
@@ -242,26 +247,26 @@ def _has_values(queue: Settings, host: str) -> bool:
     return any(where == host for value in queue.values() for where, _ in varying(value).others)
 
 
-def leave_groups(cell: Cell, host: str) -> None:
+def leave_groups(cell: GridEngineCell, host: str) -> None:
     """Take a host out of every host group."""
     for group in names(cell, "-shgrpl"):
         if host in _members(cell, group):
             _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
-def dismiss(cell: Cell, host: str) -> None:
+def dismiss(cell: GridEngineCell, host: str) -> None:
     """Let a host administer and submit no more."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in names(cell, listed):
             _do(cell, option, host)
 
 
-def stop(cell: Cell, host: str) -> None:
+def stop(cell: GridEngineCell, host: str) -> None:
     """Have a host's execution daemon end, if it runs: one that does not is no error."""
     call(cell, qconf.show(cell, "-ke", host))
 
 
-def forget(cell: Cell, host: str) -> str:
+def forget(cell: GridEngineCell, host: str) -> str:
     """Take a host off the execution hosts; return what in the cell still names it, empty: nothing.
 
     That is in qconf's words.
@@ -277,11 +282,11 @@ def forget(cell: Cell, host: str) -> str:
     return f"{host} is an execution host still" if host in admitted(cell) else ""
 
 
-def _members(cell: Cell, group: str) -> tuple[str, ...]:
+def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
     return words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
 
 
-def _do(cell: Cell, *what: str) -> None:
+def _do(cell: GridEngineCell, *what: str) -> None:
     call(cell, qconf.show(cell, *what)).checked()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from gridbridge.batch.gridengine.parse.documents import whole
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NO_PROGRAM = 127
 GONE = b"do not exist"  # all that were asked about ended meanwhile
 
 
-def granted(cell: Cell) -> Mapping[str, int]:
+def granted(cell: GridEngineCell) -> Mapping[str, int]:
     """Return the slots that reservations have, by queue instances; CommandFailed, ParseError.
 
     A cell whose programs don't know reservations has none.
@@ -54,5 +54,5 @@ def _shown(data: bytes) -> "_Element":
     return whole(data, "qrstat")
 
 
-def _program(cell: Cell) -> str:
+def _program(cell: GridEngineCell) -> str:
     return f"{cell.binaries}/qrstat"

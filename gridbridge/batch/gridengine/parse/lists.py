@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.parse.documents import QUEUE, read_xml, take_ro
 from gridbridge.model.ids import PREFIX, read_tasks
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import Fact, JobState
+from gridbridge.model.states import JobFact, JobState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
 def read_state(text: str) -> JobState:
     """Read state letters; of each combination with an unknown one the log tells once."""
     state = letters.read_job(text)
-    if Fact.UNKNOWN in state.facts:
+    if JobFact.UNKNOWN in state.facts:
         _LOG.warning("event=unknown_job_state letters=%r", text)
     return state
 

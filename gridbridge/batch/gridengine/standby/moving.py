@@ -13,10 +13,10 @@ from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.request import INTERACTIVE
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.model.elastic.access import Identity
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STOPPED = frozenset("sSTNPh")  # letters of what is suspended, or held while it 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class HostTask:
     """A task on a host."""
 
     job: str
@@ -49,16 +49,16 @@ class Task:
         return f"{self.job}.{self.task}" if self.task else self.job
 
 
-def running(cell: Cell, hosts: Sequence[str]) -> Argv:
+def running(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
     """Show what is on hosts, in the queues whose tasks count and in others."""
     where = ",".join(f"*@{host}" for host in hosts)
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", where)
 
 
-def read_running(data: bytes) -> Mapping[str, tuple[Task, ...]]:
+def read_running(data: bytes) -> Mapping[str, tuple[HostTask, ...]]:
     """Read it by host; tasks that make way for others are left out."""
-    found = defaultdict[str, list[Task]](list)
+    found = defaultdict[str, list[HostTask]](list)
     for queue in whole(data).iterfind("queue_info/Queue-List"):
         values = {one.get("name"): one.text for one in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
@@ -67,8 +67,8 @@ def read_running(data: bytes) -> Mapping[str, tuple[Task, ...]]:
     return {host: tuple(tasks) for host, tasks in found.items()}
 
 
-def _task(row: "_Element") -> Task:
-    return Task(
+def _task(row: "_Element") -> HostTask:
+    return HostTask(
         job=row.findtext("JB_job_number", ""),
         task=row.findtext("tasks", ""),
         slots=int(row.findtext("slots") or 0),
@@ -76,7 +76,7 @@ def _task(row: "_Element") -> Task:
     )
 
 
-def read_movable(data: bytes, now_s: float) -> Mapping[str, Shape]:
+def read_movable(data: bytes, now_s: float) -> Mapping[str, TaskShape]:
     """Read from `qstat -xml -j` which jobs may run elsewhere again, now, and what they ask for."""
     return {
         one.findtext("JB_job_number", ""): _shape(one)
@@ -85,13 +85,13 @@ def read_movable(data: bytes, now_s: float) -> Mapping[str, Shape]:
     }
 
 
-def _shape(job: "_Element") -> Shape:
+def _shape(job: "_Element") -> TaskShape:
     """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
-    return Shape(
+    return TaskShape(
         requests=tuple(zip(names, values, strict=False)),
         queues=_leafs(job, "JB_hard_queue_list", "QR_name"),
-        identity=Identity(
+        identity=JobIdentity(
             owner=job.findtext("JB_owner", ""),
             group=job.findtext("JB_group", ""),
             project=job.findtext("JB_project", ""),
@@ -112,7 +112,9 @@ def _may_move(job: "_Element", now_s: float) -> bool:
     return asked and job.find("JB_pe") is None and not is_interactive and not is_deferred
 
 
-def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tuple[Shape, ...]]:
+def movable(
+    cell: GridEngineCell, hosts: Iterable[str], now_s: float
+) -> Mapping[str, tuple[TaskShape, ...]]:
     """Return what each task on hosts asks for that may run elsewhere again."""
     there = tasks_on(cell, list(hosts))
     free = movable_jobs(cell, {one.job for tasks in there.values() for one in tasks}, now_s)
@@ -126,7 +128,7 @@ def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tupl
     }
 
 
-def put_elsewhere(cell: Cell, host: str, now_s: float) -> bool:
+def put_elsewhere(cell: GridEngineCell, host: str, now_s: float) -> bool:
     """Have the tasks of a closed host run elsewhere; False, and nothing done, if one may not.
 
     A task that is just starting or ending is left for the next look.
@@ -141,18 +143,20 @@ def put_elsewhere(cell: Cell, host: str, now_s: float) -> bool:
     return True
 
 
-def tasks_on(cell: Cell, hosts: Sequence[str]) -> Mapping[str, tuple[Task, ...]]:
+def tasks_on(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[str, tuple[HostTask, ...]]:
     """Return the tasks that are on hosts now."""
-    found = dict[str, tuple[Task, ...]]()
+    found = dict[str, tuple[HostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = call(cell, running(cell, hosts[at : at + AT_ONCE]))
         found |= read_running(answer.checked().stdout)
     return found
 
 
-def movable_jobs(cell: Cell, jobs: Iterable[str], now_s: float) -> Mapping[str, Shape]:
+def movable_jobs(
+    cell: GridEngineCell, jobs: Iterable[str], now_s: float
+) -> Mapping[str, TaskShape]:
     """Return which jobs may run elsewhere again; one that has ended meanwhile is none."""
-    wanted, found = sorted(jobs, key=int), dict[str, Shape]()
+    wanted, found = sorted(jobs, key=int), dict[str, TaskShape]()
     for at in range(0, len(wanted), AT_ONCE):
         named = ",".join(wanted[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)

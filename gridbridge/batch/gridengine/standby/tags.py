@@ -11,8 +11,8 @@ from gridbridge.batch.gridengine.demand import read_hosts
 from gridbridge.batch.gridengine.membership.hosts import admitted
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Edit, Verb
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.setup import EditVerb, SetupEdit
 
 NAME = "gb_tags"
 BETWEEN = "+"
@@ -20,13 +20,13 @@ COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
 VALUES = "complex_values"
 
 
-def tags(cell: Cell) -> Mapping[str, tuple[str, ...]]:
+def tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all hosts that have some; CommandFailed when the cell does not answer."""
     document = call(cell, commands.hosts(cell, (NAME,))).checked().stdout
     return read(document)
 
 
-def hosts(cell: Cell) -> tuple[str, ...]:
+def hosts(cell: GridEngineCell) -> tuple[str, ...]:
     """Return all execution hosts."""
     return admitted(cell)
 
@@ -37,11 +37,11 @@ def read(document: bytes) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(text.split(BETWEEN)) for name, text in told if text}
 
 
-def set_tags(cell: Cell, host: str, wanted: tuple[str, ...]) -> None:
+def set_tags(cell: GridEngineCell, host: str, wanted: tuple[str, ...]) -> None:
     """Give a host exactly these tags; CommandFailed when the cell refuses."""
     known = qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout)
     if NAME not in known:
-        line = qconf.command(Edit(verb=Verb.SET_COMPLEX, name=NAME, value=COMPLEX))
+        line = qconf.command(SetupEdit(verb=EditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
         done = call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}"))
         if done.status:  # told as qconf's, not as the shell's
             raise CommandFailed(("qconf", "-Mc"), done.status, done.stdout, done.stderr)

@@ -17,15 +17,15 @@ from gridbridge.decisions.campaigns.ending.outcomes import (
 )
 from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.wrapper import true_status
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.events import CampaignEvent
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.wiping import HELD, Mark, WipedFor
+from gridbridge.model.campaigns.wiping import HELD, CancellationMark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 Told = JobEnd | FutureEnd | None  # None: what is told contradicts itself
 Ends = Mapping[int, Told]  # by place
-NO_MARKS: Mapping[int, Mark] = {}
+NO_MARKS: Mapping[int, CancellationMark] = {}
 UNSEEN = JobEnd()
 FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
 FUTURE_S = 600.0  # so long after it was listed last a task's end in the future counts
@@ -33,7 +33,7 @@ LEAST_S = 60.0  # that a task may have run, however short ago it was sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class MissingArray:
     """What is known of an array of which some is missing."""
 
     is_listed: bool  # some of it
@@ -42,14 +42,14 @@ class Known:
     sent_s: float = inf  # since it was sent
 
 
-class Judge:
+class MissingAttemptJudge:
     """What is made of what clusters tell of missing attempts in one cycle."""
 
     def __init__(
         self,
         campaigns: Iterable[Campaign],
-        events: Iterable[Event],
-        marks: Mapping[tuple[int, int], Mapping[int, Mark]],
+        events: Iterable[CampaignEvent],
+        marks: Mapping[tuple[int, int], Mapping[int, CancellationMark]],
         forgotten_s: float,
     ) -> None:
         """Know the campaigns, the open events, and what nikita has marked by array and place."""
@@ -86,7 +86,7 @@ class Judge:
         array: Array,
         missing: Mapping[Attempt, float],
         ends: Ends,
-        known: Known,
+        known: MissingArray,
     ) -> tuple[Attempt, ...]:
         """Return the attempts of an array that have ended, with their outcomes."""
         campaign = self._campaigns.get(array.campaign)
@@ -121,8 +121,8 @@ def cancelled(attempt: Attempt) -> Attempt:
 
     OAR tells that somebody deleted a job, Grid Engine the signal alone.
     """
-    is_killed = attempt.outcome is Outcome.SIGNAL
-    return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
+    is_killed = attempt.outcome is TaskOutcome.SIGNAL
+    return replace(attempt, outcome=TaskOutcome.CANCELLED) if is_killed else attempt
 
 
 def within(attempt: Attempt, sent_s: float) -> Attempt:
@@ -138,7 +138,7 @@ def within(attempt: Attempt, sent_s: float) -> Attempt:
 
 
 def without_end(
-    attempts: Iterable[Attempt], outcome: Outcome, marks: Mapping[int, Mark]
+    attempts: Iterable[Attempt], outcome: TaskOutcome, marks: Mapping[int, CancellationMark]
 ) -> tuple[Attempt, ...]:
     """Return attempts of an array whose ends no cluster tells, with what they come to.
 
@@ -147,7 +147,7 @@ def without_end(
     """
     unwanted = {place for place, mark in marks.items() if mark.wiped_for is WipedFor.UNWANTED}
     return tuple(
-        replace(one, outcome=Outcome.UNWANTED if one.place in unwanted else outcome)
+        replace(one, outcome=TaskOutcome.UNWANTED if one.place in unwanted else outcome)
         for one in attempts
     )
 
@@ -163,7 +163,7 @@ def lost_places(late: Iterable[Attempt], ends: Ends, ran: Set[int]) -> frozenset
 
 def lost_in(attempt: Attempt, job_id: int) -> Attempt:
     """Return an attempt with the job of which its cluster knows nothing, unless nikita ended it."""
-    is_lost = attempt.outcome is Outcome.SITE_FAULT
+    is_lost = attempt.outcome is TaskOutcome.SITE_FAULT
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
@@ -194,7 +194,7 @@ def ended(
     ends: Ends,
     walltime_s: int,
     forgotten_s: float,
-    marks: Mapping[int, Mark] = NO_MARKS,
+    marks: Mapping[int, CancellationMark] = NO_MARKS,
 ) -> tuple[Attempt, ...]:
     """Return attempts with their outcomes; `missing` says for how long each was not listed.
 
@@ -238,7 +238,7 @@ def _now(told: Told, missed_s: float) -> JobEnd | None:
     return told
 
 
-def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> Attempt:
+def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None) -> Attempt:
     outcome = outcome_of(end, walltime_s)
     return replace(
         attempt,

@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.model.campaigns.campaign import Attempt
-from gridbridge.model.campaigns.plan import Plan
+from gridbridge.model.campaigns.plan import CyclePlan
 
 PORTION = 2000  # ends that are noted at once: less than a tenth of a second
 
 
-def portions(plan: Plan, most: int = PORTION) -> tuple[Plan, ...]:
+def portions(plan: CyclePlan, most: int = PORTION) -> tuple[CyclePlan, ...]:
     """Return what is noted of a plan one after the other; all but ends is in the last portion.
 
     The attempts of a task stay together, and with them whether it runs again.
@@ -21,7 +21,7 @@ def portions(plan: Plan, most: int = PORTION) -> tuple[Plan, ...]:
         tuple(again[task] for task in dict.fromkeys(map(_task_of, some)) if task in again)
         for some in (*first, last)
     ]
-    earlier = (Plan(ended=some, again=these) for some, these in zip(first, runs, strict=False))
+    earlier = (CyclePlan(ended=some, again=these) for some, these in zip(first, runs, strict=False))
     return (*earlier, replace(plan, ended=last, again=runs[-1]))
 
 

@@ -9,35 +9,37 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.book import OpenEvents
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign
-from gridbridge.model.campaigns.events import BARRING, PAUSING, Code, Event, Kind
-from gridbridge.model.campaigns.plan import Seen, Send
+from gridbridge.model.campaigns.events import BARRING, PAUSING, CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.plan import CycleSituation, TaskSend
 from gridbridge.model.campaigns.sections import Failures
 
 MAX_DOUBLINGS = 32
 Pair = tuple[int, str]  # of a campaign and a cluster
 
 
-class Bar(Enum):
+class BlacklistEntry(Enum):
     """What a campaign gets at a cluster."""
 
     CLOSED = "closed"
     PROBE = "probe"  # one task
 
 
-def bars(events: Iterable[Event], at: datetime, policy: Failures) -> dict[Pair, Bar]:
+def bars(
+    events: Iterable[CampaignEvent], at: datetime, policy: Failures
+) -> dict[Pair, BlacklistEntry]:
     """Return the clusters at which campaigns get nothing now, or one task to try."""
-    found: dict[Pair, Bar] = {}
+    found: dict[Pair, BlacklistEntry] = {}
     for one in events:
         pair = one.campaign, one.cluster
         if one.code in BARRING and not one.closed_at:
-            is_probe = is_due(one, at, policy) and found.get(pair) is not Bar.CLOSED
-            found[pair] = Bar.PROBE if is_probe else Bar.CLOSED
+            is_probe = is_due(one, at, policy) and found.get(pair) is not BlacklistEntry.CLOSED
+            found[pair] = BlacklistEntry.PROBE if is_probe else BlacklistEntry.CLOSED
     return found
 
 
-def is_due(event: Event, at: datetime, policy: Failures) -> bool:
+def is_due(event: CampaignEvent, at: datetime, policy: Failures) -> bool:
     """Say whether something is tried again; no pause is longer than `probe_max_s`.
 
     Where one is, the clock was ahead when the event was noted, and has been set back.
@@ -46,48 +48,61 @@ def is_due(event: Event, at: datetime, policy: Failures) -> bool:
     return event.until is not None and not at < event.until <= at + longest
 
 
-def opened(seen: Seen, barred: Mapping[Pair, Bar]) -> Seen:
+def opened(seen: CycleSituation, barred: Mapping[Pair, BlacklistEntry]) -> CycleSituation:
     """Return what is seen as if campaigns did not know the clusters that are closed to them."""
     return replace(seen, campaigns=tuple(_without(one, barred) for one in seen.campaigns))
 
 
-def _without(campaign: Campaign, barred: Mapping[Pair, Bar]) -> Campaign:
+def _without(campaign: Campaign, barred: Mapping[Pair, BlacklistEntry]) -> Campaign:
     clusters = {
         name: wish
         for name, wish in campaign.jdl.clusters.items()
-        if barred.get((campaign.number, name)) is not Bar.CLOSED
+        if barred.get((campaign.number, name)) is not BlacklistEntry.CLOSED
     }
     return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
 
-def note_probes(sends: Iterable[Send], seen: Seen, barred: Mapping[Pair, Bar], book: Book) -> None:
+def note_probes(
+    sends: Iterable[TaskSend],
+    seen: CycleSituation,
+    barred: Mapping[Pair, BlacklistEntry],
+    book: OpenEvents,
+) -> None:
     """Note which of these are probes; the next one comes later."""
     for one in sends:
         pair = one.campaign, one.cluster
-        known = book.find(Code.SETUP_ERROR, *pair)
-        if known and barred.get(pair) is Bar.PROBE:
-            book.put(happened(known, Code.SETUP_ERROR, pair, seen.at, seen.failures))
+        known = book.find(EventCode.SETUP_ERROR, *pair)
+        if known and barred.get(pair) is BlacklistEntry.PROBE:
+            book.put(happened(known, EventCode.SETUP_ERROR, pair, seen.at, seen.failures))
 
 
-def happened(known: Event | None, code: Code, pair: Pair, at: datetime, policy: Failures) -> Event:
+def happened(
+    known: CampaignEvent | None, code: EventCode, pair: Pair, at: datetime, policy: Failures
+) -> CampaignEvent:
     """Return what has happened once more: the pause before the next try doubles each time.
 
     What happens in a pause, as to other arrays of the same try, makes it no longer.
     """
     if known and known.until and not is_due(known, at, policy):
         return replace(known, last_at=at)
-    event = known or opened_now(Kind.CAMPAIGN, code, *pair, at)
+    event = known or opened_now(EventKind.CAMPAIGN, code, *pair, at)
     probes = event.probes + 1 if known else 0
     pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)
     return replace(event, probes=probes, last_at=at, until=at + timedelta(seconds=pause_s))
 
 
-def opened_now(kind: Kind, code: Code, campaign: int, cluster: str, at: datetime) -> Event:
+def opened_now(
+    kind: EventKind, code: EventCode, campaign: int, cluster: str, at: datetime
+) -> CampaignEvent:
     """Return a new event."""
-    return Event(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
+    return CampaignEvent(
+        kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at
+    )
 
 
-def may_go_on(array: Array, events: Iterable[Event], at: datetime, policy: Failures) -> bool:
+def may_go_on(
+    array: Array, events: Iterable[CampaignEvent], at: datetime, policy: Failures
+) -> bool:
     """Say whether the submission of an array is tried again now; its release always is."""
     pauses = (
         one.until and not is_due(one, at, policy)

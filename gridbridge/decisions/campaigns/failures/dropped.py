@@ -6,23 +6,23 @@ They wait until the section is back, or until root writes them off.
 from collections.abc import Iterable, Set
 
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.model.campaigns.events import Code, Event, Kind
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.decisions.campaigns.failures.book import OpenEvents
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.plan import CycleSituation
 
 
-def note(book: Book, seen: Seen) -> None:
+def note(book: OpenEvents, seen: CycleSituation) -> None:
     """Tell of a cluster that campaigns use and nobody may ask, until that is over."""
     for name in sorted(seen.dropped):
-        book.close(book.find(Code.GET_JOBS, 0, name), seen.at)
-        if not book.find(Code.DROPPED, 0, name):
-            book.put(opened_now(Kind.CLUSTER, Code.DROPPED, 0, name, seen.at))
+        book.close(book.find(EventCode.GET_JOBS, 0, name), seen.at)
+        if not book.find(EventCode.DROPPED, 0, name):
+            book.put(opened_now(EventKind.CLUSTER, EventCode.DROPPED, 0, name, seen.at))
     for one in book.open:
-        if one.code is Code.DROPPED and one.cluster not in seen.dropped:
+        if one.code is EventCode.DROPPED and one.cluster not in seen.dropped:
             book.close(one, seen.at)
 
 
-def written_off(events: Iterable[Event], dropped: Set[str]) -> frozenset[str]:
+def written_off(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
     """Return the clusters whose tasks root has said to be lost."""
-    said = (one.cluster for one in events if one.code is Code.DROPPED and one.until)
+    said = (one.cluster for one in events if one.code is EventCode.DROPPED and one.until)
     return frozenset(said) & dropped

@@ -1,54 +1,54 @@
 """Events in words, made from their numbers for people."""
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
 from gridbridge.model.places import LEDGER
 from gridbridge.model.report import count
 
 WORDS = {
-    Code.GET_JOBS: "{cluster} does not tell how it is{why}",
-    Code.DROPPED: (
+    EventCode.GET_JOBS: "{cluster} does not tell how it is{why}",
+    EventCode.DROPPED: (
         "gridbridge.toml has no [cluster.{cluster}] any more, so nobody knows what became of tasks"
         " there: put it back, or as root write them off by gridevents -e {number} -r"
     ),
-    Code.SUBMIT_JOB: "{cluster} takes nothing of it now{why}",
-    Code.OWNER_UNKNOWN: (
+    EventCode.SUBMIT_JOB: "{cluster} takes nothing of it now{why}",
+    EventCode.OWNER_UNKNOWN: (
         "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
         " {cluster}; what runs goes on{why}"
     ),
-    Code.NO_LEDGER: (
+    EventCode.NO_LEDGER: (
         "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
         " deleted there; bring that file back{why}"
     ),
-    Code.NO_FILE: (
+    EventCode.NO_FILE: (
         "root can't read its file now, so nothing of it is submitted at {cluster}; what runs goes"
         " on{why}"
     ),
-    Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
-    Code.SETUP_ERROR: (
+    EventCode.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
+    EventCode.SETUP_ERROR: (
         "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
         " prologue failed there"
     ),
-    Code.BLACKLIST: "its last {those} at {cluster} failed {alone}{host}",
-    Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
-    Code.NO_CLUSTER: (
+    EventCode.BLACKLIST: "its last {those} at {cluster} failed {alone}{host}",
+    EventCode.SINK: "its {tasks} successes at {cluster} are much too short to be true",
+    EventCode.NO_CLUSTER: (
         "tasks of it wait that may go nowhere: each of its clusters is closed to it, drained or too"
         " small for a task, or they overran their walltime there"
     ),
-    Code.FILE_REFUSED: "nothing more of it is submitted{why}",
-    Code.RESTORED: "the state file was an older one{why}{then}",
-    Code.DISPUTED: (
+    EventCode.FILE_REFUSED: "nothing more of it is submitted{why}",
+    EventCode.RESTORED: "the state file was an older one{why}{then}",
+    EventCode.DISPUTED: (
         "the records of {those} at {cluster} tell several ends, and none is believed:"
         " gridevents -e {number} -r runs {them} again"
     ),
-    Code.EXIT_ERROR: "{those} failed at {cluster}{status}",
-    Code.WALLTIME: "{those} ran longer than the walltime at {cluster}",
-    Code.FRAG: "{those} {were} deleted at {cluster}",
-    Code.SITE_FAULT: "{those} {were} lost{hosts} at {cluster}{why}",
-    Code.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
-    Code.NOT_STARTED: "{those} could not be started anywhere, at last at {cluster}",
-    Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}{why}",
-    Code.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
+    EventCode.EXIT_ERROR: "{those} failed at {cluster}{status}",
+    EventCode.WALLTIME: "{those} ran longer than the walltime at {cluster}",
+    EventCode.FRAG: "{those} {were} deleted at {cluster}",
+    EventCode.SITE_FAULT: "{those} {were} lost{hosts} at {cluster}{why}",
+    EventCode.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
+    EventCode.NOT_STARTED: "{those} could not be started anywhere, at last at {cluster}",
+    EventCode.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}{why}",
+    EventCode.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
 }
 
 
@@ -63,10 +63,10 @@ THEN = {  # what follows from an older state file, as a campaign is now
 THEN_AGAIN = "; gridevents -c {campaign} -r takes over what became of them"
 
 
-def text(event: Event, state: CampaignState | None = None) -> str:
+def text(event: CampaignEvent, state: CampaignState | None = None) -> str:
     """Say what happened, with what follows as the event's campaign is now, where that is known."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
-    if event.code is Code.DROPPED and event.until:
+    if event.code is EventCode.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost: root has written them off"
     is_one = event.tasks == 1
     return WORDS[event.code].format(
@@ -86,14 +86,14 @@ def text(event: Event, state: CampaignState | None = None) -> str:
     )
 
 
-def _then(event: Event, state: CampaignState | None) -> str:
+def _then(event: CampaignEvent, state: CampaignState | None) -> str:
     """Say what follows from an older state file."""
     words = THEN_AGAIN if event.why else THEN.get(state, "") if state else ""
     return words.format(campaign=event.campaign)
 
 
-def said(event: Event, state: CampaignState | None = None) -> str:
+def said(event: CampaignEvent, state: CampaignState | None = None) -> str:
     """Say it for the log, with what it is about."""
-    whose = "" if event.kind is Kind.CLUSTER else f"campaign {event.campaign}: "
+    whose = "" if event.kind is EventKind.CLUSTER else f"campaign {event.campaign}: "
     over = ", which is over" if event.closed_at else ""
     return f"{whose}{text(event, state)}{over}"

@@ -8,10 +8,10 @@ cluster (scheduler 3.2, tasks_affinity).
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.failures.blacklist import Pair
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.plan import CycleSituation
 
 
-def in_vain(seen: Seen) -> Mapping[Pair, int]:
+def in_vain(seen: CycleSituation) -> Mapping[Pair, int]:
     """Return how many tasks have waited in vain, where some have; one that runs is a good sign."""
     running = {(one.campaign, one.cluster) for one in seen.there if one.listed > one.waiting}
     waited = {(one.campaign, one.cluster): one.wiped_in_row for one in seen.records}

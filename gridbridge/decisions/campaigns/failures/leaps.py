@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
 
 LEAST_S = 60.0  # less is an age that nobody's patience notices
 KEPT = timedelta(days=30)  # no array is as old
 
 
-def noted(before: Clocks | None, now: Clocks) -> Clocks:
+def noted(before: CancellationClocks | None, now: CancellationClocks) -> CancellationClocks:
     """Return what the clocks say now, with the leaps that are known by then.
 
     A clock that is set back takes the last leaps back.
@@ -25,22 +25,22 @@ def noted(before: Clocks | None, now: Clocks) -> Clocks:
     by_s = (now.wall - before.wall).total_seconds() - passed_s
     kept = tuple(one for one in before.leaps if now.wall - one.at < KEPT)
     if by_s >= LEAST_S:
-        kept = (*kept, Leap(at=now.wall, by_s=by_s))
+        kept = (*kept, ClockJump(at=now.wall, by_s=by_s))
     return replace(now, leaps=_without(kept, -by_s) if by_s <= -LEAST_S else kept)
 
 
-def moved(since: datetime, leaps: Iterable[Leap]) -> datetime:
+def moved(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
     """Return a moment as it would be noted had the clock always been as it is now."""
     later_s = sum(one.by_s for one in leaps if one.at > since)
     return since + timedelta(seconds=later_s)
 
 
-def ahead(leaps: Iterable[Leap]) -> timedelta:
+def ahead(leaps: Iterable[ClockJump]) -> timedelta:
     """Return by how much at most a moment looks older than it is."""
     return timedelta(seconds=sum(one.by_s for one in leaps))
 
 
-def _without(leaps: tuple[Leap, ...], back_s: float) -> tuple[Leap, ...]:
+def _without(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:
     if not leaps or back_s <= 0:
         return leaps
     *first, last = leaps

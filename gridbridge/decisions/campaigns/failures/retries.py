@@ -7,15 +7,17 @@ failed it as long as there is one.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.plan import Again, Tried
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.plan import AttemptOutcome, Retry
 from gridbridge.model.campaigns.sections import Failures
 
-NEVER_BEGAN = (Outcome.WIPED, Outcome.MOVED)
-AVOIDED = frozenset({Outcome.SETUP_ERROR, Outcome.WALLTIME, Outcome.SITE_FAULT})
+NEVER_BEGAN = (TaskOutcome.WIPED, TaskOutcome.MOVED)
+AVOIDED = frozenset({TaskOutcome.SETUP_ERROR, TaskOutcome.WALLTIME, TaskOutcome.SITE_FAULT})
 
 
-def again(now: Tried, earlier: Iterable[Tried], clusters: Set[str], policy: Failures) -> bool:
+def again(
+    now: AttemptOutcome, earlier: Iterable[AttemptOutcome], clusters: Set[str], policy: Failures
+) -> bool:
     """Say whether a task runs again after this attempt; `earlier` are its others.
 
     A walltime is the same everywhere, so a task that overran it is tried at other clusters alone.
@@ -23,30 +25,32 @@ def again(now: Tried, earlier: Iterable[Tried], clusters: Set[str], policy: Fail
     every = [now, *earlier]
     if now.outcome in NEVER_BEGAN:
         return True
-    if now.outcome is Outcome.WALLTIME and clusters <= _overran(every):
+    if now.outcome is TaskOutcome.WALLTIME and clusters <= _overran(every):
         return False
     times = sum(one.outcome is now.outcome for one in every)
     return times <= _budget(now.outcome, clusters, policy)
 
 
-def _budget(outcome: Outcome, clusters: Set[str], policy: Failures) -> int:
+def _budget(outcome: TaskOutcome, clusters: Set[str], policy: Failures) -> int:
     budgets = {
-        Outcome.RESUBMIT: policy.asked,
-        Outcome.RESUBMIT_LAST: policy.asked,
-        Outcome.PREEMPTED: policy.preempted,
-        Outcome.SITE_FAULT: policy.site_fault,
-        Outcome.WALLTIME: policy.walltime,
-        Outcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each cluster once, too
+        TaskOutcome.RESUBMIT: policy.asked,
+        TaskOutcome.RESUBMIT_LAST: policy.asked,
+        TaskOutcome.PREEMPTED: policy.preempted,
+        TaskOutcome.SITE_FAULT: policy.site_fault,
+        TaskOutcome.WALLTIME: policy.walltime,
+        TaskOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each cluster once, too
     }
     return budgets.get(outcome, 0)
 
 
-def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
+def avoided(
+    now: AttemptOutcome, earlier: Iterable[AttemptOutcome], clusters: Set[str]
+) -> tuple[str, ...]:
     """Return the clusters to which a task does not go next, if any other is open.
 
     Where each has failed it, that is the last one, and none if it only lost its place there.
     """
-    if now.outcome is Outcome.MOVED:
+    if now.outcome is TaskOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
     failed = _where([now, *earlier], AVOIDED) & clusters
     if clusters <= failed:
@@ -54,7 +58,7 @@ def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[s
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
-def never(every: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
+def never(every: Iterable[AttemptOutcome], clusters: Set[str]) -> tuple[str, ...]:
     """Return the clusters at which a task overran its walltime: it would do so again.
 
     Never all of them: a task that runs again has to run somewhere.
@@ -63,7 +67,7 @@ def never(every: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
     return () if clusters <= overran else tuple(sorted(overran))
 
 
-def failed_at(tried: Iterable[Tried]) -> dict[int, tuple[str, ...]]:
+def failed_at(tried: Iterable[AttemptOutcome]) -> dict[int, tuple[str, ...]]:
     """Return the clusters that failed tasks of a campaign: a copy would fare no better there."""
     by_task: dict[int, set[str]] = {}
     for one in tried:
@@ -73,13 +77,13 @@ def failed_at(tried: Iterable[Tried]) -> dict[int, tuple[str, ...]]:
 
 
 def to_run_again(
-    ended: Sequence[Tried],
-    earlier: Iterable[Tried],
+    ended: Sequence[AttemptOutcome],
+    earlier: Iterable[AttemptOutcome],
     clusters: Mapping[int, Set[str]],
     policy: Failures,
-) -> tuple[Again, ...]:
+) -> tuple[Retry, ...]:
     """Return which attempts are followed by another, of the campaigns that have clusters here."""
-    every: dict[tuple[int, int], list[Tried]] = {}
+    every: dict[tuple[int, int], list[AttemptOutcome]] = {}
     for one in (*earlier, *ended):
         every.setdefault((one.campaign, one.task), []).append(one)
     with_others = (
@@ -87,7 +91,7 @@ def to_run_again(
         for one in ended
     )
     return tuple(
-        Again(
+        Retry(
             campaign=one.campaign,
             task=one.task,
             attempt=one.attempt,
@@ -100,9 +104,9 @@ def to_run_again(
     )
 
 
-def _where(tried: Iterable[Tried], outcomes: Set[Outcome]) -> Set[str]:
+def _where(tried: Iterable[AttemptOutcome], outcomes: Set[TaskOutcome]) -> Set[str]:
     return {one.cluster for one in tried if one.outcome in outcomes}
 
 
-def _overran(tried: Iterable[Tried]) -> set[str]:
-    return {one.cluster for one in tried if one.outcome is Outcome.WALLTIME or one.is_overrun}
+def _overran(tried: Iterable[AttemptOutcome]) -> set[str]:
+    return {one.cluster for one in tried if one.outcome is TaskOutcome.WALLTIME or one.is_overrun}

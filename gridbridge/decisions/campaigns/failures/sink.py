@@ -8,7 +8,7 @@ limits are ours.
 from collections.abc import Iterable
 from statistics import median
 
-from gridbridge.model.campaigns.events import Record
+from gridbridge.model.campaigns.events import ClusterSuccessRecord
 
 LEAST = 5  # successes there
 LEAST_ELSEWHERE = 3  # successes at the campaign's other clusters
@@ -18,9 +18,9 @@ NOTHING_S = 0.5  # times are whole seconds: 0 may be as much
 KEPT = 32  # durations of a campaign at a cluster
 
 
-def sinks(records: Iterable[Record]) -> frozenset[tuple[int, str]]:
+def sinks(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
     """Return the campaigns with the clusters that are a sink for them."""
-    of: dict[int, list[Record]] = {}
+    of: dict[int, list[ClusterSuccessRecord]] = {}
     for one in records:
         of.setdefault(one.campaign, []).append(one)
     return frozenset(
@@ -31,7 +31,7 @@ def sinks(records: Iterable[Record]) -> frozenset[tuple[int, str]]:
     )
 
 
-def _suspects(every: Iterable[Record]) -> list[Record]:
+def _suspects(every: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
     """Return those that are short beside the longest task anywhere: no other can be a sink."""
     known = [one for one in every if one.durations_s]
     longest_s = max((max(one.durations_s) for one in known), default=0)
@@ -39,7 +39,7 @@ def _suspects(every: Iterable[Record]) -> list[Record]:
     return [one for one in known if median(one.durations_s) < limit_s]
 
 
-def is_sink(one: Record, others: Iterable[Record]) -> bool:
+def is_sink(one: ClusterSuccessRecord, others: Iterable[ClusterSuccessRecord]) -> bool:
     """Say whether its successes are much shorter than those of the other clusters."""
     elsewhere = [seconds for other in others for seconds in other.durations_s]
     if one.is_trusted or len(one.durations_s) < LEAST or len(elsewhere) < LEAST_ELSEWHERE:

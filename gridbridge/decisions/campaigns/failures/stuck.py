@@ -5,13 +5,15 @@ A cluster that is away for a moment, or under stress, settles nothing: it may ta
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair
+from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry, Pair
 from gridbridge.decisions.campaigns.unsent import kinds
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.plan import CycleSituation
 
 
-def is_stuck(campaign: Campaign, seen: Seen, barred: Mapping[Pair, Bar]) -> bool | None:
+def is_stuck(
+    campaign: Campaign, seen: CycleSituation, barred: Mapping[Pair, BlacklistEntry]
+) -> bool | None:
     """Say whether tasks wait that none of their clusters takes; None: that is not known now."""
     if campaign.state is not CampaignState.IN_TREATMENT or not seen.waiting.get(campaign.number):
         return False
@@ -24,7 +26,9 @@ def is_stuck(campaign: Campaign, seen: Seen, barred: Mapping[Pair, Bar]) -> bool
     return False if all(taking.difference(kind.never) for kind in waiting) else None
 
 
-def _is_closed(campaign: Campaign, name: str, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
+def _is_closed(
+    campaign: Campaign, name: str, seen: CycleSituation, barred: Mapping[Pair, BlacklistEntry]
+) -> bool:
     """Say whether a cluster takes nothing of a campaign until somebody does something."""
     if (campaign.number, name) in barred:
         return True
@@ -33,6 +37,6 @@ def _is_closed(campaign: Campaign, name: str, seen: Seen, barred: Mapping[Pair, 
     return room is not None and (room.is_drained or room.is_too_small(slots))
 
 
-def _takes(campaign: Campaign, name: str, seen: Seen) -> bool:
+def _takes(campaign: Campaign, name: str, seen: CycleSituation) -> bool:
     room = seen.room.get(name)
     return room is not None and room.may_start(campaign.jdl.clusters[name].slots)

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from heapq import merge
 
-from gridbridge.model.campaigns.making_way.cell import Place
-from gridbridge.model.campaigns.making_way.contest import Contest, Yielding
+from gridbridge.model.campaigns.making_way.cell import HostResources
+from gridbridge.model.campaigns.making_way.contest import BlockedRequest, PreemptibleTask
 
 EXACT = 1 - 1e-6  # of what is asked for: amounts are printed with three digits behind the point
 
 Missing = dict[str, float]  # what a request lacks; below 0: more than it lacks is freed
-Chosen = tuple[Place, tuple[Yielding, ...]]
+Chosen = tuple[HostResources, tuple[PreemptibleTask, ...]]
 
 
-def chosen(one: Contest) -> Chosen | None:
+def chosen(one: BlockedRequest) -> Chosen | None:
     """Return which tasks end, and where the request then starts; None where nothing is to be done.
 
     That is so where it can start already, or does so once tasks have ended that are ending, and
@@ -32,7 +32,7 @@ def chosen(one: Contest) -> Chosen | None:
     return min(found, key=_cost, default=None)
 
 
-def lacked(one: Contest, place: Place) -> tuple[str, ...]:
+def lacked(one: BlockedRequest, place: HostResources) -> tuple[str, ...]:
     """Name what a request lacks at a place."""
     missing = _missing(one, place, _Tasks(one)) or {}
     return tuple(sorted({*missing, *one.asked.alone}))
@@ -41,20 +41,20 @@ def lacked(one: Contest, place: Place) -> tuple[str, ...]:
 class _Tasks:
     """The tasks of a contest, newest first: those that may end, by host, and those that do."""
 
-    def __init__(self, one: Contest) -> None:
+    def __init__(self, one: BlockedRequest) -> None:
         in_order = sorted(one.tasks, key=_newest_first)
         self.every = [each for each in in_order if not each.is_ending]
         self.ending = [each for each in in_order if each.is_ending]
-        self._by_host: dict[str, list[Yielding]] = {}
+        self._by_host: dict[str, list[PreemptibleTask]] = {}
         for each in self.every:
             self._by_host.setdefault(each.host, []).append(each)
 
-    def on(self, host: str) -> list[Yielding]:
+    def on(self, host: str) -> list[PreemptibleTask]:
         """Return those of one host."""
         return self._by_host.get(host, [])
 
 
-def _newest_first(task: Yielding) -> tuple[float, int, int, int]:
+def _newest_first(task: PreemptibleTask) -> tuple[float, int, int, int]:
     return -task.since.timestamp(), -task.campaign, -task.array, -task.place
 
 
@@ -63,7 +63,7 @@ def _cost(found: Chosen) -> tuple[int, list[float], str]:
     return len(tasks), sorted(-each.since.timestamp() for each in tasks), place.name
 
 
-def _missing(one: Contest, place: Place, tasks: _Tasks) -> Missing | None:
+def _missing(one: BlockedRequest, place: HostResources, tasks: _Tasks) -> Missing | None:
     """Return what a request lacks at a place once the tasks have ended that are ending.
 
     None: it can't start there, for it has too few slots, or nothing of a resource at all.
@@ -79,7 +79,9 @@ def _missing(one: Contest, place: Place, tasks: _Tasks) -> Missing | None:
     return {name: n for name, amount in asked.items() if (n := amount * EXACT - free[name]) > 0}
 
 
-def _barring(one: Contest, place: Place, tasks: _Tasks) -> list[Yielding] | None:
+def _barring(
+    one: BlockedRequest, place: HostResources, tasks: _Tasks
+) -> list[PreemptibleTask] | None:
     """Return the tasks that a request for a host alone can't stand there, or that have it alone.
 
     None: others run there whom nobody ends for it.
@@ -90,7 +92,7 @@ def _barring(one: Contest, place: Place, tasks: _Tasks) -> list[Yielding] | None
     return there if alone <= place.alone and place.host not in one.others else None
 
 
-def _gives(task: Yielding, place: Place, names: Iterable[str]) -> Missing:
+def _gives(task: PreemptibleTask, place: HostResources, names: Iterable[str]) -> Missing:
     """Return what of some resources is free at a place once a task has ended."""
     is_there = task.host == place.host
     return {
@@ -101,10 +103,13 @@ def _gives(task: Yielding, place: Place, names: Iterable[str]) -> Missing:
 
 
 def _enough(
-    missing: Mapping[str, float], barring: list[Yielding], place: Place, tasks: _Tasks
-) -> tuple[Yielding, ...]:
+    missing: Mapping[str, float],
+    barring: list[PreemptibleTask],
+    place: HostResources,
+    tasks: _Tasks,
+) -> tuple[PreemptibleTask, ...]:
     """Return just enough tasks for a request to start at a place; none if all were too few."""
-    left, found = dict(missing), list[Yielding]()
+    left, found = dict(missing), list[PreemptibleTask]()
     for task in barring:
         _take(task, place, left)
     is_everywhere = not missing.keys() <= place.free.keys()
@@ -120,7 +125,9 @@ def _enough(
     return tuple(sorted((*barring, *_needed(found, place, left)), key=_newest_first))
 
 
-def _of_all(tasks: _Tasks, place: Place, here: list[Yielding]) -> Iterable[Yielding]:
+def _of_all(
+    tasks: _Tasks, place: HostResources, here: list[PreemptibleTask]
+) -> Iterable[PreemptibleTask]:
     """Give the tasks of all hosts, newest first."""
     elsewhere = (each for each in tasks.every if each.host != place.host)
     return merge(here, elsewhere, key=_newest_first)
@@ -130,14 +137,16 @@ def _lacks(left: Missing) -> bool:
     return any(n > 0 for n in left.values())
 
 
-def _take(task: Yielding, place: Place, left: Missing) -> None:
+def _take(task: PreemptibleTask, place: HostResources, left: Missing) -> None:
     for name, amount in _gives(task, place, left).items():
         left[name] -= amount
 
 
-def _needed(found: list[Yielding], place: Place, left: Missing) -> list[Yielding]:
+def _needed(
+    found: list[PreemptibleTask], place: HostResources, left: Missing
+) -> list[PreemptibleTask]:
     """Leave out the oldest that turned out to be more than enough."""
-    needed = list[Yielding]()
+    needed = list[PreemptibleTask]()
     for task in reversed(found):
         gives = _gives(task, place, left)
         if all(left[name] + amount <= 0 for name, amount in gives.items()):

@@ -6,17 +6,17 @@ from datetime import datetime
 from itertools import islice
 
 from gridbridge.decisions.campaigns.making_way.choice import chosen, lacked
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Holder
+from gridbridge.model.campaigns.making_way.cell import CrowdedCell, ResourceHolder, ResourceShortage
 from gridbridge.model.campaigns.making_way.contest import (
-    Contest,
+    BlockedRequest,
     Jobs,
-    Ours,
+    OwnTask,
+    PreemptibleTask,
+    Preemption,
     Request,
     Tried,
-    Way,
-    Yielding,
 )
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 
 MOST = 3  # requests of a cluster about which it is asked more
 GRACE_S = 300.0  # tasks have ended by then, and the scheduler has looked at what they left
@@ -36,7 +36,7 @@ def recent(tried: Tried, now: datetime) -> frozenset[Request]:
 
 def contests(
     cluster: str, cell: CrowdedCell, ours: Jobs, recent: Set[Request] = frozenset()
-) -> tuple[Contest, ...]:
+) -> tuple[BlockedRequest, ...]:
     """Return the first requests that could start if tasks of ours ended, as far as amounts say.
 
     A request for which tasks ended a moment ago is left: it has them, or somebody else was faster.
@@ -46,7 +46,7 @@ def contests(
     shut = {one.host for one in others if one.alone}
     places = tuple(place for place in cell.places if place.host not in shut)
     every = (
-        Contest(
+        BlockedRequest(
             cluster=cluster,
             asked=asked,
             places=places,
@@ -60,7 +60,9 @@ def contests(
     return tuple(islice((one for one in every if chosen(one)), MOST))
 
 
-def _concerned(tasks: Iterable[Yielding], asked: Asked) -> Iterator[Yielding]:
+def _concerned(
+    tasks: Iterable[PreemptibleTask], asked: ResourceShortage
+) -> Iterator[PreemptibleTask]:
     """Give the tasks that hold anything of what is asked for, or of a host."""
     names = asked.amounts.keys() | asked.defaults.keys()
     for one in tasks:
@@ -69,15 +71,15 @@ def _concerned(tasks: Iterable[Yielding], asked: Asked) -> Iterator[Yielding]:
             yield replace(one, amounts=held)
 
 
-def _is_ours(one: Holder, ours: Jobs) -> bool:
+def _is_ours(one: ResourceHolder, ours: Jobs) -> bool:
     return one.makes_way and one.since is not None and one.job in ours
 
 
-def _tasks(cell: CrowdedCell, ours: Jobs) -> Iterator[Yielding]:
+def _tasks(cell: CrowdedCell, ours: Jobs) -> Iterator[PreemptibleTask]:
     for one in cell.holders:
         if one.since and _is_ours(one, ours):
             array = ours[one.job]
-            yield Yielding(
+            yield PreemptibleTask(
                 campaign=array.campaign,
                 array=array.array,
                 place=one.task,
@@ -89,17 +91,17 @@ def _tasks(cell: CrowdedCell, ours: Jobs) -> Iterator[Yielding]:
             )
 
 
-def _is_ending(one: Holder, array: Ours) -> bool:
+def _is_ending(one: ResourceHolder, array: OwnTask) -> bool:
     return one.is_deleting or array.is_ending or one.task in array.ending
 
 
-def ways(seen: Iterable[Contest]) -> tuple[Way, ...]:
+def ways(seen: Iterable[BlockedRequest]) -> tuple[Preemption, ...]:
     """Return which tasks end, for the first request of each cluster that this helps."""
-    found: dict[str, Way] = {}
+    found: dict[str, Preemption] = {}
     for one in seen:
         if one.cluster not in found and (choice := chosen(one)):
             place, tasks = choice
-            found[one.cluster] = Way(
+            found[one.cluster] = Preemption(
                 cluster=one.cluster,
                 job=one.asked.job,
                 task=one.asked.task,
@@ -110,23 +112,23 @@ def ways(seen: Iterable[Contest]) -> tuple[Way, ...]:
     return tuple(found.values())
 
 
-def told(way: Way) -> str:
+def told(way: Preemption) -> str:
     """Say whom tasks make way for."""
     campaigns = ", ".join(map(str, sorted({one.campaign for one in way.tasks})))
     of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_name(way)}, which lacked {', '.join(way.lacked)}"
 
 
-def _name(way: Way) -> str:
+def _name(way: Preemption) -> str:
     return f"{way.job}.{way.task}" if way.task else str(way.job)
 
 
-def same(asked: Asked, way: Way) -> bool:
+def same(asked: ResourceShortage, way: Preemption) -> bool:
     """Say whether a request is the one of a way."""
     return (asked.job, asked.task) == (way.job, way.task)
 
 
-def still(way: Way, cell: CrowdedCell, ours: Jobs) -> Way | None:
+def still(way: Preemption, cell: CrowdedCell, ours: Jobs) -> Preemption | None:
     """Return the same, as it is right by what was seen since; None where other tasks are."""
     asked = tuple(one for one in cell.asked if same(one, way))
     places = tuple(one for one in cell.places if one.host == way.host)
@@ -135,17 +137,17 @@ def still(way: Way, cell: CrowdedCell, ours: Jobs) -> Way | None:
     return next((one for one in now if known.issuperset(map(_key, one.tasks))), None)
 
 
-def _key(one: Yielding) -> tuple[int, int, int]:
+def _key(one: PreemptibleTask) -> tuple[int, int, int]:
     return one.campaign, one.array, one.place
 
 
-def wipes(way: Way) -> tuple[Wipe, ...]:
+def wipes(way: Preemption) -> tuple[ArrayCancellation, ...]:
     """Return the same tasks by their arrays."""
     by_array: dict[tuple[int, int], list[range]] = {}
     for campaign, array, place in sorted(map(_key, way.tasks)):
         by_array.setdefault((campaign, array), []).append(range(place, place + 1))
     return tuple(
-        Wipe(
+        ArrayCancellation(
             campaign=campaign,
             array=array,
             cluster=way.cluster,

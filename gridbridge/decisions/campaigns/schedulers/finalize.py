@@ -9,15 +9,15 @@ ours: each copy takes a slot from somebody, and most of the last tasks end by th
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from gridbridge.decisions.campaigns.schedulers.protocol import End
-from gridbridge.model.campaigns.copies import Copies, Live
+from gridbridge.decisions.campaigns.schedulers.protocol import CampaignTail
+from gridbridge.model.campaigns.copies import LiveAttempt, SpeculativeAttempts
 from gridbridge.model.campaigns.sections import Finalize
 
 LEAST_ENDED = 3  # tasks, from which it is known how long one takes
 BEYOND = 0.95  # of the tasks that ended took less
 
 
-def copies(end: End) -> tuple[Copies, ...]:
+def copies(end: CampaignTail) -> tuple[SpeculativeAttempts, ...]:
     """Return which tasks get a copy where, those that have run longest first.
 
     A task gets one in a cycle, and another one only when the first has run too long as well. No
@@ -36,7 +36,9 @@ def copies(end: End) -> tuple[Copies, ...]:
             free[cluster] -= 1
             chosen.setdefault(cluster, []).append(task)
     return tuple(
-        Copies(campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s))
+        SpeculativeAttempts(
+            campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s)
+        )
         for name, tasks in chosen.items()
     )
 
@@ -56,9 +58,9 @@ def usual_most_s(durations_s: Sequence[float]) -> float | None:
     return sorted(durations_s)[ceil(BEYOND * len(durations_s)) - 1]
 
 
-def _late(end: End, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
+def _late(end: CampaignTail, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
     """Return the tasks that get a copy if there is room, with the clusters where none goes."""
-    of_task: dict[int, list[Live]] = {}
+    of_task: dict[int, list[LiveAttempt]] = {}
     for one in end.live:
         of_task.setdefault(one.task, []).append(one)
     youngest = {task: min(one.elapsed_s for one in some) for task, some in of_task.items()}

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.copies import Copies, Live
-from gridbridge.model.campaigns.jobratio import Prediction
+from gridbridge.model.campaigns.copies import LiveAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.jobratio import JobRatioPrediction
 from gridbridge.model.campaigns.sections import Finalize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SchedulingOffer:
     """One campaign at one cluster, as it is offered that in one cycle."""
 
     campaign: Campaign
@@ -22,7 +22,7 @@ class Place:
     waiting: int = 0  # tasks of the campaign there
     given: int = 0  # tasks that it was given there in this cycle
     is_tried: bool = False  # a task of the campaign was sent there before
-    predicted: Prediction | None = None  # its job ratio there; None when nothing is known
+    predicted: JobRatioPrediction | None = None  # its job ratio there; None when nothing is known
 
     @property
     def slots(self) -> int:
@@ -33,17 +33,17 @@ class Place:
 class Scheduler(Protocol):
     """A module with these two functions, which look at nothing else."""
 
-    def to_start(self, place: Place, /) -> int:
+    def to_start(self, place: SchedulingOffer, /) -> int:
         """Return how many tasks to send because slots are free for them."""
         ...
 
-    def to_wait(self, place: Place, /) -> int:
+    def to_wait(self, place: SchedulingOffer, /) -> int:
         """Return how many to send besides, which will wait there."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class CampaignTail:
     """One campaign as it may be at its end."""
 
     campaign: int
@@ -52,15 +52,15 @@ class End:
     sent_s: float  # since the last of its tasks was sent
     free: Mapping[str, int]  # tasks for which slots are left, by cluster, in the order of choice
     durations_s: Sequence[float]  # of tasks that ended
-    live: Sequence[Live]  # of each task all attempts, or none
+    live: Sequence[LiveAttempt]  # of each task all attempts, or none
     made: Mapping[int, int]  # copies that tasks have had
     limits: Finalize
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters, by task
 
 
-class Finalizer(Protocol):
+class TailScheduler(Protocol):
     """A module with this function, for the end of campaigns whose tasks may be copied."""
 
-    def copies(self, end: End, /) -> tuple[Copies, ...]:
+    def copies(self, end: CampaignTail, /) -> tuple[SpeculativeAttempts, ...]:
         """Return which tasks get a copy where."""
         ...

@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.schedulers import finalize, test, workqueue
-from gridbridge.decisions.campaigns.schedulers.protocol import Finalizer, Scheduler
+from gridbridge.decisions.campaigns.schedulers.protocol import Scheduler, TailScheduler
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import CampaignType
 
-BY_TYPE: Mapping[Type, Scheduler] = {Type.TEST: test, Type.DEFAULT: workqueue}
-AT_THE_END: Mapping[Type, Finalizer] = {Type.DEFAULT: finalize}  # others have no copies
+BY_TYPE: Mapping[CampaignType, Scheduler] = {
+    CampaignType.TEST: test,
+    CampaignType.DEFAULT: workqueue,
+}
+AT_THE_END: Mapping[CampaignType, TailScheduler] = {
+    CampaignType.DEFAULT: finalize
+}  # others have no copies
 
 
 def scheduler_of(campaign: Campaign) -> Scheduler:
@@ -16,6 +21,6 @@ def scheduler_of(campaign: Campaign) -> Scheduler:
     return BY_TYPE[campaign.jdl.type]
 
 
-def finalizer_of(campaign: Campaign) -> Finalizer | None:
+def finalizer_of(campaign: Campaign) -> TailScheduler | None:
     """Return what copies a campaign's tasks at its end; None where nothing does."""
     return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

@@ -5,10 +5,10 @@ rate how many may wait there besides. Tasks of the campaign that wait there alre
 """
 
 from gridbridge.decisions.campaigns.jobratio import tasks_for
-from gridbridge.decisions.campaigns.schedulers.protocol import Place
+from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
 
 
-def to_start(place: Place) -> int:
+def to_start(place: SchedulingOffer) -> int:
     """Send what the job ratio says; nothing where it is not known."""
     if place.predicted is None:
         return 0
@@ -17,7 +17,7 @@ def to_start(place: Place) -> int:
     return max(0, min(tasks_for(ratio, free_slots, slots) - place.waiting, place.most))
 
 
-def to_wait(place: Place) -> int:
+def to_wait(place: SchedulingOffer) -> int:
     """Send as many as may wait, and as the campaign may have there."""
     if place.predicted is None:
         return 0

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.elastic.demand.pools import Offer
-from gridbridge.decisions.elastic.demand.rooms import Ground, Room, merged
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.decisions.elastic.demand.pools import PoolOffer
+from gridbridge.decisions.elastic.demand.rooms import HostRoom, QueueLayout, merged
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.model.elastic.standby import STANDBY
 
 
-def resting_offers(seen: Situation, rooms: Mapping[str, Room], ground: Ground) -> tuple[Offer, ...]:
+def resting_offers(
+    seen: BalanceSituation, rooms: Mapping[str, HostRoom], ground: QueueLayout
+) -> tuple[PoolOffer, ...]:
     """Return an offer for all hosts on standby that are alike, in the order of waking.
 
     None is woken for queues that somebody closed.
@@ -18,7 +20,7 @@ def resting_offers(seen: Situation, rooms: Mapping[str, Room], ground: Ground) -
     asleep = (name for name in seen.standby or () if name in open_ and open_[name].parts)
     alike = merged((open_[name], (name,)) for name in asleep)
     return tuple(
-        Offer(
+        PoolOffer(
             name=f"{STANDBY}{place:06}",
             pool=Pool(),
             price=0.0,

@@ -13,19 +13,19 @@ from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.keeping import idle_nodes, is_paid_for, paid_s
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 ROUNDING = 1e-9  # of sums of prices
 
 
-def left(seen: Situation, demand: Demand) -> float | None:
+def left(seen: BalanceSituation, demand: Demand) -> float | None:
     """Return what of the month's budget is not spent; None: there is no limit."""
     return demand.budget_month - seen.spent if demand.budget_month else None
 
 
 def set_aside(
-    seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool], least: int
+    seen: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool], least: int
 ) -> float:
     """Return what nodes that are there go on to cost.
 
@@ -45,7 +45,7 @@ def set_aside(
 
 
 def unpaid(
-    seen: Situation,
+    seen: BalanceSituation,
     rules: Balance,
     demand: Demand,
     pools: Mapping[str, Pool],
@@ -68,7 +68,7 @@ def unpaid(
 
 
 def too_dear(
-    seen: Situation, demand: Demand, pools: Mapping[str, Pool], order: tuple[str, ...]
+    seen: BalanceSituation, demand: Demand, pools: Mapping[str, Pool], order: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the idle nodes that have to go, so that the rest cost an hour what they may.
 
@@ -83,7 +83,7 @@ def too_dear(
 def _beyond(
     most: float,
     ahead: Mapping[str, float],
-    seen: Situation,
+    seen: BalanceSituation,
     demand: Demand,
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _beyond(
     return tuple(gone)
 
 
-def _costly(seen: Situation, pools: Mapping[str, Pool]) -> list[tuple[Node, float]]:
+def _costly(seen: BalanceSituation, pools: Mapping[str, Pool]) -> list[tuple[Node, float]]:
     """Return the nodes that go on to cost something, and how much an hour, the cheapest first."""
     there = (one for one in seen.nodes if one.counts and not one.state.is_leaving)
     priced = (

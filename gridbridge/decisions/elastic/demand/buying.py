@@ -3,27 +3,33 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.needs import Requirement
 from gridbridge.decisions.elastic.demand.placing import in_one_environment, place
-from gridbridge.decisions.elastic.demand.pools import Offer, Purse, waste
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground, Room, merged, pieces_in
-from gridbridge.model.elastic.plan import Refusal, Refused, Verdict
+from gridbridge.decisions.elastic.demand.pools import PoolOffer, PurchaseLimits, waste
+from gridbridge.decisions.elastic.demand.rooms import (
+    Blocks,
+    HostRoom,
+    QueueLayout,
+    merged,
+    pieces_in,
+)
+from gridbridge.model.elastic.plan import DemandVerdict, RefusalKind, UnservedDemand
 
 
 @dataclass(slots=True, kw_only=True)
-class Purchase:
+class ScaleUp:
     """The nodes that are bought so far, and the pools to buy from."""
 
-    purse: Purse
+    purse: PurchaseLimits
     blocks: Blocks
-    offers: Sequence[Offer]
-    ground: Ground
+    offers: Sequence[PoolOffer]
+    ground: QueueLayout
     woken: tuple[str, ...] = ()  # hosts on standby that are woken
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
-    hindrances: list[Verdict] = field(default_factory=list)
+    hindrances: list[DemandVerdict] = field(default_factory=list)
 
 
-def buy(need: Need, tasks: int, purchase: Purchase) -> int:
+def buy(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
     """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
 
     Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
@@ -39,7 +45,7 @@ def buy(need: Need, tasks: int, purchase: Purchase) -> int:
     return tasks
 
 
-def too_few(need: Need, purchase: Purchase) -> Refused | None:
+def too_few(need: Requirement, purchase: ScaleUp) -> UnservedDemand | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
@@ -53,28 +59,28 @@ def too_few(need: Need, purchase: Purchase) -> Refused | None:
     if not found:
         return None
     nodes, may = min(found, key=lambda counts: counts[0] - counts[1])
-    return Refused(cause=Refusal.TOO_FEW, wanted=str(nodes), has=str(may))
+    return UnservedDemand(cause=RefusalKind.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _pools(need: Need, purchase: Purchase) -> Iterator[Offer]:
+def _pools(need: Requirement, purchase: ScaleUp) -> Iterator[PoolOffer]:
     """Return the pools whose nodes could run a task, and pools whose nodes get no queue."""
     for offer in purchase.offers:
-        is_nowhere = offer.hindrance is Verdict.NO_SUCH_PLACE
+        is_nowhere = offer.hindrance is DemandVerdict.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _fits(need, offer.room, purchase.ground)):
             yield offer
 
 
-def _fits(need: Need, room: Room, ground: Ground) -> bool:
+def _fits(need: Requirement, room: HostRoom, ground: QueueLayout) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
     return any(pieces_in(part, room, ground) for part in need.parts)
 
 
-def _rank(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> tuple[object, ...]:
+def _rank(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) -> tuple[object, ...]:
     unused, pool = waste(need, tasks, offer, purchase.ground), offer.pool
     return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
-def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
+def _choices(need: Requirement, offer: PoolOffer, purchase: ScaleUp) -> list[Requirement]:
     """Return a need for each environment of new nodes, the environment with most room first."""
     rooms = (offer.room, *(room for room, _ in purchase.blocks))
     found = in_one_environment(need, rooms)
@@ -85,7 +91,7 @@ def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
     return usable or [need]
 
 
-def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
+def _wake(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
     """Wake the fewest first hosts that hold as many tasks as all; return how many tasks fit."""
     asleep, blocks = _asleep(need, purchase), purchase.blocks
     if not asleep:
@@ -102,7 +108,7 @@ def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
     return fit
 
 
-def _asleep(need: Need, purchase: Purchase) -> Blocks:
+def _asleep(need: Requirement, purchase: ScaleUp) -> Blocks:
     """Return the hosts on standby that may be woken for a need, each of them a block."""
     every = (
         (offer.room, (host,))
@@ -113,7 +119,7 @@ def _asleep(need: Need, purchase: Purchase) -> Blocks:
     return tuple(every)[: max(0, purchase.purse.for_price(0.0)[0])]
 
 
-def _take(purchase: Purchase, blocks: Blocks, asleep: Blocks) -> None:
+def _take(purchase: ScaleUp, blocks: Blocks, asleep: Blocks) -> None:
     """Wake the hosts on standby that tasks lie on; other hosts on standby count as no room."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
@@ -125,7 +131,7 @@ def _take(purchase: Purchase, blocks: Blocks, asleep: Blocks) -> None:
     purchase.purse = purchase.purse.after(len(used), 0.0)
 
 
-def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> int:
+def _from(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) -> int:
     """Add nodes of one pool, and return how many tasks they, with what was free, have room for."""
     if offer.hindrance is not None:
         purchase.hindrances.append(offer.hindrance)
@@ -138,7 +144,7 @@ def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> int:
     return done
 
 
-def _groups(offer: Offer, need: Need, purchase: Purchase) -> list[tuple[str, int]]:
+def _groups(offer: PoolOffer, need: Requirement, purchase: ScaleUp) -> list[tuple[str, int]]:
     """Return the groups in which tasks may get nodes, each with how many it may get.
 
     Parallel tasks stay within a group; of those that a pool has, the ones with room come first.
@@ -158,7 +164,7 @@ def _groups(offer: Offer, need: Need, purchase: Purchase) -> list[tuple[str, int
 
 
 def _in_group(
-    offer: Offer, group: str, room_for: int, need: Need, tasks: int, purchase: Purchase
+    offer: PoolOffer, group: str, room_for: int, need: Requirement, tasks: int, purchase: ScaleUp
 ) -> int:
     most, cause = _most(offer, group, room_for, need, purchase)
     fit, nodes = _least(offer, group, need, tasks, purchase, most)
@@ -175,14 +181,14 @@ def _in_group(
     return fit
 
 
-def _own(offer: Offer, purchase: Purchase) -> int:
+def _own(offer: PoolOffer, purchase: ScaleUp) -> int:
     """Return the number of nodes of a pool that are bought already."""
     return len(purchase.bought.get(offer.name, ()))
 
 
 def _most(
-    offer: Offer, group: str, room_for: int, need: Need, purchase: Purchase
-) -> tuple[int, Verdict | None]:
+    offer: PoolOffer, group: str, room_for: int, need: Requirement, purchase: ScaleUp
+) -> tuple[int, DemandVerdict | None]:
     """Return how many nodes a group may get, and what forbids more; None: the group's size."""
     limit, cause = purchase.purse.for_price(offer.price)
     limit -= len(_beside(group, need, purchase))
@@ -190,15 +196,15 @@ def _most(
     most = max(0, min(limit, left, room_for))
     if most < min(limit, left):
         return most, None
-    return most, cause if limit <= left else Verdict.POOL_FULL
+    return most, cause if limit <= left else DemandVerdict.POOL_FULL
 
 
-def _beside(group: str, need: Need, purchase: Purchase) -> Blocks:
+def _beside(group: str, need: Requirement, purchase: ScaleUp) -> Blocks:
     """Return the hosts on standby that a parallel task may share with new nodes."""
     return _asleep(need, purchase) if need.pieces > 1 and not group else ()
 
 
-def _first(blocks: Blocks, group: str, need: Need) -> Blocks:
+def _first(blocks: Blocks, group: str, need: Requirement) -> Blocks:
     """Put a group's hosts before all others, when tasks are to lie in it."""
     if need.pieces == 1:
         return blocks
@@ -207,7 +213,7 @@ def _first(blocks: Blocks, group: str, need: Need) -> Blocks:
 
 
 def _least(
-    offer: Offer, group: str, need: Need, tasks: int, purchase: Purchase, most: int
+    offer: PoolOffer, group: str, need: Requirement, tasks: int, purchase: ScaleUp, most: int
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
     most, blocks = min(most, tasks * need.total), purchase.blocks
@@ -223,19 +229,25 @@ def _least(
     return fit, max(0, -(-(fit * need.pieces - there) // each))
 
 
-def _there(need: Need, blocks: Blocks, ground: Ground) -> int:
+def _there(need: Requirement, blocks: Blocks, ground: QueueLayout) -> int:
     """Return the number of pieces that fit."""
     return sum(len(names) * _each(need, room, ground) for room, names in blocks)
 
 
-def _each(need: Need, room: Room, ground: Ground) -> int:
+def _each(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
     """Return how many pieces a host gets."""
     pieces = pieces_in(need, room, ground)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
 def _halved(
-    offer: Offer, group: str, need: Need, tasks: int, blocks: Blocks, most: int, ground: Ground
+    offer: PoolOffer,
+    group: str,
+    need: Requirement,
+    tasks: int,
+    blocks: Blocks,
+    most: int,
+    ground: QueueLayout,
 ) -> tuple[int, int]:
     """Return the same, found by halving, where tasks want several hosts of their own."""
     fit, _ = place(need, tasks, _with(blocks, offer, group, 0, most), ground)
@@ -247,7 +259,7 @@ def _halved(
     return fit, low
 
 
-def _with(blocks: Blocks, offer: Offer, group: str, first: int, nodes: int) -> Blocks:
+def _with(blocks: Blocks, offer: PoolOffer, group: str, first: int, nodes: int) -> Blocks:
     """Return the blocks with new nodes behind them."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return merged((*blocks, (replace(offer.room, group=group), names)))

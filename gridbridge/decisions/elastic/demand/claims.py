@@ -10,25 +10,31 @@ from gridbridge.decisions.elastic.counting import (
     takes,
     why_unable,
 )
-from gridbridge.decisions.elastic.demand.needs import Need, barred, need_of, number, undivided
+from gridbridge.decisions.elastic.demand.needs import (
+    Requirement,
+    barred,
+    need_of,
+    number,
+    undivided,
+)
 from gridbridge.decisions.elastic.demand.standing import is_left_out
-from gridbridge.model.elastic.cell import Shape, Waiting
-from gridbridge.model.elastic.plan import Refusal, Refused, Situation
+from gridbridge.model.elastic.cell import TaskShape, WaitingJobs
+from gridbridge.model.elastic.plan import BalanceSituation, RefusalKind, UnservedDemand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PendingShape:
     """Tasks of one shape that could start."""
 
-    need: Need  # the least of what they may have
+    need: Requirement  # the least of what they may have
     jobs: tuple[int, ...]
     tasks: int
     waited_s: float  # since the first of them could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[Need, ...] = ()  # what they may have instead
+    others: tuple[Requirement, ...] = ()  # what they may have instead
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Requirement, ...]:
         """All that each task may have, the least first: any of them lets it start."""
         return (self.need, *self.others)
 
@@ -43,10 +49,10 @@ class Claim:
         return self.tasks * self.need.all_slots
 
 
-class Limits:
+class CellLimits:
     """What the whole cell has of licences and of slots in parallel environments, so far."""
 
-    def __init__(self, seen: Situation) -> None:
+    def __init__(self, seen: BalanceSituation) -> None:
         on_hosts = {name for host in seen.cell.hosts for name, _ in host.left}
         self._licences = {
             name: number(text) for name, text in seen.cell.left if name not in on_hosts
@@ -58,7 +64,7 @@ class Limits:
             if one.slots
         }
 
-    def take(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
+    def take(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
         """Return how many of the tasks they are enough for, and what keeps the others waiting.
 
         Only those take of them. A job that does not ask for a licence takes what is usual of it.
@@ -73,19 +79,19 @@ class Limits:
         for name, amount in licences.items():
             has = self._licences[name]
             if (some := int(has / amount + 1e-9)) < fit:
-                fit, told = some, _short(Refusal.LICENCE, name, f"{amount:g}", f"{has:g}")
+                fit, told = some, _short(RefusalKind.LICENCE, name, f"{amount:g}", f"{has:g}")
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or told
 
-    def _environment(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
+    def _environment(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
         """Fill environments, those with the most slots first; each task is in one of them."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         each, left = need.slots * need.pieces, tasks
         known = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _short(Refusal.ENVIRONMENT_FULL, known[0], str(each), str(self._slots[known[0]]))
+        full = _short(RefusalKind.ENVIRONMENT_FULL, known[0], str(each), str(self._slots[known[0]]))
         for name in known:
             some = min(left, self._slots[name] // each)
             self._slots[name] -= some * each
@@ -93,22 +99,22 @@ class Limits:
         return tasks - left, full if left else None
 
 
-def _short(cause: Refusal, name: str, wanted: str, has: str) -> Refused:
-    return Refused(cause=cause, name=name, wanted=wanted, has=has)
+def _short(cause: RefusalKind, name: str, wanted: str, has: str) -> UnservedDemand:
+    return UnservedDemand(cause=cause, name=name, wanted=wanted, has=has)
 
 
 def claims(
-    seen: Situation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[Claim, ...], tuple[Refused, ...]]:
+    seen: BalanceSituation, widest: int, stuck: Collection[int] = ()
+) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...]]:
     """Return the tasks that are demand, and why each other waiting job is none.
 
     Rows that are known to be stuck, told by their lowest job numbers, are in neither.
     """
-    found, refused, limits = list[Claim](), list[Refused](), Limits(seen)
+    found, refused, limits = list[PendingShape](), list[UnservedDemand](), CellLimits(seen)
     for row in seen.cell.waiting:
         cause = _cause(row, seen)
         if cause is not None:
-            refused.extend(Refused(job=job, cause=cause) for job in row.jobs)
+            refused.extend(UnservedDemand(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
             claim, why = _claim(row, seen, widest, limits)
             refused.extend(told_of(why, row.jobs))
@@ -117,18 +123,18 @@ def claims(
     return tuple(found), tuple(refused)
 
 
-def told_of(refusal: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
+def told_of(refusal: UnservedDemand | None, jobs: Iterable[int]) -> Iterator[UnservedDemand]:
     """Give a copy of a refusal for each job; nothing without a refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
 
 def _claim(
-    row: Waiting, seen: Situation, widest: int, limits: Limits
-) -> tuple[Claim, Refused | None]:
+    row: WaitingJobs, seen: BalanceSituation, widest: int, limits: CellLimits
+) -> tuple[PendingShape, UnservedDemand | None]:
     need = need_of(row.shape, seen.layout, widest)
     tasks, told = _startable(row, need, seen, limits)
-    claim = Claim(
+    claim = PendingShape(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
@@ -140,36 +146,36 @@ def _claim(
 
 
 def _startable(
-    row: Waiting, need: Need, seen: Situation, limits: Limits
-) -> tuple[int, Refused | None]:
+    row: WaitingJobs, need: Requirement, seen: BalanceSituation, limits: CellLimits
+) -> tuple[int, UnservedDemand | None]:
     """Return how many of a row's tasks could start, and what keeps the others waiting."""
     if rule := undivided(row.shape, seen.layout):
         slots, each = str(row.shape.slots), str(rule.per_host)
-        return 0, _short(Refusal.UNDIVIDED, rule.name, slots, each)
+        return 0, _short(RefusalKind.UNDIVIDED, rule.name, slots, each)
     name, who = barred(row.shape, seen.layout)
     if name:
-        return 0, Refused(cause=Refusal.BARRED, name=name, wanted=who)
+        return 0, UnservedDemand(cause=RefusalKind.BARRED, name=name, wanted=who)
     tasks, told = limits.take(need, row.tasks - row.capped)
     if told is None and row.capped and not tasks:
-        return 0, Refused(cause=Refusal.CAPPED)
+        return 0, UnservedDemand(cause=RefusalKind.CAPPED)
     return tasks, told
 
 
-def _cause(row: Waiting, seen: Situation) -> Refusal | None:
+def _cause(row: WaitingJobs, seen: BalanceSituation) -> RefusalKind | None:
     """Say what keeps jobs from being demand."""
     if (cause := why_unable(row)) is not None:
         return cause
     asks_queues = row.shape.queues or queues_named(row.shape)
-    return Refusal.BEST_EFFORT if asks_queues and _all_left_out(row.shape, seen) else None
+    return RefusalKind.BEST_EFFORT if asks_queues and _all_left_out(row.shape, seen) else None
 
 
-def _all_left_out(shape: Shape, seen: Situation) -> bool:
+def _all_left_out(shape: TaskShape, seen: BalanceSituation) -> bool:
     known = set(seen.layout.queues) | {one.queue for one in seen.cell.instances}
     fit = [queue for queue in known if takes(queue, shape)]
     return bool(fit) and all(is_left_out(queue, seen) for queue in fit)
 
 
-def _waited_s(row: Waiting, seen: Situation) -> float:
+def _waited_s(row: WaitingJobs, seen: BalanceSituation) -> float:
     """Return for how long the first of them could start: as seen, or since it was submitted."""
     since = able_since(row, seen)
     return max(0.0, elapsed_s(since, seen.now)) if since else 0.0

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
 from gridbridge.decisions.elastic.demand import budget, ends, stuck
-from gridbridge.decisions.elastic.demand.buying import Purchase, buy, too_few
-from gridbridge.decisions.elastic.demand.claims import Claim, claims, told_of
+from gridbridge.decisions.elastic.demand.buying import ScaleUp, buy, too_few
+from gridbridge.decisions.elastic.demand.claims import PendingShape, claims, told_of
 from gridbridge.decisions.elastic.demand.impossible import lacking
 from gridbridge.decisions.elastic.demand.keeping import shrunk
-from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.needs import Requirement
 from gridbridge.decisions.elastic.demand.placing import place, place_any
-from gridbridge.decisions.elastic.demand.pools import Purse, purse
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Room
-from gridbridge.decisions.elastic.demand.scene import Scene, scene_of
+from gridbridge.decisions.elastic.demand.pools import PurchaseLimits, purse
+from gridbridge.decisions.elastic.demand.rooms import Blocks, HostRoom
+from gridbridge.decisions.elastic.demand.scene import RoundContext, scene_of
 from gridbridge.decisions.elastic.demand.standing import (
     away,
     instances_of,
@@ -24,21 +24,30 @@ from gridbridge.decisions.elastic.demand.standing import (
 )
 from gridbridge.decisions.elastic.readiness import counted, is_unready
 from gridbridge.model.elastic.nodes import Nodes
-from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict, Watched
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    Figures,
+    UnservedDemand,
+    Watched,
+)
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackingResult:
     """What waits, and where there is room for it."""
 
     blocks: Blocks
     fit: int  # tasks
-    left: tuple[tuple[Claim, int], ...]  # tasks without room
-    buffer: tuple[tuple[Need, int], ...]  # what is to be spare and is not
+    left: tuple[tuple[PendingShape, int], ...]  # tasks without room
+    buffer: tuple[tuple[Requirement, int], ...]  # what is to be spare and is not
 
 
-def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]) -> Plan:
+def decide(
+    seen: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
+) -> BalancePlan:
     """Return what a round does; the same situation gives the same plan.
 
     It holds that nodes + add <= the most, and nodes - removed >= the least.
@@ -46,31 +55,31 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     scene = scene_of(seen, rules, demand, pools)
     wanted, refused, watched = _wanted(scene)
     packed = _packed(scene, wanted)
-    plan = Plan(
-        verdict=Verdict.NO_NEED,
+    plan = BalancePlan(
+        verdict=DemandVerdict.NO_NEED,
         figures=_figures(scene, wanted),
         refused=(*refused, *_impossible(scene, packed)),
         wake=None if seen.standby is None else (),
         watched=watched,
     )
     if not rules.max_nodes:
-        return replace(plan, verdict=Verdict.NO_MAXIMUM)
+        return replace(plan, verdict=DemandVerdict.NO_MAXIMUM)
     if is_unready(seen):
-        return replace(plan, verdict=Verdict.UNREADY)
+        return replace(plan, verdict=DemandVerdict.UNREADY)
     if unpaid := budget.unpaid(seen, rules, demand, pools, scene.order):
-        return replace(plan, verdict=Verdict.MONTH_SPENT, remove=unpaid)
+        return replace(plan, verdict=DemandVerdict.MONTH_SPENT, remove=unpaid)
     if dear := budget.too_dear(seen, demand, pools, scene.order):
-        return replace(plan, verdict=Verdict.TOO_DEAR, remove=dear)
+        return replace(plan, verdict=DemandVerdict.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
-    if grown.add or grown.wake or grown.verdict is Verdict.BELOW_MINIMUM:
+    if grown.add or grown.wake or grown.verdict is DemandVerdict.BELOW_MINIMUM:
         return grown
     return shrunk(grown, seen, demand, scene.least, packed.blocks, scene.order)
 
 
 def _wanted(
-    scene: Scene,
-) -> tuple[tuple[Claim, ...], tuple[Refused, ...], Mapping[int, Watched]]:
+    scene: RoundContext,
+) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...], Mapping[int, Watched]]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
     situation, after_s = scene.situation, scene.demand.stuck_after_s
     still = stuck.still(situation, after_s)
@@ -81,7 +90,7 @@ def _wanted(
     return stuck.without(wanted, rows), (*refused, *stuck.refusals(situation, rows)), rows
 
 
-def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
+def _figures(scene: RoundContext, wanted: Sequence[PendingShape]) -> Figures:
     situation = scene.situation
     nodes, by_host = nodes_of(situation), instances_of(situation)
     usable = [
@@ -114,28 +123,30 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
     )
 
 
-def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
+def _packed(scene: RoundContext, wanted: Sequence[PendingShape]) -> PackingResult:
     """Put what waits where there is room: what may make the cluster grow, large needs first."""
-    blocks, fit, left = scene.rooms, 0, list[tuple[Claim, int]]()
+    blocks, fit, left = scene.rooms, 0, list[tuple[PendingShape, int]]()
     in_order = sorted(wanted, key=lambda one: (not _is_ripe(one, scene.demand), _size(one.need)))
     for claim in in_order:
         done, blocks = place_any(claim.needs, claim.tasks, blocks, scene.ground)
         fit += done
         if done < claim.tasks:
             left.append((claim, claim.tasks - done))
-    buffer = list[tuple[Need, int]]()
+    buffer = list[tuple[Requirement, int]]()
     for need, number in _buffer(scene):
         done, blocks = place(need, number, blocks, scene.ground)
         if done < number:
             buffer.append((need, number - done))
-    return Packed(blocks=blocks, fit=fit, left=_possible(left, scene), buffer=tuple(buffer))
+    return PackingResult(blocks=blocks, fit=fit, left=_possible(left, scene), buffer=tuple(buffer))
 
 
-def _possible(left: Sequence[tuple[Claim, int]], scene: Scene) -> tuple[tuple[Claim, int], ...]:
+def _possible(
+    left: Sequence[tuple[PendingShape, int]], scene: RoundContext
+) -> tuple[tuple[PendingShape, int], ...]:
     """Return each claim with the least of its needs that new nodes could meet, if any could."""
     there = _there(scene) if any(claim.others for claim, _ in left) else ()
 
-    def chosen(claim: Claim) -> Claim:
+    def chosen(claim: PendingShape) -> PendingShape:
         if not claim.others:
             return claim
         needs = (n for n in claim.needs if not lacking(n, scene.offers, scene.ground, there))
@@ -144,7 +155,7 @@ def _possible(left: Sequence[tuple[Claim, int]], scene: Scene) -> tuple[tuple[Cl
     return tuple((chosen(claim), tasks) for claim, tasks in left)
 
 
-def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
+def _impossible(scene: RoundContext, packed: PackingResult) -> Iterator[UnservedDemand]:
     """Give the jobs that no new node could run, whether or not nodes may be added now."""
     there = _there(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
     for claim, _ in packed.left:
@@ -152,7 +163,7 @@ def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
         yield from told_of(why, claim.jobs)
 
 
-def _there(scene: Scene) -> tuple[tuple[str, Room], ...]:
+def _there(scene: RoundContext) -> tuple[tuple[str, HostRoom], ...]:
     """Return each host's room as if nothing ran there, with the pool of its node."""
     situation, own = scene.situation, Nodes(scene.situation.nodes)
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
@@ -160,43 +171,52 @@ def _there(scene: Scene) -> tuple[tuple[str, Room], ...]:
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
-def _buffer(scene: Scene) -> list[tuple[Need, int]]:
+def _buffer(scene: RoundContext) -> list[tuple[Requirement, int]]:
     """Return what is to stay free: whole nodes, and slots."""
     own = (scene.rules.queue,)
-    nodes = Need(is_exclusive=True, queues=own), scene.demand.spare_nodes
-    return [one for one in (nodes, (Need(queues=own), scene.demand.spare_slots)) if one[1]]
+    nodes = Requirement(is_exclusive=True, queues=own), scene.demand.spare_nodes
+    return [one for one in (nodes, (Requirement(queues=own), scene.demand.spare_slots)) if one[1]]
 
 
-def _is_ripe(claim: Claim, demand: Demand) -> bool:
+def _is_ripe(claim: PendingShape, demand: Demand) -> bool:
     return claim.waited_s >= demand.wait_s
 
 
-def _size(need: Need) -> tuple[object, ...]:
+def _size(need: Requirement) -> tuple[object, ...]:
     """Order needs, the largest first: those that share no host, and those that need many slots."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
 
 
-def _grown(plan: Plan, scene: Scene, packed: Packed, wanted: Sequence[Claim]) -> Plan:
+def _grown(
+    plan: BalancePlan, scene: RoundContext, packed: PackingResult, wanted: Sequence[PendingShape]
+) -> BalancePlan:
     """Return the plan with the nodes to add, or with what is said of none."""
     short = scene.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
-        return replace(plan, verdict=Verdict.ALL_FIT if wanted else Verdict.NO_NEED)
+        return replace(plan, verdict=DemandVerdict.ALL_FIT if wanted else DemandVerdict.NO_NEED)
     since = plan.figures.unchanged_s
     if since is not None and since < scene.demand.grow_pause_s:
-        return replace(plan, verdict=Verdict.NOT_STABLE)
+        return replace(plan, verdict=DemandVerdict.NOT_STABLE)
     ripe = [one for one in packed.left if _is_ripe(one[0], scene.demand)]
     if packed.left and not ripe and not packed.buffer and short <= 0:
-        return replace(plan, verdict=Verdict.NOT_YET)
+        return replace(plan, verdict=DemandVerdict.NOT_YET)
     plan, ripe = _patient(plan, scene, ripe, wanted)
-    if plan.verdict in (Verdict.SOON, Verdict.ELSEWHERE) and short <= 0 and not packed.buffer:
+    if (
+        plan.verdict in (DemandVerdict.SOON, DemandVerdict.ELSEWHERE)
+        and short <= 0
+        and not packed.buffer
+    ):
         return plan
     return _bought(plan, scene, packed, ripe, short)
 
 
 def _patient(
-    plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], wanted: Sequence[Claim]
-) -> tuple[Plan, list[tuple[Claim, int]]]:
+    plan: BalancePlan,
+    scene: RoundContext,
+    ripe: list[tuple[PendingShape, int]],
+    wanted: Sequence[PendingShape],
+) -> tuple[BalancePlan, list[tuple[PendingShape, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
     figures, demand = plan.figures, scene.demand
     slots = figures.slots + scene.arriving
@@ -205,10 +225,10 @@ def _patient(
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
-                return replace(plan, verdict=Verdict.SOON), []
+                return replace(plan, verdict=DemandVerdict.SOON), []
             ripe = ends.first_of(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    rest = list[tuple[Claim, int]]()
+    rest = list[tuple[PendingShape, int]]()
     there = _elsewhere(scene)
     for claim, tasks in ripe:
         late_s = claim.waited_s - demand.wait_s - scene.rules.interval_s
@@ -218,11 +238,11 @@ def _patient(
             rest.append((claim, tasks - taken))
         if found and taken:
             figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
-    verdict = Verdict.ELSEWHERE if ripe and not rest else plan.verdict
+    verdict = DemandVerdict.ELSEWHERE if ripe and not rest else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), rest
 
 
-def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
+def _slot_s(scene: RoundContext, wanted: Sequence[PendingShape]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
     situation = scene.situation
     there = [
@@ -239,13 +259,13 @@ def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(scene: Scene) -> ends.Elsewhere:
+def _elsewhere(scene: RoundContext) -> ends.TransferCapacity:
     situation = scene.situation
     rooms = away(situation, scene.ground, patterns_of(row.shape for row in situation.cell.waiting))
-    return ends.Elsewhere(situation.elsewhere, situation.elsewhere_free, rooms, scene.ground)
+    return ends.TransferCapacity(situation.elsewhere, situation.elsewhere_free, rooms, scene.ground)
 
 
-def _could_run(need: Need, scene: Scene) -> bool:
+def _could_run(need: Requirement, scene: RoundContext) -> bool:
     """Say whether a host that is there has slots enough, once they are free."""
     return any(
         instance.total >= need.slots and instance.is_usable
@@ -254,11 +274,15 @@ def _could_run(need: Need, scene: Scene) -> bool:
 
 
 def _bought(
-    plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
-) -> Plan:
+    plan: BalancePlan,
+    scene: RoundContext,
+    packed: PackingResult,
+    ripe: list[tuple[PendingShape, int]],
+    short: int,
+) -> BalancePlan:
     if not scene.offers:
         return _first(plan, scene, ripe, short)
-    purchase = Purchase(
+    purchase = ScaleUp(
         purse=_purse(scene, plan.figures.nodes),
         blocks=packed.blocks,
         offers=scene.offers,
@@ -274,24 +298,26 @@ def _bought(
     return _told(replace(plan, refused=tuple(found)), scene, purchase, short)
 
 
-def _purse(scene: Scene, nodes: int) -> Purse:
+def _purse(scene: RoundContext, nodes: int) -> PurchaseLimits:
     known = scene.rules, scene.demand, scene.pools
     return purse(scene.situation, *known, scene.most, nodes, scene.least)
 
 
-def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) -> Plan:
+def _first(
+    plan: BalancePlan, scene: RoundContext, ripe: list[tuple[PendingShape, int]], short: int
+) -> BalancePlan:
     """Add the first node of a cluster of which nobody knows how its nodes will be."""
     if plan.figures.coming:
-        return replace(plan, verdict=Verdict.ON_THEIR_WAY)
+        return replace(plan, verdict=DemandVerdict.ON_THEIR_WAY)
     room = scene.most - plan.figures.nodes
     wanted = max(short, 1 if ripe else 0)
-    verdict = Verdict.BELOW_MINIMUM if short > 0 else Verdict.NO_SLOTS
+    verdict = DemandVerdict.BELOW_MINIMUM if short > 0 else DemandVerdict.NO_SLOTS
     return replace(
-        plan, verdict=verdict if room > 0 else Verdict.FULL, add=max(0, min(wanted, room))
+        plan, verdict=verdict if room > 0 else DemandVerdict.FULL, add=max(0, min(wanted, room))
     )
 
 
-def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
+def _told(plan: BalancePlan, scene: RoundContext, purchase: ScaleUp, short: int) -> BalancePlan:
     """Return the plan of a purchase: a round adds nodes of one pool, the next one of another.
 
     Hosts on standby come first, and a round that wakes some adds none.
@@ -302,16 +328,18 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
     if len(wake) + sum(map(len, purchase.bought.values())) < short:
         return _minimum(plan, scene, short)
     if wake:
-        return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
+        return replace(plan, verdict=DemandVerdict.MORE_WANTED, wake=wake)
     if pool is None:
-        verdict = purchase.hindrances[0] if purchase.hindrances else Verdict.NO_NODE
+        verdict = purchase.hindrances[0] if purchase.hindrances else DemandVerdict.NO_NODE
         if purchase.hindrances and purchase.purse.closed:
             verdict = purchase.purse.closed
-        return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
+        return replace(
+            plan, verdict=verdict if plan.verdict is DemandVerdict.NO_NEED else plan.verdict
+        )
     price = next(one.price for one in scene.offers if one.name == pool)
     return replace(
         plan,
-        verdict=Verdict.MORE_WANTED,
+        verdict=DemandVerdict.MORE_WANTED,
         add=len(bought),
         pool=pool,
         groups=tuple(bought) if any(bought) else (),
@@ -319,22 +347,22 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
     )
 
 
-def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
+def _minimum(plan: BalancePlan, scene: RoundContext, short: int) -> BalancePlan:
     """Add what is missing to the least, or say why nothing is."""
     limits = _purse(scene, plan.figures.nodes)
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
         if number > 0 and offer.hosts:
-            return replace(plan, verdict=Verdict.BELOW_MINIMUM, wake=offer.hosts[:number])
+            return replace(plan, verdict=DemandVerdict.BELOW_MINIMUM, wake=offer.hosts[:number])
         if number > 0:
             figures = replace(plan.figures, price=offer.price)
             return replace(
                 plan,
-                verdict=Verdict.BELOW_MINIMUM,
+                verdict=DemandVerdict.BELOW_MINIMUM,
                 add=number,
                 pool=offer.name,
                 figures=figures,
             )
     first = scene.offers[0]
     hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
-    return replace(plan, verdict=Verdict.BELOW_MINIMUM, hindrance=hindrance)
+    return replace(plan, verdict=DemandVerdict.BELOW_MINIMUM, hindrance=hindrance)

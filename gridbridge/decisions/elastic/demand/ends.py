@@ -5,9 +5,9 @@ from datetime import datetime
 from math import ceil
 
 from gridbridge.decisions.elastic.counting import elapsed_s
-from gridbridge.decisions.elastic.demand.claims import Claim
-from gridbridge.decisions.elastic.demand.rooms import Ground, Room, pieces_in
-from gridbridge.model.elastic.cell import Begun
+from gridbridge.decisions.elastic.demand.claims import PendingShape
+from gridbridge.decisions.elastic.demand.rooms import HostRoom, QueueLayout, pieces_in
+from gridbridge.model.elastic.cell import StartedTasks
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
 
@@ -15,7 +15,7 @@ SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_
 Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
 
 
-def waiting_slot_s(claims: Iterable[Claim], runtimes: Runtimes) -> float | None:
+def waiting_slot_s(claims: Iterable[PendingShape], runtimes: Runtimes) -> float | None:
     """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
     total = 0.0
     for claim in claims:
@@ -27,7 +27,9 @@ def waiting_slot_s(claims: Iterable[Claim], runtimes: Runtimes) -> float | None:
     return total
 
 
-def running_slot_s(begun: Iterable[Begun], runtimes: Runtimes, now: datetime) -> float | None:
+def running_slot_s(
+    begun: Iterable[StartedTasks], runtimes: Runtimes, now: datetime
+) -> float | None:
     """Return the same of what runs yet.
 
     A task that runs for longer than usual is taken to need as long again as it is over that.
@@ -41,9 +43,11 @@ def running_slot_s(begun: Iterable[Begun], runtimes: Runtimes, now: datetime) ->
     return total
 
 
-def first_of(claims: Iterable[tuple[Claim, int]], slots: float) -> list[tuple[Claim, int]]:
+def first_of(
+    claims: Iterable[tuple[PendingShape, int]], slots: float
+) -> list[tuple[PendingShape, int]]:
     """Return as many tasks, the first before the others, as so many slots are enough for."""
-    found = list[tuple[Claim, int]]()
+    found = list[tuple[PendingShape, int]]()
     for claim, tasks in claims:
         some = min(tasks, ceil(slots / _slots(claim)))
         if some > 0:
@@ -52,22 +56,22 @@ def first_of(claims: Iterable[tuple[Claim, int]], slots: float) -> list[tuple[Cl
     return found
 
 
-class Elsewhere:
+class TransferCapacity:
     """Transfer queues, how soon each starts a task, and how many slots it can fill."""
 
     def __init__(
         self,
         waits_s: Mapping[str, float],
         free: Mapping[str, int],
-        rooms: Mapping[str, tuple[Room, ...]],
-        ground: Ground,
+        rooms: Mapping[str, tuple[HostRoom, ...]],
+        ground: QueueLayout,
     ) -> None:
         self._waits_s = waits_s
         self._free = dict(free)  # of those that tell
         self._rooms = rooms  # as if nothing ran in the queues
         self._ground = ground
 
-    def sooner(self, claim: Claim, boot_s: float, late_s: float) -> tuple[str, float] | None:
+    def sooner(self, claim: PendingShape, boot_s: float, late_s: float) -> tuple[str, float] | None:
         """Return the queue that starts a task the soonest, if sooner than a new node would.
 
         `late_s` is for how long the task could have made the cluster grow: a queue that should have
@@ -86,12 +90,12 @@ class Elsewhere:
         name = min(open_to, key=lambda one: (open_to[one], one))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, claim: Claim, queue: str) -> bool:
+    def _takes(self, claim: PendingShape, queue: str) -> bool:
         """Say whether a queue would run such a task, as any other queue is asked."""
         need, rooms = claim.need, self._rooms.get(queue, ())
         return sum(pieces_in(need, room, self._ground) for room in rooms) >= need.pieces
 
-    def take(self, queue: str, claim: Claim, tasks: int) -> int:
+    def take(self, queue: str, claim: PendingShape, tasks: int) -> int:
         """Return how many of these tasks a queue can start, and count their slots as taken."""
         if queue not in self._free:
             return tasks
@@ -100,5 +104,5 @@ class Elsewhere:
         return taken
 
 
-def _slots(claim: Claim) -> int:
+def _slots(claim: PendingShape) -> int:
     return max(1, claim.need.all_slots)

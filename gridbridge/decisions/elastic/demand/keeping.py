@@ -10,9 +10,15 @@ from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.rooms import Blocks
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.removal import lasting
-from gridbridge.model.elastic.cell import Instance
+from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
-from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    RefusalKind,
+    UnservedDemand,
+)
 from gridbridge.model.elastic.sections import Demand, Pool
 from gridbridge.model.states import QueueFact
 
@@ -20,7 +26,9 @@ BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
 BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
 
 
-def preference(seen: Situation, pools: Mapping[str, Pool], demand: Demand) -> tuple[str, ...]:
+def preference(
+    seen: BalanceSituation, pools: Mapping[str, Pool], demand: Demand
+) -> tuple[str, ...]:
     """Return the balancer's nodes in the order in which they are removed.
 
     Broken ones come first, then those with the worst price, those whose paid time is over soonest,
@@ -45,13 +53,13 @@ def paid_s(node: Node, now: datetime, demand: Demand) -> float:
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
 
 
-def is_paid_for(node: Node, seen: Situation, demand: Demand) -> bool:
+def is_paid_for(node: Node, seen: BalanceSituation, demand: Demand) -> bool:
     """Say whether so much of a node's unit is left that nothing is saved by its going now."""
     unit_s = demand.billing_s
     return unit_s > BRIEF_S and paid_s(node, seen.now, demand) > unit_s * demand.billing_window
 
 
-def idle_nodes(seen: Situation) -> tuple[Node, ...]:
+def idle_nodes(seen: BalanceSituation) -> tuple[Node, ...]:
     """Return the nodes that are ready, may go, and on which nothing runs that counts."""
     by_host = _by_node(seen)
     return tuple(
@@ -64,17 +72,17 @@ def idle_nodes(seen: Situation) -> tuple[Node, ...]:
     )
 
 
-def is_broken(instances: list[Instance]) -> bool:
+def is_broken(instances: list[QueueInstance]) -> bool:
     """Say whether a host is silent, or all its queues are in error."""
     return bool(instances) and all(one.state.facts & BROKEN for one in instances)
 
 
-def _by_node(seen: Situation) -> dict[str, list[Instance]]:
+def _by_node(seen: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queues of each node of which it is known whether it is idle."""
     listed = told_hosts(seen)
     by_host = instances_of(seen)
     short = {short_name(name): name for name in by_host}
-    found = dict[str, list[Instance]]()
+    found = dict[str, list[QueueInstance]]()
     for node in seen.nodes:
         name = node.name if node.name in by_host else short.get(short_name(node.name), "")
         if name in listed and is_same_host(node.name, name):
@@ -83,13 +91,13 @@ def _by_node(seen: Situation) -> dict[str, list[Instance]]:
 
 
 def shrunk(
-    plan: Plan,
-    seen: Situation,
+    plan: BalancePlan,
+    seen: BalanceSituation,
     demand: Demand,
     least: int,
     packed: Blocks,
     order: tuple[str, ...],
-) -> Plan:
+) -> BalancePlan:
     """Return the plan with the nodes to remove."""
     since = plan.figures.unchanged_s
     if since is not None and since < demand.shrink_pause_s:
@@ -97,25 +105,27 @@ def shrunk(
     by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes if one.state.is_there}
     needed = {name for room, names in packed for name in names if room.is_used}
     spare = plan.figures.staying - least
-    refused, idle = list[Refused](), list[str]()
+    refused, idle = list[UnservedDemand](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
         cause = next(_hindrances(node, seen, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
-            cause = Refused(host=node.name, cause=Refusal.AT_MINIMUM, wanted=str(least))
+            cause = UnservedDemand(host=node.name, cause=RefusalKind.AT_MINIMUM, wanted=str(least))
         if cause is None:
             idle.append(node.name)
         else:
             refused.append(cause)
     above = _above(plan, seen, demand, spare, idle, order)
-    verdict = Verdict.ABOVE_MAXIMUM if above else Verdict.SPARE if idle else plan.verdict
+    verdict = (
+        DemandVerdict.ABOVE_MAXIMUM if above else DemandVerdict.SPARE if idle else plan.verdict
+    )
     refused = [one for one in refused if one.host not in above]
     remove = (*idle, *above)
     return replace(plan, verdict=verdict, remove=remove, refused=(*plan.refused, *refused))
 
 
 def _above(
-    plan: Plan,
-    seen: Situation,
+    plan: BalancePlan,
+    seen: BalanceSituation,
     demand: Demand,
     spare: int,
     idle: list[str],
@@ -137,25 +147,25 @@ def _above(
 
 def _hindrances(
     node: Node,
-    seen: Situation,
+    seen: BalanceSituation,
     demand: Demand,
-    instances: list[Instance] | None,
+    instances: list[QueueInstance] | None,
     needed: set[str],
-) -> Iterator[Refused]:
+) -> Iterator[UnservedDemand]:
     """Give what keeps a node from being removed."""
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
-        yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_READY, has=node.state.value)
     if instances is None:
-        yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_LISTED)
     if is_busy(instances or []):
-        yield Refused(host=node.name, cause=Refusal.BUSY)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.BUSY)
     if node.name in needed:
-        yield Refused(host=node.name, cause=Refusal.NEEDED)
+        yield UnservedDemand(host=node.name, cause=RefusalKind.NEEDED)
     yield from _times(node, seen, demand)
 
 
-def _times(node: Node, seen: Situation, demand: Demand) -> Iterator[Refused]:
+def _times(node: Node, seen: BalanceSituation, demand: Demand) -> Iterator[UnservedDemand]:
     """Give what is too early.
 
     A node of which nobody noted since when it is idle has been so since it is up.
@@ -163,16 +173,16 @@ def _times(node: Node, seen: Situation, demand: Demand) -> Iterator[Refused]:
     since = node.idle_since or node.up_since
     idle_s = (seen.now - since).total_seconds() if since else 0.0
     if idle_s < demand.idle_timeout_s:
-        cause = Refusal.IDLE_BRIEFLY if since else Refusal.UPTIME_UNKNOWN
-        yield Refused(
+        cause = RefusalKind.IDLE_BRIEFLY if since else RefusalKind.UPTIME_UNKNOWN
+        yield UnservedDemand(
             host=node.name,
             cause=cause,
             wanted=f"{demand.idle_timeout_s:g}",
             has=f"{max(0.0, idle_s):.0f}",
         )
     if is_paid_for(node, seen, demand):
-        yield Refused(
+        yield UnservedDemand(
             host=node.name,
-            cause=Refusal.PAID if node.up_since else Refusal.UPTIME_UNKNOWN,
+            cause=RefusalKind.PAID if node.up_since else RefusalKind.UPTIME_UNKNOWN,
             has=f"{paid_s(node, seen.now, demand):.0f}",
         )

@@ -12,27 +12,36 @@ from fnmatch import fnmatchcase
 from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.elastic.access import ANYBODY, Identity
-from gridbridge.model.elastic.cell import Shape
-from gridbridge.model.elastic.layout import Counted, Environment, Layout, Relation, Resource, Spread
+from gridbridge.model.elastic.access import ANYBODY, JobIdentity
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.layout import (
+    CellLayout,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
+)
 from gridbridge.model.request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
-PLACES = {name: Resource(name=name, relation=Relation.EQUAL) for name in (HOSTNAME, QNAME)}
+PLACES = {
+    name: CellResource(name=name, relation=ResourceRelation.EQUAL) for name in (HOSTNAME, QNAME)
+}
 BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequiredValue:
     """A value that a host has to have."""
 
     name: str
-    relation: Relation
+    relation: ResourceRelation
     value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Requirement:
     """What the tasks of one shape need, each of them."""
 
     slots: int = 1  # of a piece
@@ -42,16 +51,18 @@ class Need:
     is_on_all: bool = False  # a task asks for all hosts that are there
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
     usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
-    values: tuple[Wanted, ...] = ()
+    values: tuple[RequiredValue, ...] = ()
     queues: tuple[str, ...] = ()  # any of them will do; none: every queue
     pe: str = ""  # as it is asked for, maybe with wildcards
     environments: frozenset[str] = frozenset()  # any of them will do
     asked: frozenset[str] = frozenset()  # resources
-    identity: Identity = ANYBODY  # by which queues admit it
-    also: tuple["Need", ...] = ()  # what a task needs beside this, on the same or other hosts
+    identity: JobIdentity = ANYBODY  # by which queues admit it
+    also: tuple[
+        "Requirement", ...
+    ] = ()  # what a task needs beside this, on the same or other hosts
 
     @property
-    def parts(self) -> tuple["Need", ...]:
+    def parts(self) -> tuple["Requirement", ...]:
         """All that a task needs together, each part with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
@@ -71,7 +82,7 @@ class Need:
         return tuple(wanted.value for wanted in self.values if wanted.name == QNAME)
 
 
-def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
+def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
     """Return what a task of this shape needs; `widest` is the most slots that a host has.
 
     Of a parallel environment whose rule is not known its slots are on one host if they fit there.
@@ -86,7 +97,7 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     asked = frozenset(one.name for one, _ in told)
     every = {one.name: one for one in layout.resources.values()}.values()
     rest = [(one, one.default) for one in every if one.name not in asked]
-    return Need(
+    return Requirement(
         slots=slots,
         pieces=pieces,
         is_apart=is_apart,
@@ -103,14 +114,14 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     )
 
 
-def _joint(needs: Iterable[Need]) -> Need:
+def _joint(needs: Iterable[Requirement]) -> Requirement:
     """Return one need for several at once: whole hosts first, then the widest pieces."""
     first, *rest = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
     is_on_all = any(need.is_on_all for need in (first, *rest))
     return replace(first, is_on_all=is_on_all, also=tuple(rest))
 
 
-def undivided(shape: Shape, layout: Layout) -> Environment | None:
+def undivided(shape: TaskShape, layout: CellLayout) -> ParallelEnvironment | None:
     """Return the first environment when none can hand a task's slots out; None where one can.
 
     Grid Engine never starts a task whose slots a fixed number a host does not divide.
@@ -119,7 +130,7 @@ def undivided(shape: Shape, layout: Layout) -> Environment | None:
     return None if any(_divides(one, shape) for one in known) else next(iter(known), None)
 
 
-def barred(shape: Shape, layout: Layout) -> tuple[str, str]:
+def barred(shape: TaskShape, layout: CellLayout) -> tuple[str, str]:
     """Return the first environment when none admits a task, and what it does not admit."""
     named = _named(shape.pe, layout)
     if not named or _environments(shape, layout):
@@ -127,18 +138,18 @@ def barred(shape: Shape, layout: Layout) -> tuple[str, str]:
     return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
 
 
-def _divides(one: Environment, shape: Shape) -> bool:
+def _divides(one: ParallelEnvironment, shape: TaskShape) -> bool:
     """Say whether an environment's rule can give a task its slots; of a range, some number."""
-    return one.spread is not Spread.FIXED or shape.is_range or shape.slots % one.per_host == 0
+    return one.spread is not SlotSpread.FIXED or shape.is_range or shape.slots % one.per_host == 0
 
 
-def _resource(name: str, layout: Layout) -> Resource | None:
+def _resource(name: str, layout: CellLayout) -> CellResource | None:
     """Return a resource; a cell with an unknown list has at least the resources of host names."""
     wanted = layout.long_name(name)
     return layout.resources.get(wanted, PLACES.get(wanted))
 
 
-def _environments(shape: Shape, layout: Layout) -> list[Environment]:
+def _environments(shape: TaskShape, layout: CellLayout) -> list[ParallelEnvironment]:
     """Return the environments that a task may be in, in the order of names."""
     lists = layout.user_lists
     return [
@@ -146,35 +157,35 @@ def _environments(shape: Shape, layout: Layout) -> list[Environment]:
     ]
 
 
-def _named(pe: str, layout: Layout) -> list[Environment]:
+def _named(pe: str, layout: CellLayout) -> list[ParallelEnvironment]:
     """Return the environments that a name with wildcards stands for, in the order of names."""
     if not pe:
         return []
     return [one for name, one in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
 
 
-def _lies(shape: Shape, found: list[Environment], widest: int) -> tuple[int, int, bool]:
+def _lies(shape: TaskShape, found: list[ParallelEnvironment], widest: int) -> tuple[int, int, bool]:
     """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
     if not shape.pe and shape.slots == 1:
         return 1, 1, False
-    rule = found[0] if found else Environment(name=shape.pe)
-    if rule.spread is Spread.FIXED:
+    rule = found[0] if found else ParallelEnvironment(name=shape.pe)
+    if rule.spread is SlotSpread.FIXED:
         return rule.per_host, -(-shape.slots // rule.per_host), True
-    is_whole = rule.spread is Spread.UNKNOWN and shape.slots <= widest
-    if rule.spread is Spread.ONE_HOST or is_whole:
+    is_whole = rule.spread is SlotSpread.UNKNOWN and shape.slots <= widest
+    if rule.spread is SlotSpread.ONE_HOST or is_whole:
         return shape.slots, 1, False
     return 1, shape.slots, False
 
 
 def _amounts(
-    told: Iterable[tuple[Resource, str]], slots: int, pieces: int
+    told: Iterable[tuple[CellResource, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
     """Return what a piece uses up; what counts by job is shared by the pieces of a task."""
     found = list[tuple[str, float]]()
     for one, text in told:
-        if one.counted is Counted.NO or one.relation is Relation.EXCLUSIVE:
+        if one.counted is ConsumableKind.NO or one.relation is ResourceRelation.EXCLUSIVE:
             continue
-        times = float(slots) if one.counted is Counted.BY_SLOT else 1 / pieces
+        times = float(slots) if one.counted is ConsumableKind.BY_SLOT else 1 / pieces
         found.append((one.name, asked_for(text) * times))
     return tuple(sorted(found))
 
@@ -198,31 +209,31 @@ def asked_for(text: str) -> float:
         return BEYOND
 
 
-def _is_exclusive(one: Resource, text: str) -> bool:
-    return one.relation is Relation.EXCLUSIVE and text.lower() in TRUE
+def _is_exclusive(one: CellResource, text: str) -> bool:
+    return one.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
 
 
-def _is_value(one: Resource) -> bool:
-    return one.counted is Counted.NO and one.relation is not Relation.EXCLUSIVE
+def _is_value(one: CellResource) -> bool:
+    return one.counted is ConsumableKind.NO and one.relation is not ResourceRelation.EXCLUSIVE
 
 
-def _wanted(one: Resource, text: str) -> Wanted:
-    return Wanted(name=one.name, relation=one.relation, value=text)
+def _wanted(one: CellResource, text: str) -> RequiredValue:
+    return RequiredValue(name=one.name, relation=one.relation, value=text)
 
 
-def is_met(wanted: Wanted, there: str) -> bool:
+def is_met(wanted: RequiredValue, there: str) -> bool:
     """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
     relation = wanted.relation
-    if relation in (Relation.EQUAL, Relation.OTHER):
-        return _is_like(wanted.value, there) == (relation is Relation.EQUAL)
+    if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
+        return _is_like(wanted.value, there) == (relation is ResourceRelation.EQUAL)
     asked, has = asked_for(wanted.value), number(there)
     if amounts.is_unlimited(there):
-        return relation in (Relation.AT_MOST, Relation.LESS)
-    if relation is Relation.AT_MOST:
+        return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
+    if relation is ResourceRelation.AT_MOST:
         return asked <= has
-    if relation is Relation.AT_LEAST:
+    if relation is ResourceRelation.AT_LEAST:
         return asked >= has
-    return asked < has if relation is Relation.LESS else asked > has
+    return asked < has if relation is ResourceRelation.LESS else asked > has
 
 
 def _is_like(pattern: str, there: str) -> bool:

@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.needs import Requirement
 from gridbridge.decisions.elastic.demand.rooms import (
     Block,
     Blocks,
-    Ground,
-    Room,
+    HostRoom,
+    QueueLayout,
     merged,
     pieces_in,
     taken,
 )
 
 
-def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
+def place(need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout) -> tuple[int, Blocks]:
     """Return how many of the tasks fit, and what is free then; a task is placed whole or not."""
     if need.also:
         return _together(need, tasks, blocks, ground)
@@ -32,7 +32,9 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
     return done, blocks
 
 
-def _together(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
+def _together(
+    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
+) -> tuple[int, Blocks]:
     """Place tasks that need several things at once: the most of which all parts fit."""
     low, high, found = 0, tasks, blocks
     while low < high:
@@ -45,7 +47,7 @@ def _together(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[i
     return low, found
 
 
-def _all_parts(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> Blocks | None:
+def _all_parts(need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout) -> Blocks | None:
     """Return what is free beside so many tasks; None: not all of them fit."""
     for part in need.parts:
         done, blocks = place(part, tasks, blocks, ground)
@@ -55,7 +57,7 @@ def _all_parts(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> Blocks
 
 
 def place_any(
-    needs: Iterable[Need], tasks: int, blocks: Blocks, ground: Ground
+    needs: Iterable[Requirement], tasks: int, blocks: Blocks, ground: QueueLayout
 ) -> tuple[int, Blocks]:
     """Return the same for tasks that start with any of these needs; the first ones go first."""
     done = 0
@@ -65,7 +67,7 @@ def place_any(
     return done, blocks
 
 
-def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
+def in_one_environment(need: Requirement, rooms: Iterable[HostRoom]) -> tuple[Requirement, ...]:
     """Return a need for each environment: all hosts of a task are in the same environment.
 
     If all hosts have the same environments, the need itself is returned.
@@ -80,7 +82,9 @@ def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
     return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
-def _within(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
+def _within(
+    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
+) -> tuple[int, Blocks]:
     """Place tasks in one group of hosts."""
     room_for = [pieces_in(need, room, ground) for room, _ in blocks]
     if not tasks or not any(room_for):
@@ -95,7 +99,7 @@ def _within(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int
     return fit, _filled(need, fit * need.pieces, blocks, room_for, ground)
 
 
-def _apart(need: Need, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
+def _apart(need: Requirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
     """Return how many tasks fit whose pieces lie on hosts of their own.
 
     It is the most for which  sum of min(pieces on a host, tasks) >= tasks * pieces  holds.
@@ -109,7 +113,7 @@ def _apart(need: Need, tasks: int, counts: Sequence[int], room_for: Sequence[int
 
 
 def _filled(
-    need: Need, pieces: int, blocks: Blocks, room_for: Sequence[int], ground: Ground
+    need: Requirement, pieces: int, blocks: Blocks, room_for: Sequence[int], ground: QueueLayout
 ) -> Blocks:
     found = list[Block]()
     for (room, names), most in zip(blocks, room_for, strict=True):
@@ -127,7 +131,7 @@ def _filled(
 
 
 def _alone(
-    need: Need, tasks: int, blocks: Blocks, room_for: Sequence[int], ground: Ground
+    need: Requirement, tasks: int, blocks: Blocks, room_for: Sequence[int], ground: QueueLayout
 ) -> tuple[int, Blocks]:
     """Place tasks that share their hosts with no other; hosts of a task may differ in size."""
     most = 1 if need.is_apart else need.pieces

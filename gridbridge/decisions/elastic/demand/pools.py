@@ -6,28 +6,28 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import budget
 from gridbridge.decisions.elastic.demand.hours import hourly, price_at
-from gridbridge.decisions.elastic.demand.needs import Need
-from gridbridge.decisions.elastic.demand.rooms import Ground, Room, amounts_of, pieces_in
+from gridbridge.decisions.elastic.demand.needs import Requirement
+from gridbridge.decisions.elastic.demand.rooms import HostRoom, QueueLayout, amounts_of, pieces_in
 from gridbridge.decisions.elastic.demand.standing import part_of, tags_of
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.layout import Counted, Layout
+from gridbridge.model.elastic.layout import CellLayout, ConsumableKind
 from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import Situation, Verdict
+from gridbridge.model.elastic.plan import BalanceSituation, DemandVerdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class PoolOffer:
     """A pool as it is now."""
 
     name: str
     pool: Pool
     price: float
-    room: Room
+    room: HostRoom
     most: int  # nodes that it may still give
-    hindrance: Verdict | None = None  # why that is none
+    hindrance: DemandVerdict | None = None  # why that is none
     groups: Mapping[str, int] = field(default_factory=dict)  # nodes in each that is there
     hosts: tuple[str, ...] = ()  # on standby, which are woken, and no node is made
 
@@ -37,19 +37,19 @@ class Offer:
         return self.price / max(1, slots_in(self.room))
 
 
-def slots_in(room: Room) -> int:
+def slots_in(room: HostRoom) -> int:
     """Return how many slots a host has: those of its largest queue."""
     return max((part.free for part in room.parts), default=0)
 
 
 def offers(
-    seen: Situation,
+    seen: BalanceSituation,
     pools: Mapping[str, Pool],
-    ground: Ground,
+    ground: QueueLayout,
     patterns: frozenset[str],
-    usual: Room | None,
+    usual: HostRoom | None,
     demand: Demand,
-) -> tuple[Offer, ...]:
+) -> tuple[PoolOffer, ...]:
     """Return pools in the order of priority and price; without any, one as nodes usually are."""
     if not pools:
         return (_usual(usual, ground),) if usual else ()
@@ -60,35 +60,35 @@ def offers(
 UNLIMITED = 1_000_000
 
 
-def _usual(room: Room, ground: Ground) -> Offer:
-    offer = Offer(name=AS_USUAL, pool=Pool(), price=0.0, room=room, most=UNLIMITED)
+def _usual(room: HostRoom, ground: QueueLayout) -> PoolOffer:
+    offer = PoolOffer(name=AS_USUAL, pool=Pool(), price=0.0, room=room, most=UNLIMITED)
     return _open(offer, ground)
 
 
-def _open(offer: Offer, ground: Ground) -> Offer:
+def _open(offer: PoolOffer, ground: QueueLayout) -> PoolOffer:
     """Return an offer without the queues that are closed; where that is all, with why."""
     left = ground.without_closed(offer.room)
     if offer.room.parts and not left.parts:
-        return replace(offer, most=0, hindrance=Verdict.QUEUE_CLOSED)
+        return replace(offer, most=0, hindrance=DemandVerdict.QUEUE_CLOSED)
     return replace(offer, room=left)
 
 
 def _offer(
     name: str,
     pool: Pool,
-    seen: Situation,
-    ground: Ground,
+    seen: BalanceSituation,
+    ground: QueueLayout,
     patterns: frozenset[str],
     demand: Demand,
-) -> Offer:
+) -> PoolOffer:
     own = [one for one in seen.nodes if one.pool == name and one.counts]
     groups = dict[str, int]()
     for one in own:
         groups[one.group] = groups.get(one.group, 0) + 1
     most, hindrance = _most(name, pool, own, seen, demand)
     if not _has_place(pool, ground.layout):
-        most, hindrance = 0, Verdict.NO_SUCH_PLACE
-    offer = Offer(
+        most, hindrance = 0, DemandVerdict.NO_SUCH_PLACE
+    offer = PoolOffer(
         name=name,
         pool=pool,
         price=price_at(pool, seen.local_now),
@@ -101,20 +101,20 @@ def _offer(
 
 
 def _most(
-    name: str, pool: Pool, own: Sequence[Node], seen: Situation, demand: Demand
-) -> tuple[int, Verdict | None]:
+    name: str, pool: Pool, own: Sequence[Node], seen: BalanceSituation, demand: Demand
+) -> tuple[int, DemandVerdict | None]:
     """Return how many nodes a pool may still give, and why it is none."""
     failed = seen.failed.get(name)
     if failed is not None and is_left_out(failed, seen.now, demand.retry_s):
-        return 0, Verdict.NO_CAPACITY
+        return 0, DemandVerdict.NO_CAPACITY
     most = pool.limit - len(own) if pool.limit else UNLIMITED
     if most <= 0:
-        return 0, Verdict.POOL_FULL
+        return 0, DemandVerdict.POOL_FULL
     allowed = pool.quota // pool.slots - len(own) if pool.quota else UNLIMITED
-    return (min(most, allowed), None) if allowed > 0 else (0, Verdict.OVER_QUOTA)
+    return (min(most, allowed), None) if allowed > 0 else (0, DemandVerdict.OVER_QUOTA)
 
 
-def _has_place(pool: Pool, layout: Layout) -> bool:
+def _has_place(pool: Pool, layout: CellLayout) -> bool:
     """Say whether the cell has what a pool's nodes join, and a queue among that."""
     if not layout.queues:
         return True  # nobody knows
@@ -128,13 +128,13 @@ def is_left_out(failed: datetime, now: datetime, retry_s: float) -> bool:
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
-def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
+def room_of(pool: Pool, ground: QueueLayout, patterns: frozenset[str]) -> HostRoom:
     """Return what a new node of a pool has."""
     layout = ground.layout
     groups = _groups(pool, layout)
     told = {_name(name, layout): text for name, text in pool.resources.items()}
     counted = {name for name in told if _is_counted(name, layout)}
-    return Room(
+    return HostRoom(
         parts=tuple(
             part_of(queue, pool.slots, layout, groups) for queue in queues_of(pool, groups, ground)
         ),
@@ -147,17 +147,17 @@ def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
     )
 
 
-def _name(name: str, layout: Layout) -> str:
+def _name(name: str, layout: CellLayout) -> str:
     known = layout.resources.get(name)
     return known.name if known else name
 
 
-def _is_counted(name: str, layout: Layout) -> bool:
+def _is_counted(name: str, layout: CellLayout) -> bool:
     known = layout.resources.get(name)
-    return known is not None and known.counted is not Counted.NO
+    return known is not None and known.counted is not ConsumableKind.NO
 
 
-def queues_of(pool: Pool, groups: frozenset[str], ground: Ground) -> tuple[str, ...]:
+def queues_of(pool: Pool, groups: frozenset[str], ground: QueueLayout) -> tuple[str, ...]:
     """Return the queues that a pool's nodes join: those named, or else those of its host groups.
 
     Where no layout is known, that is the one to which tasks go that ask for none.
@@ -167,12 +167,12 @@ def queues_of(pool: Pool, groups: frozenset[str], ground: Ground) -> tuple[str, 
     return _joined(groups, ground.layout) if ground.layout.queues else (ground.queue,)
 
 
-def _groups(pool: Pool, layout: Layout) -> frozenset[str]:
+def _groups(pool: Pool, layout: CellLayout) -> frozenset[str]:
     """Return the host groups of a pool's nodes, with those around them."""
     return layout.around(frozenset(pool.hostgroups.split()))
 
 
-def _joined(groups: frozenset[str], layout: Layout) -> tuple[str, ...]:
+def _joined(groups: frozenset[str], layout: CellLayout) -> tuple[str, ...]:
     """Return the queues of host groups, without those whose tasks make way or are sent away."""
     return tuple(
         one.name
@@ -181,7 +181,7 @@ def _joined(groups: frozenset[str], layout: Layout) -> tuple[str, ...]:
     )
 
 
-def waste(need: Need, tasks: int, offer: Offer, ground: Ground) -> float:
+def waste(need: Requirement, tasks: int, offer: PoolOffer, ground: QueueLayout) -> float:
     """Return the share of the slots of as many nodes as tasks need that would stay unused."""
     each = pieces_in(need, offer.room, ground)
     if not each:
@@ -192,7 +192,7 @@ def waste(need: Need, tasks: int, offer: Offer, ground: Ground) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purse:
+class PurchaseLimits:
     """How many nodes may still be added, and what they may cost."""
 
     nodes: int  # below the maximum, and no more than one round may add
@@ -201,25 +201,25 @@ class Purse:
     month: float | None
     unit_s: float = HOUR_S  # what is paid for at once
 
-    def for_price(self, price: float) -> tuple[int, Verdict]:
+    def for_price(self, price: float) -> tuple[int, DemandVerdict]:
         """Return how many nodes of a price may be added, and what would be said of none.
 
         Of a month's budget an hour of each new node has to be left, or the unit that is paid for.
         """
         if self.nodes <= 0:
-            return 0, Verdict.FULL
+            return 0, DemandVerdict.FULL
         if self.booting <= 0:
-            return 0, Verdict.ENOUGH_BOOTING
+            return 0, DemandVerdict.ENOUGH_BOOTING
         known = [one for one in (self.hour, self._hourly_left) if one is not None]
         if not known or price <= 0:
-            return min(self.nodes, self.booting), Verdict.FULL
+            return min(self.nodes, self.booting), DemandVerdict.FULL
         least = min(known)
         affordable = max(0, int(least / price + 1e-9))
-        cause = Verdict.OVER_BUDGET if least == self.hour else Verdict.OVER_MONTH
+        cause = DemandVerdict.OVER_BUDGET if least == self.hour else DemandVerdict.OVER_MONTH
         return min(self.nodes, self.booting, affordable), cause
 
     @property
-    def closed(self) -> Verdict | None:
+    def closed(self) -> DemandVerdict | None:
         """Say what forbids any more nodes, of whatever pool; None: nothing does."""
         number, cause = self.for_price(0.0)
         return None if number else cause
@@ -229,7 +229,7 @@ class Purse:
         """What is left of the month, for an hour of it or the longer unit."""
         return None if self.month is None else self.month / max(1.0, self.unit_s / HOUR_S)
 
-    def after(self, nodes: int, price: float) -> "Purse":
+    def after(self, nodes: int, price: float) -> "PurchaseLimits":
         """Return what is left when nodes were bought."""
         cost = nodes * price
         return replace(
@@ -244,21 +244,21 @@ class Purse:
 
 
 def purse(
-    seen: Situation,
+    seen: BalanceSituation,
     rules: Balance,
     demand: Demand,
     pools: Mapping[str, Pool],
     most: int,
     nodes: int,
     least: int,
-) -> Purse:
+) -> PurchaseLimits:
     """Return what may be added, by limits, by what is paid already, and by what is set aside."""
     month = budget.left(seen, demand)
     paid = hourly((one.pool for one in seen.nodes if one.counts), pools, seen.local_now)
     on_way = sum(one.state.is_coming for one in seen.nodes)
     room = most - nodes
     at_once = demand.add_at_once or room
-    return Purse(
+    return PurchaseLimits(
         nodes=min(room, at_once),
         booting=demand.max_booting - on_way if demand.max_booting else UNLIMITED,
         hour=demand.budget_hour - paid if demand.budget_hour else None,

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
+from gridbridge.decisions.elastic.demand.needs import RequiredValue, Requirement, is_met, number
 from gridbridge.decisions.elastic.expressions import matches
-from gridbridge.model.elastic.access import TO_ALL, Access
-from gridbridge.model.elastic.layout import LIMITS, MEMORY, Layout
+from gridbridge.model.elastic.access import TO_ALL, AccessLists
+from gridbridge.model.elastic.layout import LIMITS, MEMORY, CellLayout
 from gridbridge.model.request import HOSTNAME, QNAME, SHORTCUTS
 
 BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class QueueOnHost:
     """A queue on one host, with the values that hold there."""
 
     queue: str
@@ -25,14 +25,14 @@ class Part:
     amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
     is_batch: bool = True
     is_told: bool = True  # the queue's configuration is known
-    access: Access = TO_ALL
+    access: AccessLists = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class HostRoom:
     """What is free on a host, and what the host is like."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[QueueOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables
     values: tuple[tuple[str, str], ...] = ()
     tags: frozenset[str] = frozenset()  # what fits it of what is asked for: @@big, hostname=n1|n2
@@ -49,15 +49,15 @@ class Room:
         return sum(one.free for one in self.parts)
 
 
-Block: TypeAlias = tuple[Room, tuple[str, ...]]  # with the hosts that are like it
+Block: TypeAlias = tuple[HostRoom, tuple[str, ...]]  # with the hosts that are like it
 Blocks: TypeAlias = tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class QueueLayout:
     """What tasks are placed by, besides the rooms."""
 
-    layout: Layout
+    layout: CellLayout
     queue: str  # where tasks go that ask for none, where no layout is known
     common: frozenset[str] = frozenset()  # resources that hosts like new ones have
     told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
@@ -68,13 +68,13 @@ class Ground:
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
     closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
-    def without_closed(self, room: Room) -> Room:
+    def without_closed(self, room: HostRoom) -> HostRoom:
         """Return the room of a new node without what nobody may start there."""
         open_ = tuple(one for one in room.parts if one.queue not in self.closed)
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
-def pieces_in(need: Need, room: Room, ground: Ground) -> int:
+def pieces_in(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
     """Return how many pieces of a need a host has room for."""
     if need.slots > max((one.free for one in room.parts), default=0):
         return 0
@@ -89,7 +89,7 @@ def pieces_in(need: Need, room: Room, ground: Ground) -> int:
     return min((count, *(_times(left[name], each) for name, each in spent if name in left)))
 
 
-def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
+def _in_part(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> int:
     """Return the number of pieces that fit in a queue on a host, without the host's values."""
     if not is_open(need, part, room, ground):
         return 0
@@ -104,7 +104,7 @@ def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
     return min((fit, *(_times(own[name], each) for name, each in _spent(need) if name in own)))
 
 
-def _spent(need: Need) -> tuple[tuple[str, float], ...]:
+def _spent(need: Requirement) -> tuple[tuple[str, float], ...]:
     """Return the consumables that a piece uses up."""
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
@@ -113,7 +113,7 @@ def _times(left: float, amount: float) -> int:
     return int(left / amount + 1e-9)  # what was subtracted may have left a rounding error
 
 
-def lacks(name: str, room: Room, ground: Ground) -> bool:
+def lacks(name: str, room: HostRoom, ground: QueueLayout) -> bool:
     """Say whether a host is known not to have a consumable.
 
     A host that tells none is taken to have it: a task that waits in vain costs less than a node.
@@ -121,7 +121,9 @@ def lacks(name: str, room: Room, ground: Ground) -> bool:
     return room.is_told and name not in ground.in_cell
 
 
-def missing(need: Need, part: Part, room: Room, ground: Ground) -> frozenset[str]:
+def missing(
+    need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout
+) -> frozenset[str]:
     """Return the values and exclusive resources asked for that a queue on a host does not have.
 
     A new node has what hosts like it have. Of a silent host only a resource that others have is
@@ -138,7 +140,7 @@ def missing(need: Need, part: Part, room: Room, ground: Ground) -> frozenset[str
     return lacking - ground.common if room.is_new else lacking
 
 
-def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
+def _has_value(wanted: RequiredValue, room: HostRoom, ground: QueueLayout) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
     if wanted.name == HOSTNAME:  # hosts don't list it among their values
         return f"{HOSTNAME}={wanted.value}" in room.tags
@@ -152,7 +154,7 @@ def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
 
 
-def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
+def is_open(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> bool:
     """Say whether a queue on a host takes a task of this need, whatever is free."""
     if not _is_asked(need, part.queue, room, ground):
         return False
@@ -167,7 +169,7 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
     return _admits(need, part.values, ground.layout)
 
 
-def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
+def _is_asked(need: Requirement, queue: str, room: HostRoom, ground: QueueLayout) -> bool:
     if not all(matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
@@ -175,12 +177,12 @@ def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
     return any(_is_like(one, queue, room) for one in need.queues)
 
 
-def _is_like(pattern: str, queue: str, room: Room) -> bool:
+def _is_like(pattern: str, queue: str, room: HostRoom) -> bool:
     name, at, host = pattern.partition("@")
     return fnmatchcase(queue, name) and (not at or host in room.tags)
 
 
-def _admits(need: Need, values: Iterable[tuple[str, str]], layout: Layout) -> bool:
+def _admits(need: Requirement, values: Iterable[tuple[str, str]], layout: CellLayout) -> bool:
     """Say whether a queue's limits and values let a task in."""
     own = dict(values)
     for name in own:
@@ -190,12 +192,12 @@ def _admits(need: Need, values: Iterable[tuple[str, str]], layout: Layout) -> bo
     return all(is_met(one, own[one.name]) for one in need.values if one.name in own)
 
 
-def taken(need: Need, room: Room, pieces: int, ground: Ground) -> Room:
+def taken(need: Requirement, room: HostRoom, pieces: int, ground: QueueLayout) -> HostRoom:
     """Return a room with some pieces of a need in it, as far as the queues have slots."""
     if need.is_exclusive:
         parts = tuple(replace(one, free=0) for one in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
-    left, parts_left = pieces, list[Part]()
+    left, parts_left = pieces, list[QueueOnHost]()
     spent = dict(_spent(need))
     for one in room.parts:
         fit = min(left, _in_part(need, one, room, ground))
@@ -216,7 +218,7 @@ def _without(
 
 def merged(blocks: Iterable[Block]) -> Blocks:
     """Join the blocks of equal rooms; the first keeps its place."""
-    found = dict[Room, tuple[str, ...]]()
+    found = dict[HostRoom, tuple[str, ...]]()
     for room, names in blocks:
         if names:
             found[room] = found.get(room, ()) + names

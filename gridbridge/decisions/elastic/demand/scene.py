@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gridbridge.decisions.elastic.demand.asleep import resting_offers
 from gridbridge.decisions.elastic.demand.hours import bounds_at
 from gridbridge.decisions.elastic.demand.keeping import preference
-from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, offers
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
+from gridbridge.decisions.elastic.demand.pools import AS_USUAL, PoolOffer, offers
+from gridbridge.decisions.elastic.demand.rooms import Blocks, QueueLayout
 from gridbridge.decisions.elastic.demand.standing import (
     coming,
     ground_of,
@@ -16,20 +16,20 @@ from gridbridge.decisions.elastic.demand.standing import (
     usual_room,
     whole_rooms,
 )
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class RoundContext:
     """A cell, the rules, the free room, and the possible new nodes."""
 
-    situation: Situation
+    situation: BalanceSituation
     rules: Balance
     demand: Demand
     pools: Mapping[str, Pool]
-    ground: Ground
-    offers: tuple[Offer, ...]
+    ground: QueueLayout
+    offers: tuple[PoolOffer, ...]
     there: Blocks  # room on hosts that take work now
     rooms: Blocks  # `there`, and the room of nodes on their way
     arriving: int  # slots of nodes on their way
@@ -39,8 +39,8 @@ class Scene:
 
 
 def scene_of(
-    situation: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
-) -> Scene:
+    situation: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
+) -> RoundContext:
     """Return the scene of a round."""
     ground = ground_of(situation, rules.queue)
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
@@ -57,7 +57,7 @@ def scene_of(
     own = whole_rooms(situation, (*poolless, *(situation.standby or ())), ground, patterns)
     arriving = coming(situation, rooms, own, demand.boot_timeout_s)
     least, most = bounds_at(rules, demand, situation.local_now)
-    return Scene(
+    return RoundContext(
         situation=situation,
         rules=rules,
         demand=demand,

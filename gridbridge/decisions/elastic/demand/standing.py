@@ -9,17 +9,17 @@ from gridbridge.decisions.elastic.demand.rooms import (
     BUILT_IN,
     Block,
     Blocks,
-    Ground,
-    Part,
-    Room,
+    HostRoom,
+    QueueLayout,
+    QueueOnHost,
     amounts_of,
     merged,
 )
 from gridbridge.decisions.elastic.expressions import for_host, matches
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
-from gridbridge.model.elastic.layout import ARCH, Layout
+from gridbridge.model.elastic.cell import CellSeen, Host, QueueInstance, TaskShape
+from gridbridge.model.elastic.layout import ARCH, CellLayout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import BalanceSituation
 from gridbridge.model.request import HOSTNAME, long_name
 from gridbridge.model.states import QueueFact
 
@@ -28,7 +28,7 @@ BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def ground_of(seen: Situation, queue: str) -> Ground:
+def ground_of(seen: BalanceSituation, queue: str) -> QueueLayout:
     """Return what tasks are placed by."""
     hosts = [host for host in seen.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, seen)
@@ -39,7 +39,7 @@ def ground_of(seen: Situation, queue: str) -> Ground:
     in_queues = (queue.offered for queue in seen.layout.queues.values())
     offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
     is_reported = any(map(_reports, hosts))
-    return Ground(
+    return QueueLayout(
         layout=seen.layout,
         queue=queue,
         told={name: frozenset(texts) for name, texts in told.items()},
@@ -57,7 +57,7 @@ def _reports(host: Host) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _like_new(hosts: Sequence[Host], seen: Situation) -> Sequence[Host]:
+def _like_new(hosts: Sequence[Host], seen: BalanceSituation) -> Sequence[Host]:
     """Return the hosts that new nodes resemble: the balancer's nodes, else all but the master."""
     ours = Nodes(seen.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
@@ -68,7 +68,7 @@ def _names(hosts: Iterable[Host]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
-def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
+def patterns_of(shapes: Iterable[TaskShape]) -> frozenset[str]:
     """Return the host parts of the queues that are asked for, and the hosts that are."""
     every = tuple(shapes)
     queues = (one.partition(AT)[2] for shape in every for one in shape.queues if AT in one)
@@ -77,16 +77,16 @@ def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
     return frozenset((*queues, *hosts))
 
 
-def instances_of(seen: Situation) -> dict[str, list[Instance]]:
+def instances_of(seen: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queues of each host that take what is neither best-effort nor sent away."""
-    found = {host.name: list[Instance]() for host in seen.cell.hosts}
+    found = {host.name: list[QueueInstance]() for host in seen.cell.hosts}
     for one in seen.cell.instances:
         if not is_left_out(one.queue, seen, one.host):
             found.setdefault(one.host, []).append(one)
     return found
 
 
-def is_left_out(queue: str, situation: Situation, host: str = "") -> bool:
+def is_left_out(queue: str, situation: BalanceSituation, host: str = "") -> bool:
     """Say whether a queue's tasks are no occupation: a best-effort or a transfer queue.
 
     The queue may differ on one host.
@@ -97,7 +97,7 @@ def is_left_out(queue: str, situation: Situation, host: str = "") -> bool:
     return found is not None and found.is_left_out
 
 
-def closed_by_hand(seen: Situation) -> frozenset[str]:
+def closed_by_hand(seen: BalanceSituation) -> frozenset[str]:
     """Return the queues that somebody closed: on two hosts or more that report, and on all.
 
     One that is disabled or suspended on its only host may be open on others.
@@ -105,7 +105,7 @@ def closed_by_hand(seen: Situation) -> frozenset[str]:
     return frozenset(name for name, hosts in _closed(seen, BY_HAND).items() if hosts > 1)
 
 
-def closed_everywhere(seen: Situation) -> frozenset[str]:
+def closed_everywhere(seen: BalanceSituation) -> frozenset[str]:
     """Return these queues, and those that their calendars close, on a single host too.
 
     A calendar is the whole queue's, and so a new node's as well.
@@ -115,7 +115,7 @@ def closed_everywhere(seen: Situation) -> frozenset[str]:
     return frozenset(name for name, hosts in some.items() if hosts > 1 or name in by_calendar)
 
 
-def _closed(seen: Situation, facts: frozenset[str]) -> Counter[str]:
+def _closed(seen: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
     """Return the queues that one of these facts closes on all hosts, and how many of them report.
 
     Nodes that come, go or rest are closed by the balancer; where it does not know its nodes, those
@@ -133,13 +133,13 @@ def _closed(seen: Situation, facts: frozenset[str]) -> Counter[str]:
     return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
 
-def is_busy(instances: Iterable[Instance]) -> bool:
+def is_busy(instances: Iterable[QueueInstance]) -> bool:
     """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
     return any(one.is_wanted for one in instances)
 
 
 def standing(
-    seen: Situation, ground: Ground, patterns: frozenset[str], keep: Sequence[str]
+    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str], keep: Sequence[str]
 ) -> Blocks:
     """Return what is free on the hosts that take work, the busy ones first.
 
@@ -167,7 +167,9 @@ def standing(
     return merged(block for _, block in found)
 
 
-def rooms_of(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str, Room]:
+def rooms_of(
+    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+) -> dict[str, HostRoom]:
     """Return what is free on each host, in the cell's order."""
     hosts = {one.name: one for one in seen.cell.hosts}
     return {
@@ -176,10 +178,12 @@ def rooms_of(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[
     }
 
 
-def away(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str, tuple[Room, ...]]:
+def away(
+    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+) -> dict[str, tuple[HostRoom, ...]]:
     """Return what transfer queues that tell when they start a task have where nothing runs."""
     hosts = {one.name: one for one in seen.cell.hosts}
-    found = dict[str, tuple[Room, ...]]()
+    found = dict[str, tuple[HostRoom, ...]]()
     for one in seen.cell.instances:
         if one.queue in seen.elsewhere:
             host, empty = hosts.get(one.host, Host(name=one.host)), replace(one, used=0, reserved=0)
@@ -190,18 +194,18 @@ def away(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str,
 
 def _room(
     host: Host,
-    instances: Sequence[Instance],
-    ground: Ground,
+    instances: Sequence[QueueInstance],
+    ground: QueueLayout,
     patterns: frozenset[str],
     *,
     is_whole: bool = False,
-) -> Room:
+) -> HostRoom:
     groups = (
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {one.queue: one.total if is_whole else one.free for one in instances}
-    return Room(
+    return HostRoom(
         parts=tuple(
             part_of(
                 one.queue,
@@ -222,17 +226,19 @@ def _room(
     )
 
 
-def _asks_groups(layout: Layout, patterns: frozenset[str]) -> bool:
+def _asks_groups(layout: CellLayout, patterns: frozenset[str]) -> bool:
     return bool(patterns) or any(queue.varying for queue in layout.queues.values())
 
 
-def part_of(queue: str, free: int, layout: Layout, groups: frozenset[str], host: str = "") -> Part:
+def part_of(
+    queue: str, free: int, layout: CellLayout, groups: frozenset[str], host: str = ""
+) -> QueueOnHost:
     """Return a queue as it is on a host of these groups; a new host has no name yet."""
     known = layout.queues.get(queue)
     if known is None:
-        return Part(queue=queue, free=free, is_told=False)
+        return QueueOnHost(queue=queue, free=free, is_told=False)
     here = known.on(host, groups)
-    return Part(
+    return QueueOnHost(
         queue=queue,
         free=free,
         environments=here.environments,
@@ -259,7 +265,9 @@ def _fits(pattern: str, host: str, groups: Iterable[str]) -> bool:
     return is_host or any(fnmatchcase(group, pattern) for group in groups)
 
 
-def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Room | None:
+def usual_room(
+    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+) -> HostRoom | None:
     """Return a new node's room where no pool says it: as most of the nodes, the larger of two.
 
     The master's is of its own kind, unless there is nothing else; None where no host has slots.
@@ -273,7 +281,7 @@ def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Roo
     name = next(name for name, some in (nodes or every).items() if _kind(some) == kind)
     hosts = [one for one in seen.cell.hosts if one.name in every and _kind(every[one.name]) == kind]
     groups = ground.layout.groups_of(name)
-    return Room(
+    return HostRoom(
         parts=tuple(part_of(queue, slots, ground.layout, groups) for queue, slots in kind),
         amounts=tuple(amount for amount in _most(hosts) if amount[0] in ground.common),
         values=next((one.values for one in _like_new(hosts, seen) if one.values), ()),
@@ -284,7 +292,7 @@ def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Roo
     )
 
 
-def _kind(instances: Iterable[Instance]) -> tuple[tuple[str, int], ...]:
+def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
     return tuple((one.queue, one.total) for one in instances if one.total)
 
 
@@ -298,8 +306,8 @@ def _most(hosts: Iterable[Host]) -> tuple[tuple[str, float], ...]:
 
 
 def whole_rooms(
-    seen: Situation, names: Iterable[str], ground: Ground, patterns: frozenset[str]
-) -> Mapping[str, Room]:
+    seen: BalanceSituation, names: Iterable[str], ground: QueueLayout, patterns: frozenset[str]
+) -> Mapping[str, HostRoom]:
     """Return the rooms of hosts that take nothing yet, as they are once they do.
 
     Those on which the cell lists no queue are left out.
@@ -310,7 +318,7 @@ def whole_rooms(
     by_host = instances_of(seen)
     short = {short_name(one): one for one in by_host}
     hosts = {one.name: one for one in seen.cell.hosts}
-    found = dict[str, Room]()
+    found = dict[str, HostRoom]()
     for name in wanted:
         host = name if name in by_host else short.get(short_name(name), "")
         if host and is_same_host(host, name):
@@ -321,7 +329,10 @@ def whole_rooms(
 
 
 def coming(
-    seen: Situation, rooms: Mapping[str, Room], own: Mapping[str, Room], timeout_s: float
+    seen: BalanceSituation,
+    rooms: Mapping[str, HostRoom],
+    own: Mapping[str, HostRoom],
+    timeout_s: float,
 ) -> Blocks:
     """Return the rooms of nodes on their way, as those of their pools; late ones are left out.
 
@@ -335,13 +346,13 @@ def coming(
     return merged(found)
 
 
-def is_expected(node: Node, seen: Situation, timeout_s: float) -> bool:
+def is_expected(node: Node, seen: BalanceSituation, timeout_s: float) -> bool:
     """Say whether a node is on its way, and not for longer than one may be."""
     late = node.since is not None and (seen.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
 
 
-def widest(seen: CellSeen, rooms: Iterable[Room]) -> int:
+def widest(seen: CellSeen, rooms: Iterable[HostRoom]) -> int:
     """Return the most slots that a queue has on one host, there or new."""
     new = (part.free for room in rooms for part in room.parts)
     return max((*(one.total for one in seen.instances), *new), default=0)

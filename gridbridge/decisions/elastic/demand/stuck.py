@@ -10,18 +10,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.counting import elapsed_s, why_unable
-from gridbridge.decisions.elastic.demand.claims import Claim
+from gridbridge.decisions.elastic.demand.claims import PendingShape
 from gridbridge.decisions.elastic.demand.placing import place_any
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
+from gridbridge.decisions.elastic.demand.rooms import Blocks, QueueLayout
 from gridbridge.model.amounts import MINUTE_S
-from gridbridge.model.elastic.cell import Waiting
-from gridbridge.model.elastic.plan import Refusal, Refused, Situation, Watched
+from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.plan import BalanceSituation, RefusalKind, UnservedDemand, Watched
 
 GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
 AGAIN = 10  # times stuck_after_s: so long a row is no demand
 
 
-def still(seen: Situation, stuck_after_s: float) -> Mapping[int, Watched]:
+def still(seen: BalanceSituation, stuck_after_s: float) -> Mapping[int, Watched]:
     """Return the rows that were stuck and stay so, whatever room there is for them now."""
     tasks = _tasks(seen)
     return {
@@ -37,7 +37,7 @@ def _is_stuck(one: Watched, now: datetime, stuck_after_s: float) -> bool:
     return elapsed_s(one.stuck_since, now) < AGAIN * stuck_after_s
 
 
-def _tasks(seen: Situation) -> Counter[int]:
+def _tasks(seen: BalanceSituation) -> Counter[int]:
     """Return how many tasks of each row wait; a job put back to run again may be in two rows."""
     found = Counter[int]()
     for row in _able(seen):
@@ -45,12 +45,16 @@ def _tasks(seen: Situation) -> Counter[int]:
     return found
 
 
-def _able(seen: Situation) -> Iterator[Waiting]:
+def _able(seen: BalanceSituation) -> Iterator[WaitingJobs]:
     return (one for one in seen.cell.waiting if why_unable(one) is None and one.state.is_waiting)
 
 
 def watched(
-    wanted: Iterable[Claim], seen: Situation, there: Blocks, ground: Ground, stuck_after_s: float
+    wanted: Iterable[PendingShape],
+    seen: BalanceSituation,
+    there: Blocks,
+    ground: QueueLayout,
+    stuck_after_s: float,
 ) -> Mapping[int, Watched]:
     """Return what the next round has to know of rows that are demand, those now stuck marked.
 
@@ -60,7 +64,7 @@ def watched(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = defaultdict[int, list[Claim]](list), _tasks(seen)
+    rows, tasks = defaultdict[int, list[PendingShape]](list), _tasks(seen)
     for claim in wanted:
         rows[claim.first].append(claim)
     known = {
@@ -82,7 +86,7 @@ def watched(
     }
 
 
-def _has_room(row: Iterable[Claim], rooms: Blocks, ground: Ground) -> bool:
+def _has_room(row: Iterable[PendingShape], rooms: Blocks, ground: QueueLayout) -> bool:
     return any(place_any(one.needs, 1, rooms, ground)[0] for one in row)
 
 
@@ -96,22 +100,26 @@ def _seen_now(
     return replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
 
 
-def _stood(one: Watched, tasks: int, seen: Situation) -> bool:
+def _stood(one: Watched, tasks: int, seen: BalanceSituation) -> bool:
     """Say whether a row was demand in the round before, and none of its tasks started since."""
     is_recent = elapsed_s(one.at, seen.now) <= GAP_S
     return is_recent and one.stuck_since is None and one.tasks <= tasks
 
 
-def refusals(seen: Situation, rows: Mapping[int, Watched]) -> Iterator[Refused]:
+def refusals(seen: BalanceSituation, rows: Mapping[int, Watched]) -> Iterator[UnservedDemand]:
     """Give the jobs of the rows that are stuck, with the minutes for which there was room."""
     for row in _able(seen):
         one = rows.get(row.first)
         if one and one.stuck_since and one.room_since:
             has = f"{elapsed_s(one.room_since, one.stuck_since) / MINUTE_S:.0f}"
-            yield from (Refused(job=job, cause=Refusal.STUCK, has=has) for job in row.jobs)
+            yield from (
+                UnservedDemand(job=job, cause=RefusalKind.STUCK, has=has) for job in row.jobs
+            )
 
 
-def without(wanted: Iterable[Claim], rows: Mapping[int, Watched]) -> tuple[Claim, ...]:
+def without(
+    wanted: Iterable[PendingShape], rows: Mapping[int, Watched]
+) -> tuple[PendingShape, ...]:
     """Return what is demand still."""
     return tuple(
         one for one in wanted if (row := rows.get(one.first)) is None or not row.stuck_since

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.changes import Changes
-from gridbridge.decisions.elastic.ganeti.loads import Burden, takes_from
+from gridbridge.decisions.elastic.ganeti.changes import ScoreChanges
+from gridbridge.decisions.elastic.ganeti.loads import InstanceLoad, takes_from
 from gridbridge.decisions.elastic.ganeti.placement import (
     Changed,
     Placement,
@@ -12,27 +12,27 @@ from gridbridge.decisions.elastic.ganeti.placement import (
     possible,
 )
 from gridbridge.decisions.elastic.ganeti.scores import EQUAL
-from gridbridge.model.elastic.ganeti import NO_NODE, Kind, Move
+from gridbridge.model.elastic.ganeti import NO_NODE, InstanceMove, MoveKindOfGaneti
 
 Home = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CandidateMove:
     """A move that may be the best, and nearly what it makes of the score."""
 
     nearly: float
     instance: int
-    kind: Kind
+    kind: MoveKindOfGaneti
     target: int
     home: Home
     changed: Changed | None  # None: the instance goes to any node
 
 
-def balance(at: Placement) -> tuple[Move, ...]:
+def balance(at: Placement) -> tuple[InstanceMove, ...]:
     """Move instances, each time the best one, as long as that helps; return the moves."""
     moves = []
-    changes = Changes(at)
+    changes = ScoreChanges(at)
     now = at.score({})
     while found := _best(at, changes, now):
         now, step, changed = found
@@ -40,7 +40,7 @@ def balance(at: Placement) -> tuple[Move, ...]:
         at.apply(step.instance, step.home, changed)
         changes.begin(tuple(changed))
         moves.append(
-            Move(
+            InstanceMove(
                 instance=step.instance,
                 kind=step.kind,
                 target=step.target,
@@ -52,12 +52,14 @@ def balance(at: Placement) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _best(at: Placement, changes: Changes, now: float) -> tuple[float, Step, Changed] | None:
+def _best(
+    at: Placement, changes: ScoreChanges, now: float
+) -> tuple[float, CandidateMove, Changed] | None:
     """Return the first of the moves with the least score, if that is less than now.
 
     What may be the first by the quick reckoning is reckoned again as hbal does.
     """
-    best: tuple[float, Step, Changed] | None = None
+    best: tuple[float, CandidateMove, Changed] | None = None
     least = now
     for step in _promising(at, changes, now):
         changed = step.changed or moved_to_any(at, step.instance, step.target)
@@ -67,13 +69,13 @@ def _best(at: Placement, changes: Changes, now: float) -> tuple[float, Step, Cha
     return best
 
 
-def _promising(at: Placement, changes: Changes, now: float) -> list[Step]:
+def _promising(at: Placement, changes: ScoreChanges, now: float) -> list[CandidateMove]:
     """Return the moves with nearly the least score, in hbal's order.
 
     Who leaves a node that is offline gains so much that nobody else need be looked at then.
     """
     leaving, staying = _distinct(at)
-    found: list[Step] = []
+    found: list[CandidateMove] = []
     least = _gather(at, changes, leaving, now, found)
     if least + EQUAL >= changes.away:
         least = _gather(at, changes, staying, least, found)
@@ -83,7 +85,7 @@ def _promising(at: Placement, changes: Changes, now: float) -> list[Step]:
 
 def _distinct(at: Placement) -> tuple[list[int], list[int]]:
     """Return the instances on offline nodes and the others, one of those that are alike."""
-    seen = set[tuple[Home, Burden]]()
+    seen = set[tuple[Home, InstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
         home = at.homes[instance]
@@ -97,7 +99,11 @@ def _distinct(at: Placement) -> tuple[list[int], list[int]]:
 
 
 def _gather(
-    at: Placement, changes: Changes, instances: Iterable[int], least: float, found: list[Step]
+    at: Placement,
+    changes: ScoreChanges,
+    instances: Iterable[int],
+    least: float,
+    found: list[CandidateMove],
 ) -> float:
     """Find what comes near the least score so far; return the least."""
     for instance in instances:
@@ -108,12 +114,14 @@ def _gather(
     return least
 
 
-def _steps(at: Placement, changes: Changes, instance: int, least: float) -> Iterator[Step]:
+def _steps(
+    at: Placement, changes: ScoreChanges, instance: int, least: float
+) -> Iterator[CandidateMove]:
     if instance not in at.mirrored:
         yield from _to_any(at, changes, instance, least)
         return
     for kind, target, home, changed in possible(at, instance, changes.online):
-        yield Step(
+        yield CandidateMove(
             nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
             instance=instance,
             kind=kind,
@@ -123,7 +131,9 @@ def _steps(at: Placement, changes: Changes, instance: int, least: float) -> Iter
         )
 
 
-def _to_any(at: Placement, changes: Changes, instance: int, least: float) -> Iterator[Step]:
+def _to_any(
+    at: Placement, changes: ScoreChanges, instance: int, least: float
+) -> Iterator[CandidateMove]:
     primary, secondary = at.homes[instance]
     burden, source = at.burdens[instance], at.hardware[primary]
     is_forced = not at.is_online[primary]
@@ -140,10 +150,10 @@ def _to_any(at: Placement, changes: Changes, instance: int, least: float) -> Ite
     else:
         near = changes.nearest(changes.giving(primary, burden), targets, least)
     for nearly, target in near:
-        yield Step(
+        yield CandidateMove(
             nearly=nearly,
             instance=instance,
-            kind=Kind.TO_ANY,
+            kind=MoveKindOfGaneti.TO_ANY,
             target=target,
             home=(target, secondary),
             changed=None,

@@ -7,7 +7,12 @@ as in a small one. What a node adds is remembered until the node changes.
 from collections.abc import Mapping
 from math import sqrt
 
-from gridbridge.decisions.elastic.ganeti.loads import Burden, Load, with_primary, without_primary
+from gridbridge.decisions.elastic.ganeti.loads import (
+    InstanceLoad,
+    NodeLoad,
+    with_primary,
+    without_primary,
+)
 from gridbridge.decisions.elastic.ganeti.placement import Placement
 from gridbridge.decisions.elastic.ganeti.scores import (
     CONFLICT,
@@ -19,7 +24,7 @@ from gridbridge.decisions.elastic.ganeti.scores import (
     OFFLINE_PRIMARY,
     SPREAD,
     WEIGHTS,
-    Contribution,
+    ScoreContribution,
     contribution_of,
 )
 
@@ -28,7 +33,7 @@ STANDING = range(SPREAD)
 MOVED = (0, 3, 4, 5, 7)  # the spreads that every move of an instance without a second copy changes
 
 
-class Changes:
+class ScoreChanges:
     """The sums of a placement, and what moves would make of them."""
 
     def __init__(self, at: Placement) -> None:
@@ -37,8 +42,8 @@ class Changes:
         count = len(self.online) or 1
         told = [at.contributions[node] for node in self.online]
         self.centre = [sum(one[k] for one in told) / count for k in STANDING]
-        self.given: list[dict[Burden, Change]] = [{} for _ in at.loads]
-        self.taken: list[dict[tuple[Burden, bool], Change | None]] = [{} for _ in at.loads]
+        self.given: list[dict[InstanceLoad, Change]] = [{} for _ in at.loads]
+        self.taken: list[dict[tuple[InstanceLoad, bool], Change | None]] = [{} for _ in at.loads]
         self.begin(())
 
     def begin(self, changed: tuple[int, ...]) -> None:
@@ -58,7 +63,7 @@ class Changes:
         self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
-    def giving(self, node: int, burden: Burden) -> Change:
+    def giving(self, node: int, burden: InstanceLoad) -> Change:
         """Return what is changed by an instance's leaving its primary node."""
         known = self.given[node]
         if burden not in known:
@@ -66,7 +71,7 @@ class Changes:
             known[burden] = self.change(node, load)
         return known[burden]
 
-    def taking(self, node: int, burden: Burden, *, is_forced: bool) -> Change | None:
+    def taking(self, node: int, burden: InstanceLoad, *, is_forced: bool) -> Change | None:
         """Return what is changed by a node's taking an instance, or None if it can't."""
         known = self.taken[node]
         key = burden, is_forced
@@ -76,7 +81,7 @@ class Changes:
             known[key] = None if load is None else self.change(node, load)
         return known[key]
 
-    def change(self, node: int, load: Load) -> Change:
+    def change(self, node: int, load: NodeLoad) -> Change:
         """Return what is changed by another load of a node."""
         if not self.at.is_online[node]:
             return _away(load) - _away(self.at.loads[node]), ()
@@ -126,7 +131,7 @@ class Changes:
                 found.append((value, target))
         return found
 
-    def of_all(self, changed: Mapping[int, Load]) -> float:
+    def of_all(self, changed: Mapping[int, NodeLoad]) -> float:
         """Return the score with these nodes' loads."""
         return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
 
@@ -153,7 +158,7 @@ class Changes:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(one: Contribution) -> float:
+def _linear(one: ScoreContribution) -> float:
     return (
         one.failing * FAILING
         + one.conflicts * CONFLICT
@@ -162,6 +167,6 @@ def _linear(one: Contribution) -> float:
     )
 
 
-def _away(load: Load) -> float:
+def _away(load: NodeLoad) -> float:
     """Return what an offline node adds."""
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries

@@ -8,12 +8,18 @@ from dataclasses import replace
 from math import floor
 
 from gridbridge.decisions.elastic.ganeti.balancing import balance
-from gridbridge.decisions.elastic.ganeti.loads import Burden, with_primary
+from gridbridge.decisions.elastic.ganeti.loads import InstanceLoad, with_primary
 from gridbridge.decisions.elastic.ganeti.placement import Placement, place
-from gridbridge.model.elastic.ganeti import Cluster, Move, Spec, Squeezed, Way
+from gridbridge.model.elastic.ganeti import (
+    GanetiCluster,
+    InstanceMove,
+    InstanceSpec,
+    MoveWay,
+    SqueezePlan,
+)
 
 
-def squeeze(cluster: Cluster, minimal: float, target: float) -> Squeezed:
+def squeeze(cluster: GanetiCluster, minimal: float, target: float) -> SqueezePlan:
     """Say what hsqueeze says, for reserves in standard instances."""
     found = place(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
@@ -22,18 +28,18 @@ def squeeze(cluster: Cluster, minimal: float, target: float) -> Squeezed:
     least, wanted = _reserve(standard, minimal), _reserve(standard, target)
     is_enough = True
     if not has_room(found, least):
-        way, enough = Way.ONLINE, _to_online(found, sleeping, least)
+        way, enough = MoveWay.ONLINE, _to_online(found, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
         chosen = _to_offline(found, resting, wanted)
-        way = Way.OFFLINE if chosen else Way.NOTHING
-    moves: tuple[Move, ...] = ()
+        way = MoveWay.OFFLINE if chosen else MoveWay.NOTHING
+    moves: tuple[InstanceMove, ...] = ()
     after = cluster
-    if way is not Way.NOTHING:
-        end = found.switched(chosen, to_online=way is Way.ONLINE)
+    if way is not MoveWay.NOTHING:
+        end = found.switched(chosen, to_online=way is MoveWay.ONLINE)
         moves = balance(end)
         after = _afterwards(cluster, end)
-    return Squeezed(
+    return SqueezePlan(
         way=way,
         nodes=chosen,
         is_enough=is_enough,
@@ -44,10 +50,10 @@ def squeeze(cluster: Cluster, minimal: float, target: float) -> Squeezed:
     )
 
 
-def _reserve(standard: Spec, factor: float) -> Burden:
+def _reserve(standard: InstanceSpec, factor: float) -> InstanceLoad:
     """Return a part or a multiple of a standard instance, rounded down."""
     mem = floor(factor * standard.mem)
-    return Burden(
+    return InstanceLoad(
         mem=mem,
         live_mem=mem,
         kept_mem=0,
@@ -63,7 +69,7 @@ def _reserve(standard: Spec, factor: float) -> Burden:
     )
 
 
-def has_room(at: Placement, reserve: Burden) -> bool:
+def has_room(at: Placement, reserve: InstanceLoad) -> bool:
     """Whether each node, offline ones too, could take the reserve in addition."""
     return all(
         with_primary(hardware, load, reserve, is_forced=False) is not None
@@ -71,7 +77,7 @@ def has_room(at: Placement, reserve: Burden) -> bool:
     )
 
 
-def _restable(cluster: Cluster) -> tuple[int, ...]:
+def _restable(cluster: GanetiCluster) -> tuple[int, ...]:
     """Return the nodes that may be switched off: those with the most instances first."""
     primaries: list[list[int]] = [[] for _ in cluster.nodes]
     seconds = set()
@@ -89,7 +95,9 @@ def _restable(cluster: Cluster) -> tuple[int, ...]:
     return tuple(sorted(fit, key=lambda at: -len(primaries[at])))
 
 
-def _to_offline(found: Placement, resting: tuple[int, ...], reserve: Burden) -> tuple[int, ...]:
+def _to_offline(
+    found: Placement, resting: tuple[int, ...], reserve: InstanceLoad
+) -> tuple[int, ...]:
     """Those that can all be switched off together, tried from the last."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
@@ -99,7 +107,7 @@ def _to_offline(found: Placement, resting: tuple[int, ...], reserve: Burden) -> 
 
 
 def _to_online(
-    found: Placement, sleeping: tuple[int, ...], reserve: Burden
+    found: Placement, sleeping: tuple[int, ...], reserve: InstanceLoad
 ) -> tuple[int, ...] | None:
     """Return the first of those that sleep, as few as give the reserve; None: all don't."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
@@ -107,7 +115,7 @@ def _to_online(
 
 
 def _suffices(
-    found: Placement, nodes: tuple[int, ...], reserve: Burden, *, to_online: bool
+    found: Placement, nodes: tuple[int, ...], reserve: InstanceLoad, *, to_online: bool
 ) -> bool:
     """Whether all instances end on nodes that are online, and each node keeps the reserve."""
     tried = found.switched(nodes, to_online=to_online)
@@ -117,7 +125,7 @@ def _suffices(
     return all(tried.is_online[primary] for primary, _ in tried.homes) and has_room(tried, reserve)
 
 
-def _may_suffice(tried: Placement, reserve: Burden) -> bool:
+def _may_suffice(tried: Placement, reserve: InstanceLoad) -> bool:
     """Return whether all nodes together have the room, which saves balancing where they don't.
 
     Moves don't change how much all instances take together, and end on online nodes alone.
@@ -134,7 +142,7 @@ def _may_suffice(tried: Placement, reserve: Burden) -> bool:
     return room - live_mem > len(online) * reserve.live_mem or not online
 
 
-def _afterwards(cluster: Cluster, end: Placement) -> Cluster:
+def _afterwards(cluster: GanetiCluster, end: Placement) -> GanetiCluster:
     """Return the cluster with all nodes and instances as a placement has them."""
     nodes = tuple(
         replace(

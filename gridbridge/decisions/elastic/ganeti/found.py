@@ -1,15 +1,22 @@
 """What a Ganeti cluster's nodes offer and carry as they were found."""
 
 from gridbridge.decisions.elastic.ganeti.loads import (
-    Burden,
-    Hardware,
-    Load,
+    InstanceLoad,
+    NodeHardware,
+    NodeLoad,
     counted,
     misplaced,
     pairs,
     used,
 )
-from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Instance, Mirror, Node, Status
+from gridbridge.model.elastic.ganeti import (
+    NO_NODE,
+    DiskMirroring,
+    GanetiCluster,
+    GanetiInstance,
+    GanetiNode,
+    InstanceStatus,
+)
 
 EXCLUSION = "htools:iextags:"
 MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
@@ -20,7 +27,7 @@ MISSING_MB, MISSING_DISK_MB = 512, 1024  # more on a node is a warning: Ganeti's
 MB_OF_GB = 1024
 
 
-def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
+def inconsistencies(cluster: GanetiCluster) -> tuple[str, ...]:
     """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
     taken, stored = _taken(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -36,7 +43,7 @@ def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
-def _taken(cluster: Cluster) -> list[int]:
+def _taken(cluster: GanetiCluster) -> list[int]:
     """Return the memory of each node's own instances.
 
     hsqueeze counts a node that is both the primary and the secondary as the secondary alone.
@@ -48,7 +55,7 @@ def _taken(cluster: Cluster) -> list[int]:
     return taken
 
 
-def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
+def hardware_of(cluster: GanetiCluster) -> tuple[NodeHardware, ...]:
     """Return the constant facts of all nodes; memory is the lower of the file's and our sum."""
     taken = _taken(cluster)
     return tuple(
@@ -57,12 +64,12 @@ def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
     )
 
 
-def _hardware(cluster: Cluster, node: Node, used_mem: int) -> Hardware:
+def _hardware(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> NodeHardware:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
     sends = _tagged(cluster.tags, MIGRATION, node.tags)
-    return Hardware(
+    return NodeHardware(
         room=recorded - max(0, missing),
         mem=node.mem,
         disk=node.disk,
@@ -90,7 +97,7 @@ def _allowed(told: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
     return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
 
 
-def burdens(cluster: Cluster, known: tuple[Hardware, ...]) -> tuple[Burden, ...]:
+def burdens(cluster: GanetiCluster, known: tuple[NodeHardware, ...]) -> tuple[InstanceLoad, ...]:
     """Return what each instance asks of a node."""
     apart, places = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
     return tuple(_burden(one, apart, places, known) for one in cluster.instances)
@@ -103,17 +110,20 @@ def _families(told: tuple[str, ...], prefix: str) -> tuple[str, ...]:
 
 
 def _burden(
-    one: Instance, apart: tuple[str, ...], places: tuple[str, ...], known: tuple[Hardware, ...]
-) -> Burden:
-    is_on = one.status is not Status.OFFLINE
-    return Burden(
+    one: GanetiInstance,
+    apart: tuple[str, ...],
+    places: tuple[str, ...],
+    known: tuple[NodeHardware, ...],
+) -> InstanceLoad:
+    is_on = one.status is not InstanceStatus.OFFLINE
+    return InstanceLoad(
         mem=one.mem,
         live_mem=one.mem if one.status.takes_memory else 0,
         kept_mem=one.mem if is_on and one.is_balanced else 0,
         disk=one.disk,
         vcpus=one.vcpus if is_on else 0,
         is_local=one.template.is_local,
-        is_mirrored=one.template.mirror is Mirror.INTERNAL,
+        is_mirrored=one.template.mirror is DiskMirroring.INTERNAL,
         spindle_use=one.spindle_use,
         spindles=one.spindles,
         tags=tuple(tag for tag in one.tags if tag.startswith(apart)),
@@ -125,8 +135,8 @@ def _burden(
 
 
 def first_loads(
-    cluster: Cluster, known: tuple[Hardware, ...], asked: tuple[Burden, ...]
-) -> list[Load]:
+    cluster: GanetiCluster, known: tuple[NodeHardware, ...], asked: tuple[InstanceLoad, ...]
+) -> list[NodeLoad]:
     """Return what all nodes carry as they were found."""
     loads = [_empty(node) for node in cluster.nodes]
     for one, burden in zip(cluster.instances, asked, strict=True):
@@ -158,8 +168,8 @@ def first_loads(
     ]
 
 
-def _empty(node: Node) -> Load:
-    return Load(
+def _empty(node: GanetiNode) -> NodeLoad:
+    return NodeLoad(
         live_mem=0,
         promised_mem=node.free_mem,
         free_disk=node.free_disk,

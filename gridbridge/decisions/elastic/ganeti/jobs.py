@@ -2,16 +2,22 @@
 
 from collections.abc import Sequence
 
-from gridbridge.model.elastic.ganeti import Cluster, Kind, Move, Squeezed, Way
+from gridbridge.model.elastic.ganeti import (
+    GanetiCluster,
+    InstanceMove,
+    MoveKindOfGaneti,
+    MoveWay,
+    SqueezePlan,
+)
 from gridbridge.model.elastic.standby import STANDBY_AUTO
 
 
-def job_sets(moves: Sequence[Move]) -> list[list[Move]]:
+def job_sets(moves: Sequence[InstanceMove]) -> list[list[InstanceMove]]:
     """Return what can be done side by side: moves in a row that concern no node twice.
 
     As in hbal, the last set is as large as can be, then the one before it.
     """
-    sets: list[list[Move]] = []
+    sets: list[list[InstanceMove]] = []
     touched: set[int] = set()
     for move in reversed(moves):
         if not sets or touched & move.nodes:
@@ -22,14 +28,14 @@ def job_sets(moves: Sequence[Move]) -> list[list[Move]]:
     return sets
 
 
-def commands(done: Squeezed, before: Cluster) -> str:
+def commands(done: SqueezePlan, before: GanetiCluster) -> str:
     """Return the lines of sh that do what was decided; `check` is whoever runs them."""
-    if done.way is Way.NOTHING:
+    if done.way is MoveWay.NOTHING:
         return "echo Nothing to do"
     names = before.aliases
     nodes = [names[before.nodes[at].name] for at in done.nodes]
     moving = _moving(done, before)
-    if done.way is Way.ONLINE:
+    if done.way is MoveWay.ONLINE:
         power = "".join(f"  gnt-node power -f on {node}\n" for node in nodes)
         return f"echo Power Commands\n{power}{moving}"
     tagging = "".join(f"  gnt-node add-tags {node} {STANDBY_AUTO}\n" for node in nodes)
@@ -37,7 +43,7 @@ def commands(done: Squeezed, before: Cluster) -> str:
     return f"{moving}\necho Tagging Commands\n{tagging}\necho Power Commands\n{power}"
 
 
-def _moving(done: Squeezed, before: Cluster) -> str:
+def _moving(done: SqueezePlan, before: GanetiCluster) -> str:
     names = before.aliases
     nodes = [names[node.name] for node in before.nodes]
     instances = [
@@ -54,14 +60,14 @@ def _moving(done: Squeezed, before: Cluster) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _words(kind: Kind, name: str, verb: str, target: str) -> tuple[str, ...]:
+def _words(kind: MoveKindOfGaneti, name: str, verb: str, target: str) -> tuple[str, ...]:
     over = f"{verb} -f {name}"
     copy = f"replace-disks -n {target} {name}"
     return {
-        Kind.FAILOVER: (over,),
-        Kind.TO_ANY: (f"{verb} -f -n {target} {name}",),
-        Kind.REPLACE_PRIMARY: (over, copy, over),
-        Kind.REPLACE_SECONDARY: (copy,),
-        Kind.REPLACE_AND_FAILOVER: (copy, over),
-        Kind.FAILOVER_AND_REPLACE: (over, copy),
+        MoveKindOfGaneti.FAILOVER: (over,),
+        MoveKindOfGaneti.TO_ANY: (f"{verb} -f -n {target} {name}",),
+        MoveKindOfGaneti.REPLACE_PRIMARY: (over, copy, over),
+        MoveKindOfGaneti.REPLACE_SECONDARY: (copy,),
+        MoveKindOfGaneti.REPLACE_AND_FAILOVER: (copy, over),
+        MoveKindOfGaneti.FAILOVER_AND_REPLACE: (over, copy),
     }[kind]

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 Key = TypeVar("Key")
 
 
-class Hardware(NamedTuple):
+class NodeHardware(NamedTuple):
     """What never changes of a node: what it has, and its tags."""
 
     room: int  # MiB of memory for instances
@@ -27,7 +27,7 @@ class Hardware(NamedTuple):
     locations: frozenset[str]
 
 
-class Burden(NamedTuple):
+class InstanceLoad(NamedTuple):
     """What an instance asks of a node; equal ones are interchangeable."""
 
     mem: int  # MiB, and so the next two
@@ -44,7 +44,7 @@ class Burden(NamedTuple):
     together: int  # locations that its primary and secondary share
 
 
-class Load(NamedTuple):
+class NodeLoad(NamedTuple):
     """What changes of a node."""
 
     live_mem: int
@@ -70,7 +70,9 @@ def ratio(part: float, whole: float) -> float:
     return nan if not part or part != part else (inf if part > 0 else -inf)
 
 
-def with_primary(hardware: Hardware, load: Load, burden: Burden, *, is_forced: bool) -> Load | None:
+def with_primary(
+    hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, *, is_forced: bool
+) -> NodeLoad | None:
     """Return the load with one more instance that runs here; None: it can't be.
 
     What is forced goes beyond soft limits, as from a node that is offline.
@@ -95,7 +97,7 @@ def with_primary(hardware: Hardware, load: Load, burden: Burden, *, is_forced: b
         or (burden.tags and any(tag in load.tags for tag in burden.tags))
     ):
         return None
-    return Load(
+    return NodeLoad(
         live_mem,
         promised_mem,
         free_disk,
@@ -113,10 +115,10 @@ def with_primary(hardware: Hardware, load: Load, burden: Burden, *, is_forced: b
     )
 
 
-def without_primary(hardware: Hardware, load: Load, burden: Burden) -> Load:
+def without_primary(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> NodeLoad:
     """Return the load without an instance that runs here."""
     live_mem = load.live_mem - burden.live_mem
-    return Load(
+    return NodeLoad(
         live_mem,
         load.promised_mem + burden.mem,
         load.free_disk + burden.disk if burden.is_local else load.free_disk,
@@ -135,14 +137,14 @@ def without_primary(hardware: Hardware, load: Load, burden: Burden) -> Load:
 
 
 def with_secondary(
-    hardware: Hardware,
-    load: Load,
-    burden: Burden,
+    hardware: NodeHardware,
+    load: NodeLoad,
+    burden: InstanceLoad,
     primary: int,
     *,
     is_forced: bool,
     ignores_disk: bool = False,
-) -> Load | None:
+) -> NodeLoad | None:
     """Return the load with one more instance's second copy; None: it can't be."""
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
@@ -174,7 +176,9 @@ def with_secondary(
     )
 
 
-def without_secondary(hardware: Hardware, load: Load, burden: Burden, primary: int) -> Load:
+def without_secondary(
+    hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, primary: int
+) -> NodeLoad:
     """Return the load without an instance's second copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
@@ -192,35 +196,35 @@ def without_secondary(hardware: Hardware, load: Load, burden: Burden, primary: i
     )
 
 
-def takes_from(source: Hardware, target: Hardware) -> bool:
+def takes_from(source: NodeHardware, target: NodeHardware) -> bool:
     """Whether the tags let instances move from one node to another."""
     return source.sends <= target.takes
 
 
-def used(hardware: Hardware, load: Load, burden: Burden, sign: int) -> float:
+def used(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, sign: int) -> float:
     """Return the use of spindles with the instance, or without it."""
     if hardware.is_exclusive:
         return 0.0
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(hardware: Hardware, load: Load, burden: Burden) -> int:
+def _spindles_left(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> int:
     """Return the free spindles with one more instance: what is not told can't be had."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
 
 
-def _spindles_freed(hardware: Hardware, load: Load, burden: Burden) -> int:
+def _spindles_freed(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> int:
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def misplaced(hardware: Hardware, burden: Burden) -> int:
+def misplaced(hardware: NodeHardware, burden: InstanceLoad) -> int:
     """How much worse the node is than one where the instance would be by its location."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
-def pairs(hardware: Hardware, burden: Burden) -> tuple[tuple[str, str], ...]:
+def pairs(hardware: NodeHardware, burden: InstanceLoad) -> tuple[tuple[str, str], ...]:
     """Return each of the node's locations with each of the instance's exclusion tags."""
     if not burden.tags or not hardware.locations:
         return ()

@@ -6,32 +6,32 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.ganeti.found import burdens, first_loads, hardware_of
 from gridbridge.decisions.elastic.ganeti.loads import (
-    Burden,
-    Hardware,
-    Load,
+    InstanceLoad,
+    NodeHardware,
+    NodeLoad,
     takes_from,
     with_primary,
     with_secondary,
     without_primary,
     without_secondary,
 )
-from gridbridge.decisions.elastic.ganeti.scores import Contribution, contribution_of, score
-from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Kind
+from gridbridge.decisions.elastic.ganeti.scores import ScoreContribution, contribution_of, score
+from gridbridge.model.elastic.ganeti import NO_NODE, GanetiCluster, MoveKindOfGaneti
 
-Changed = dict[int, Load]  # nodes and what they would carry
+Changed = dict[int, NodeLoad]  # nodes and what they would carry
 
 
 @dataclass(slots=True, kw_only=True)
 class Placement:
     """All nodes' loads while a cluster is balanced: it is changed by each move."""
 
-    hardware: tuple[Hardware, ...]
-    burdens: list[Burden]
+    hardware: tuple[NodeHardware, ...]
+    burdens: list[InstanceLoad]
     homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
     movable: tuple[int, ...]
     mirrored: frozenset[int]
-    loads: list[Load]
-    contributions: list[Contribution]
+    loads: list[NodeLoad]
+    contributions: list[ScoreContribution]
     is_online: list[bool]
     has_pairs: bool  # some node has a location where instances exclude each other
 
@@ -54,7 +54,7 @@ class Placement:
             is_online=is_online,
         )
 
-    def score(self, changed: Mapping[int, Load]) -> float:
+    def score(self, changed: Mapping[int, NodeLoad]) -> float:
         """Return the score with these nodes' loads instead of theirs."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
@@ -78,7 +78,7 @@ class Placement:
         self.homes[instance] = home
         self.burdens[instance] = self.burden_at(instance, *home)
 
-    def burden_at(self, instance: int, primary: int, secondary: int) -> Burden:
+    def burden_at(self, instance: int, primary: int, secondary: int) -> InstanceLoad:
         """Return what an instance asks, which depends a little on where it is."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
@@ -87,7 +87,7 @@ class Placement:
         return burden if shared == burden.together else burden._replace(together=shared)
 
 
-def place(cluster: Cluster) -> Placement:
+def place(cluster: GanetiCluster) -> Placement:
     """Return the placement as a cluster was found."""
     known = hardware_of(cluster)
     asked = burdens(cluster, known)
@@ -116,23 +116,23 @@ def place(cluster: Cluster) -> Placement:
 
 def possible(
     at: Placement, instance: int, online: tuple[int, ...]
-) -> Iterator[tuple[Kind, int, tuple[int, int], Changed]]:
+) -> Iterator[tuple[MoveKindOfGaneti, int, tuple[int, int], Changed]]:
     """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
     if has_secondary and (done := _failover(at, instance)):
-        yield Kind.FAILOVER, NO_NODE, (secondary, primary), done
+        yield MoveKindOfGaneti.FAILOVER, NO_NODE, (secondary, primary), done
     for target in online:
         if target in (primary, secondary):
             continue
         if done := _replace_secondary(at, instance, target):
-            yield Kind.REPLACE_SECONDARY, target, (primary, target), done
+            yield MoveKindOfGaneti.REPLACE_SECONDARY, target, (primary, target), done
         if done := _replace_and_failover(at, instance, target):
-            yield Kind.REPLACE_AND_FAILOVER, target, (target, primary), done
+            yield MoveKindOfGaneti.REPLACE_AND_FAILOVER, target, (target, primary), done
         if has_secondary and (done := _replace_primary(at, instance, target)):
-            yield Kind.REPLACE_PRIMARY, target, (target, secondary), done
+            yield MoveKindOfGaneti.REPLACE_PRIMARY, target, (target, secondary), done
         if has_secondary and (done := _failover_and_replace(at, instance, target)):
-            yield Kind.FAILOVER_AND_REPLACE, target, (secondary, target), done
+            yield MoveKindOfGaneti.FAILOVER_AND_REPLACE, target, (secondary, target), done
 
 
 def moved_to_any(at: Placement, instance: int, target: int) -> Changed:

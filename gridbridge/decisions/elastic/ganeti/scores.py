@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from gridbridge.decisions.elastic.ganeti.loads import Hardware, Load, ratio
+from gridbridge.decisions.elastic.ganeti.loads import NodeHardware, NodeLoad, ratio
 
 OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # for each instance on a node that is offline
 EQUAL = 1e-9  # scores so near each other are reckoned again
 
 
-class Contribution(NamedTuple):
+class ScoreContribution(NamedTuple):
     """What one node adds to the score; the spread of the first eight counts."""
 
     free_mem: float
@@ -35,14 +35,14 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of those, hbal's like ones
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def contribution_of(hardware: Hardware, load: Load) -> Contribution:
+def contribution_of(hardware: NodeHardware, load: NodeLoad) -> ScoreContribution:
     """Return what a node adds to the score."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
     else:
         part, whole = float(load.free_disk), hardware.disk
-    return Contribution(
+    return ScoreContribution(
         ratio(hardware.room - load.live_mem, hardware.mem),
         part / whole if whole else 1.0,
         ratio(load.kept_mem, hardware.mem),
@@ -58,8 +58,8 @@ def contribution_of(hardware: Hardware, load: Load) -> Contribution:
 
 
 def score(
-    online: Sequence[Contribution],
-    offline: Sequence[Load],
+    online: Sequence[ScoreContribution],
+    offline: Sequence[NodeLoad],
     pairs: Mapping[tuple[str, str], int],
 ) -> float:
     """Return the score of a cluster, added up in hbal's order."""
@@ -83,7 +83,7 @@ def score(
     return total
 
 
-def _total(online: Sequence[Contribution], at: int) -> float:
+def _total(online: Sequence[ScoreContribution], at: int) -> float:
     total = 0.0
     for one in online:
         total += one[at]

@@ -6,13 +6,13 @@ as cyclecloud-gridengine 2.0 decides for one kind of node.
 """
 
 from gridbridge.decisions.elastic.replay.packing import figures, idle_nodes, packed
-from gridbridge.model.elastic.plan import Plan, Situation, Verdict
-from gridbridge.model.elastic.replayed import Way
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict
+from gridbridge.model.elastic.replayed import ReplayPolicy
 
 IDLE_TIMEOUT_S = 300.0
 
 
-def decide(seen: Situation, way: Way, slots: int) -> Plan:
+def decide(seen: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
     """Return what a round does: min_nodes <= nodes - removed, nodes + added <= max_nodes."""
     rules, nodes = way.balance, len(seen.nodes)
     bins = packed(seen, slots)
@@ -27,5 +27,13 @@ def decide(seen: Situation, way: Way, slots: int) -> Plan:
         and (seen.now - idle).total_seconds() >= IDLE_TIMEOUT_S
     ]
     remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
-    verdict = Verdict.MORE_WANTED if add else Verdict.IDLE if remove else Verdict.NO_NEED
-    return Plan(verdict=verdict, figures=figures(seen), add=add, remove=remove if not add else ())
+    verdict = (
+        DemandVerdict.MORE_WANTED
+        if add
+        else DemandVerdict.IDLE
+        if remove
+        else DemandVerdict.NO_NEED
+    )
+    return BalancePlan(
+        verdict=verdict, figures=figures(seen), add=add, remove=remove if not add else ()
+    )

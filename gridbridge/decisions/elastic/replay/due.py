@@ -7,11 +7,11 @@ from datetime import datetime
 from gridbridge.decisions.elastic.replay.azge import IDLE_TIMEOUT_S
 from gridbridge.model.amounts import HOUR_S, MINUTE_S
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.replayed import ReplayRules, Way
+from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.replayed import ReplayPolicy, ReplayRules
 
 
-def due_s(seen: Situation, way: Way) -> float:
+def due_s(seen: BalanceSituation, way: ReplayPolicy) -> float:
     """Return in how many seconds a time runs out that the rules look at; infinite for never.
 
     A round before that decides as the last one did, as long as nothing else changes.
@@ -19,7 +19,7 @@ def due_s(seen: Situation, way: Way) -> float:
     return min((one for one in _times(seen, way) if one > 0), default=math.inf)
 
 
-def _times(seen: Situation, way: Way) -> Iterator[float]:
+def _times(seen: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
     rules, demand = way.balance, way.demand
     if seen.last_change is not None:
         changed_s = (seen.now - seen.last_change).total_seconds()
@@ -39,7 +39,7 @@ def _times(seen: Situation, way: Way) -> Iterator[float]:
         yield HOUR_S - seen.now.timestamp() % HOUR_S
 
 
-def _waits(seen: Situation, way: Way, since: datetime | None) -> Iterator[float]:
+def _waits(seen: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
     """Give when a wait is long enough; StarCluster wants it to be longer than the limit."""
     if since is None:
         return
@@ -50,7 +50,9 @@ def _waits(seen: Situation, way: Way, since: datetime | None) -> Iterator[float]
         yield way.demand.wait_s - waited_s
 
 
-def _of_node(seen: Situation, way: Way, idle: datetime, up: datetime | None) -> Iterator[float]:
+def _of_node(
+    seen: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
+) -> Iterator[float]:
     """Give when an idle node may be removed: after a time, or late in what is paid for."""
     idle_s = (seen.now - idle).total_seconds()
     up_s = (seen.now - up).total_seconds() if up else 0.0

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gridbridge.model.amounts import MINUTE_S
-from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
+from gridbridge.model.elastic.replayed import LeftOut, RecordedTask, Workload
 
 
-class Stretch(NamedTuple):
+class ConstantUsePeriod(NamedTuple):
     """Minutes in a row in which as many slots were in use, however many minutes these are."""
 
     first: int
@@ -41,7 +41,7 @@ def explained(workload: Workload) -> Workload:
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 
-def _most_used(tasks: Iterable[Ran]) -> Iterator[Stretch]:
+def _most_used(tasks: Iterable[RecordedTask]) -> Iterator[ConstantUsePeriod]:
     """Give the most slots in use, minute by minute where that changed, else by stretches."""
     changes = dict[float, int]()
     for one in tasks:
@@ -57,13 +57,15 @@ def _most_used(tasks: Iterable[Ran]) -> Iterator[Stretch]:
             int(one // MINUTE_S) for one in (moment, moment if following is None else following)
         )
         if following is None or last > minute:
-            yield Stretch(minute, minute, most)
+            yield ConstantUsePeriod(minute, minute, most)
             most = level
         if last > minute + 1:
-            yield Stretch(minute + 1, last - 1, level)
+            yield ConstantUsePeriod(minute + 1, last - 1, level)
 
 
-def _judged(task: Ran, free: Sequence[Stretch], lasts: Sequence[int]) -> Ran:
+def _judged(
+    task: RecordedTask, free: Sequence[ConstantUsePeriod], lasts: Sequence[int]
+) -> RecordedTask:
     start_s = task.submitted_s + task.waited_s
     first = int(-(-task.submitted_s // MINUTE_S))
     place = bisect_left(lasts, first)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from gridbridge.decisions.elastic.counting import able
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import Figures, Situation
+from gridbridge.model.elastic.plan import BalanceSituation, Figures
 
 
 @dataclass(slots=True, kw_only=True)
-class Bins:
+class FreeSlotBins:
     """Free slots of nodes, those that are there first; tasks are put in as they come."""
 
     names: list[str]
@@ -54,11 +54,11 @@ class Bins:
             self.free.append(left)
 
 
-def packed(seen: Situation, new_slots: int) -> Bins:
+def packed(seen: BalanceSituation, new_slots: int) -> FreeSlotBins:
     """Put all that waits where there is room, on its way, or on new nodes."""
     coming = [one.name for one in seen.nodes if one.state.is_coming]
     ready = [one for one in seen.cell.instances if one.is_usable]
-    bins = Bins(
+    bins = FreeSlotBins(
         names=[*(one.host for one in ready), *coming],
         free=[*(one.free for one in ready), *(new_slots for _ in coming)],
         new_slots=new_slots,
@@ -69,14 +69,14 @@ def packed(seen: Situation, new_slots: int) -> Bins:
     return bins
 
 
-def idle_nodes(seen: Situation) -> list[str]:
+def idle_nodes(seen: BalanceSituation) -> list[str]:
     """Return the ready nodes on which nothing runs, the one that was added last first."""
     busy = {one.host for one in seen.cell.instances if one.running}
     ready = [one.name for one in seen.nodes if one.state is NodeState.READY]
     return [name for name in reversed(ready) if name not in busy]
 
 
-def figures(seen: Situation) -> Figures:
+def figures(seen: BalanceSituation) -> Figures:
     """Count what these rules look at."""
     waiting = able(seen.cell.waiting)
     return Figures(

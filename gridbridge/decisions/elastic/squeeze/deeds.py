@@ -3,36 +3,39 @@
 from gridbridge.model.elastic.standby import (
     STANDBY,
     STANDBY_AUTO,
-    Deed,
-    Doing,
-    Rest,
+    HostStandbyStep,
     RestCause,
     RestFacts,
+    StandbyPlan,
+    StandbyStep,
     tags_of,
 )
 from gridbridge.model.report import count
 
 
-def deeds(found: Rest, facts: RestFacts | None = None) -> tuple[Deed, ...]:
+def deeds(found: StandbyPlan, facts: RestFacts | None = None) -> tuple[HostStandbyStep, ...]:
     """Return what is to be done, host by host.
 
     A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
     """
     tags = (facts or RestFacts()).tags
-    done = list[Deed]()
+    done = list[HostStandbyStep]()
     for host in found.off:
-        done.append(Deed(host=host, doing=Doing.DRAIN))
+        done.append(HostStandbyStep(host=host, doing=StandbyStep.DRAIN))
         if not any(tag.startswith(STANDBY) for tag in tags_of(host, tags)):
-            done.append(Deed(host=host, doing=Doing.TAG, tag=STANDBY_AUTO))
-        done.append(Deed(host=host, doing=Doing.STOP))
+            done.append(HostStandbyStep(host=host, doing=StandbyStep.TAG, tag=STANDBY_AUTO))
+        done.append(HostStandbyStep(host=host, doing=StandbyStep.STOP))
     for host in found.on:
-        done += [Deed(host=host, doing=Doing.START), Deed(host=host, doing=Doing.OPEN)]
+        done += [
+            HostStandbyStep(host=host, doing=StandbyStep.START),
+            HostStandbyStep(host=host, doing=StandbyStep.OPEN),
+        ]
         if STANDBY_AUTO in tags_of(host, tags):
-            done.append(Deed(host=host, doing=Doing.UNTAG, tag=STANDBY_AUTO))
+            done.append(HostStandbyStep(host=host, doing=StandbyStep.UNTAG, tag=STANDBY_AUTO))
     return tuple(done)
 
 
-def sentence(found: Rest) -> str:
+def sentence(found: StandbyPlan) -> str:
     """Say it with the numbers that led to it."""
     room = (
         f"{count(found.reserve, 'standard request')} could start on {count(found.working, 'host')}"

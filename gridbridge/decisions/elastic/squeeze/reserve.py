@@ -5,41 +5,41 @@ from dataclasses import dataclass
 from math import floor, inf
 
 from gridbridge.decisions.elastic.demand.needs import number
-from gridbridge.decisions.elastic.demand.rooms import Room
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.decisions.elastic.demand.rooms import HostRoom
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.sections import Squeeze
 
-NO_ROOM = Room(parts=())
+NO_ROOM = HostRoom(parts=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
+class ActiveHost:
     """A host that takes tasks."""
 
     name: str
     free: int  # slots
     amounts: tuple[tuple[str, float], ...]  # consumables that are left
     tasks: tuple[int, ...]  # slots of each
-    movable: tuple[Shape, ...] = ()  # what those ask for that could run elsewhere again
-    room: Room = NO_ROOM
+    movable: tuple[TaskShape, ...] = ()  # what those ask for that could run elsewhere again
+    room: HostRoom = NO_ROOM
     is_promised: bool = False  # slots of it are reserved
 
 
 class Reserve:
     """The standard requests that could start on some hosts."""
 
-    def __init__(self, squeeze: Squeeze, hosts: Iterable[Working] = ()) -> None:
+    def __init__(self, squeeze: Squeeze, hosts: Iterable[ActiveHost] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # how many hosts have room for so many
         for host in hosts:
             self.add(host)
 
-    def add(self, host: Working) -> None:
+    def add(self, host: ActiveHost) -> None:
         """Count a host."""
         self._count(fit(host, self._squeeze), 1)
 
-    def spares(self, host: Working, factor: float) -> bool:
+    def spares(self, host: ActiveHost, factor: float) -> bool:
         """Count a host no more if the others, at least one, have enough; say whether they have."""
         requests = fit(host, self._squeeze)
         self._count(requests, -1)
@@ -64,7 +64,7 @@ class Reserve:
         return self.requests >= floor(factor * self.hosts)
 
 
-def fit(host: Working, squeeze: Squeeze) -> int:
+def fit(host: ActiveHost, squeeze: Squeeze) -> int:
     """Return how many standard requests could start on a host."""
     most: float = host.free // squeeze.standard_slots
     told = dict(host.amounts)

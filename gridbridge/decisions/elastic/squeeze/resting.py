@@ -9,8 +9,8 @@ from dataclasses import replace
 from math import inf
 
 from gridbridge.decisions.elastic.counting import nodes_of
-from gridbridge.decisions.elastic.demand.needs import Need, need_of
-from gridbridge.decisions.elastic.demand.rooms import Ground, amounts_of, pieces_in, taken
+from gridbridge.decisions.elastic.demand.needs import Requirement, need_of
+from gridbridge.decisions.elastic.demand.rooms import QueueLayout, amounts_of, pieces_in, taken
 from gridbridge.decisions.elastic.demand.standing import (
     ground_of,
     instances_of,
@@ -18,35 +18,39 @@ from gridbridge.decisions.elastic.demand.standing import (
     rooms_of,
     widest,
 )
-from gridbridge.decisions.elastic.squeeze.reserve import Reserve, Working
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.decisions.elastic.squeeze.reserve import ActiveHost, Reserve
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict, RefusalKind
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import (
     STANDBY,
-    Moved,
-    Rest,
+    RescheduledTasks,
     RestCause,
     RestFacts,
+    StandbyPlan,
     tags_of,
 )
 
 MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
-    Verdict.NO_NEED,
-    Verdict.ALL_FIT,
-    Verdict.SPARE,
-    Verdict.ABOVE_MAXIMUM,
-    Verdict.IDLE,
-    Verdict.NONE_IDLE,
+    DemandVerdict.NO_NEED,
+    DemandVerdict.ALL_FIT,
+    DemandVerdict.SPARE,
+    DemandVerdict.ABOVE_MAXIMUM,
+    DemandVerdict.IDLE,
+    DemandVerdict.NONE_IDLE,
 )
-BRIEF = (Refusal.IDLE_BRIEFLY, Refusal.HOUR_IS_PAID)  # idle, and not given back yet
+BRIEF = (RefusalKind.IDLE_BRIEFLY, RefusalKind.HOUR_IS_PAID)  # idle, and not given back yet
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
 
 
 def rest(
-    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts | None = None
-) -> Rest:
+    seen: BalanceSituation,
+    plan: BalancePlan,
+    rules: Balance,
+    squeeze: Squeeze,
+    facts: RestFacts | None = None,
+) -> StandbyPlan:
     """Return what a squeeze makes of a round's plan: the policy decides whether, this which.
 
     It holds that not both of off and on have hosts, that the target reserve remains of the hosts
@@ -61,7 +65,9 @@ def rest(
     return replace(found, last=tuple(given.values())[-1] if is_last else "")
 
 
-def _given_back(situation: Situation, plan: Plan, hosts: Iterable[Working]) -> dict[str, str]:
+def _given_back(
+    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[ActiveHost]
+) -> dict[str, str]:
     """Return the working hosts that the plan gives back, with their nodes, in its order.
 
     For a squeeze, nodes that are not the site's own are marked as kept.
@@ -73,26 +79,26 @@ def _given_back(situation: Situation, plan: Plan, hosts: Iterable[Working]) -> d
 
 
 def _rest(
-    situation: Situation,
-    plan: Plan,
+    situation: BalanceSituation,
+    plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
     facts: RestFacts,
-    hosts: tuple[Working, ...],
-    stay: tuple[Working, ...],
-) -> Rest:
+    hosts: tuple[ActiveHost, ...],
+    stay: tuple[ActiveHost, ...],
+) -> StandbyPlan:
     """Decide which hosts rest, without counting the nodes that are given back."""
     reserve = Reserve(squeeze, hosts)
-    told = Rest(
+    told = StandbyPlan(
         cause=RestCause.BETWEEN,
         working=reserve.hosts,
         reserve=reserve.requests,
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
-    if plan.verdict is Verdict.UNREADY:
+    if plan.verdict is DemandVerdict.UNREADY:
         return _with(told, RestCause.UNREADY)
-    if plan.verdict is Verdict.NO_MAXIMUM or not rules.max_nodes:
+    if plan.verdict is DemandVerdict.NO_MAXIMUM or not rules.max_nodes:
         return _with(told, RestCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _woken(told, situation, plan, rules, squeeze, facts, hosts)
@@ -101,8 +107,8 @@ def _rest(
     return _rested(told, situation, plan, rules, squeeze, stay)
 
 
-def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
-    return Rest(
+def _with(told: StandbyPlan, cause: RestCause, **more: tuple[str, ...]) -> StandbyPlan:
+    return StandbyPlan(
         cause=cause,
         working=told.working,
         reserve=told.reserve,
@@ -114,7 +120,7 @@ def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
     )
 
 
-def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working, ...]:
+def working(seen: BalanceSituation, rules: Balance, facts: RestFacts) -> tuple[ActiveHost, ...]:
     """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
     left = {one.name: one.left for one in seen.cell.hosts}
     shapes = [one for some in facts.movable.values() for one in some]
@@ -127,7 +133,7 @@ def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working,
             continue
         tasks = tuple(slots for one in instances for slots in one.running)
         found.append(
-            Working(
+            ActiveHost(
                 name=name,
                 free=sum(one.free for one in own),
                 amounts=amounts_of(left.get(name, ())),
@@ -141,14 +147,14 @@ def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working,
 
 
 def _woken(
-    told: Rest,
-    seen: Situation,
-    plan: Plan,
+    told: StandbyPlan,
+    seen: BalanceSituation,
+    plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
     facts: RestFacts,
-    hosts: tuple[Working, ...],
-) -> Rest:
+    hosts: tuple[ActiveHost, ...],
+) -> StandbyPlan:
     """Wake those that waiting tasks want, and then in the order of their tags.
 
     As few as the reserve wants, or as the policy adds where it does not say which.
@@ -178,8 +184,8 @@ def _woken(
     return _with(told, RestCause.ASKED if count else RestCause.LACKING, on=tuple(on))
 
 
-def _fresh(slots: int) -> Working:
-    return Working(name="", free=slots, amounts=(), tasks=())
+def _fresh(slots: int) -> ActiveHost:
+    return ActiveHost(name="", free=slots, amounts=(), tasks=())
 
 
 def standby(nodes: Iterable[Node], facts: RestFacts) -> tuple[Node, ...]:
@@ -207,18 +213,18 @@ def _order(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
 
 
 def _rested(
-    told: Rest,
-    seen: Situation,
-    plan: Plan,
+    told: StandbyPlan,
+    seen: BalanceSituation,
+    plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
-    hosts: tuple[Working, ...],
-) -> Rest:
+    hosts: tuple[ActiveHost, ...],
+) -> StandbyPlan:
     """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = sum(not (one.is_left_over or one.state.is_leaving) for one in nodes_of(seen)) - least
     ground, wide = ground_of(seen, rules.queue), widest(seen.cell, ())
-    off, moved, bound = list[str](), tuple[Moved, ...](), list[str]()
+    off, moved, bound = list[str](), tuple[RescheduledTasks, ...](), list[str]()
     reserve = Reserve(squeeze, hosts)
     for host in reversed(_candidates(seen, plan, squeeze, hosts)):
         if len(off) >= spare:
@@ -233,7 +239,7 @@ def _rested(
             off.append(host.name)
             moved, reserve = tried
     off.reverse()
-    return Rest(
+    return StandbyPlan(
         cause=RestCause.PLENTY if off else RestCause.BETWEEN,
         off=tuple(off),
         moved=moved,
@@ -246,8 +252,8 @@ def _rested(
 
 
 def _candidates(
-    seen: Situation, plan: Plan, squeeze: Squeeze, hosts: tuple[Working, ...]
-) -> list[Working]:
+    seen: BalanceSituation, plan: BalancePlan, squeeze: Squeeze, hosts: tuple[ActiveHost, ...]
+) -> list[ActiveHost]:
     """Return the hosts that may rest, those with the most tasks first.
 
     The master, kept nodes and those with slots of reservations never are. Idle ones are those that
@@ -269,7 +275,7 @@ def _candidates(
     return sorted(fit, key=lambda host: -len(host.tasks))
 
 
-def _may_leave(host: Working, squeeze: Squeeze) -> bool:
+def _may_leave(host: ActiveHost, squeeze: Squeeze) -> bool:
     if squeeze.restriction is Restriction.ALL:
         return True
     if squeeze.restriction is Restriction.RERUNNABLE:
@@ -278,8 +284,8 @@ def _may_leave(host: Working, squeeze: Squeeze) -> bool:
 
 
 def _simulated(
-    off: Set[str], hosts: tuple[Working, ...], ground: Ground, wide: int, squeeze: Squeeze
-) -> tuple[tuple[Moved, ...], Reserve] | None:
+    off: Set[str], hosts: tuple[ActiveHost, ...], ground: QueueLayout, wide: int, squeeze: Squeeze
+) -> tuple[tuple[RescheduledTasks, ...], Reserve] | None:
     """Put the tasks of hosts that rest on the first other host with room, the largest first.
 
     Return where each goes, and what hosts that work on have then; None where one has no room.
@@ -295,11 +301,11 @@ def _simulated(
             if target is None:
                 return None
             left[target.name] = _with_task(target, need, ground)
-            moved.append(Moved(source=host.name, target=target.name, slots=shape.slots))
+            moved.append(RescheduledTasks(source=host.name, target=target.name, slots=shape.slots))
     return tuple(moved), Reserve(squeeze, left.values())
 
 
-def _takes(host: Working, shape: Shape, need: Need, ground: Ground) -> bool:
+def _takes(host: ActiveHost, shape: TaskShape, need: Requirement, ground: QueueLayout) -> bool:
     """Say whether a host is known to have room for a task, by all that it asks for."""
     is_known = all(name in ground.layout.resources for name, _ in shape.requests)
     told = {name for name, _ in host.amounts} | ground.in_cell
@@ -308,7 +314,7 @@ def _takes(host: Working, shape: Shape, need: Need, ground: Ground) -> bool:
     return is_known and is_told and fits
 
 
-def _with_task(host: Working, need: Need, ground: Ground) -> Working:
+def _with_task(host: ActiveHost, need: Requirement, ground: QueueLayout) -> ActiveHost:
     room = taken(need, host.room, 1, ground)
     free = sum(one.free for one in room.parts if one.queue == ground.queue)
     return replace(host, free=free, amounts=room.amounts, room=room)

@@ -66,7 +66,7 @@ def model_of(cell: BestEffortCell, like: str | None) -> str:
     return next(iter(by_size), "")
 
 
-class Blocks:
+class BestEffortQueues:
     """The best-effort queues of a cell: their slots on each host, and when each makes way."""
 
     def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:

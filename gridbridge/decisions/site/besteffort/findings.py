@@ -9,7 +9,7 @@ from dataclasses import replace
 from gridbridge.decisions.site.besteffort.blocks import (
     HOSTLIST,
     PREEMPT,
-    Blocks,
+    BestEffortQueues,
     own_queues,
     subordinate_lists,
     superordinate,
@@ -18,7 +18,7 @@ from gridbridge.decisions.site.besteffort.blocks import (
 from gridbridge.model.attributes import by_place, pairs, varying, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb
+from gridbridge.model.site.setup import CheckFinding, ComplexRow, EditVerb, FindingState, SetupEdit
 
 SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
 NICE = "19"
@@ -28,16 +28,16 @@ RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # a job that other hosts have parts of is not displaced as a whole
 SLOTWISE = "slots="  # how a slot-wise subordinate_list begins
-RESOURCE = Complex(
+RESOURCE = ComplexRow(
     name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
 )
 
 
 def findings(
     cluster: str, cell: BestEffortCell, model: str, most: int | None
-) -> tuple[Finding, ...]:
+) -> tuple[CheckFinding, ...]:
     """Return every item, in the order in which the edits are to be made."""
-    blocks = Blocks(cell, model, most)
+    blocks = BestEffortQueues(cell, model, most)
     numbers = range(1, blocks.count + 1)
     return (
         _resource(cluster, cell),
@@ -53,17 +53,17 @@ def findings(
     )
 
 
-def none(cluster: str) -> Finding:
+def none(cluster: str) -> CheckFinding:
     """Return the item of a cell without best-effort queues."""
     found = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return Finding(item=f"{cluster}: best-effort queues", state=State.OK, found=found)
+    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=found)
 
 
-def stranger(cluster: str, name: str) -> Finding:
+def stranger(cluster: str, name: str) -> CheckFinding:
     """Return the item of a queue that has a best-effort queue's name and nothing else of one."""
-    return Finding(
+    return CheckFinding(
         item=f"{cluster}: queue {name}",
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
         right="no queue of that name but a best-effort one",
         hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
@@ -75,31 +75,31 @@ def is_set_up(cell: BestEffortCell) -> bool:
     return bool(own_queues(cell)) or BEST_EFFORT in cell.complexes
 
 
-def _resource(cluster: str, cell: BestEffortCell) -> Finding:
+def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
     item, found = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
     key = ("type", "relation", "requestable", "consumable")
     if found and all(getattr(found, name) == getattr(RESOURCE, name) for name in key):
-        return Finding(item=item, state=State.OK, found=found.row)
-    edit = Edit(verb=Verb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found=found.row)
+    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=found.row if found else "missing",
         right=RESOURCE.row,
         mend=(edit,),
     )
 
 
-def _quota(cluster: str, name: str, text: str) -> Finding:
+def _quota(cluster: str, name: str, text: str) -> CheckFinding:
     """Judge a resource quota set: what tasks use must not keep local jobs from starting."""
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
-        return Finding(item=item, state=State.OK, found=" ".join(rules[0]))
-    edit = Edit(verb=Verb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found=" ".join(rules[0]))
+    edit = SetupEdit(verb=EditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found="counts best-effort tasks as well",
         right=f"first {RULE}",
         mend=(edit,),
@@ -107,8 +107,8 @@ def _quota(cluster: str, name: str, text: str) -> Finding:
 
 
 def _queue(
-    cluster: str, cell: BestEffortCell, model: str, blocks: Blocks, number: int
-) -> Iterator[Finding]:
+    cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
+) -> Iterator[CheckFinding]:
     """Judge a queue but for its slots; a missing one is made without any."""
     name = f"gb-be{number}"
     item, found, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
@@ -116,9 +116,13 @@ def _queue(
         seq_no = str(SEQ_NO + blocks.count - number)
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
-        edit = Edit(verb=Verb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
+        edit = SetupEdit(
+            verb=EditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
+        )
         told = f"as {model}, for tasks that make way"
-        yield Finding(item=item, state=State.BROKEN, found="missing", right=told, mend=(edit,))
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found="missing", right=told, mend=(edit,)
+        )
         return
     for key, value in right.items():
         yield from _attributes(cluster, name, key, found.get(key, ""), value)
@@ -154,7 +158,9 @@ def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
     return " ".join(name for name in words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
 
 
-def _attributes(cluster: str, queue: str, name: str, found: str, right: str) -> Iterator[Finding]:
+def _attributes(
+    cluster: str, queue: str, name: str, found: str, right: str
+) -> Iterator[CheckFinding]:
     """Judge an attribute, and each value for one host, which replaces the usual value there."""
     there, wanted = dict(by_place(found)), dict(by_place(right))
     for where in dict.fromkeys((*there, *wanted)):
@@ -162,19 +168,21 @@ def _attributes(cluster: str, queue: str, name: str, found: str, right: str) -> 
         actual, value = there.get(where, usual), wanted.get(where, usual)
         judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
         is_surplus = where not in wanted and name != "complex_values"
-        if is_surplus and judged.state is not State.OK:
-            edits = (replace(edit, verb=Verb.PURGE, value="") for edit in judged.mend)
+        if is_surplus and judged.state is not FindingState.OK:
+            edits = (replace(edit, verb=EditVerb.PURGE, value="") for edit in judged.mend)
             judged = replace(judged, mend=tuple(edits))
         yield judged
 
 
-def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> Finding:
+def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> CheckFinding:
     item = f"queue {queue}: {name}"
     if _same(name, found, right):
-        return Finding(item=item, state=State.OK, found=found)
-    verb = Verb.MERGE if name == "complex_values" else Verb.REPLACE
-    edit = Edit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
-    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    verb = EditVerb.MERGE if name == "complex_values" else EditVerb.REPLACE
+    edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=found, right=right, mend=(edit,)
+    )
 
 
 def _same(name: str, found: str, right: str) -> bool:
@@ -190,8 +198,8 @@ def _same(name: str, found: str, right: str) -> bool:
 
 
 def _subordinates(
-    cluster: str, cell: BestEffortCell, blocks: Blocks, queue: str
-) -> Iterator[Finding]:
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
+) -> Iterator[CheckFinding]:
     """Judge a local queue's subordinate_list, for each host or group that has its own."""
     right = blocks.subordinates(queue)
     for where, found in subordinate_lists(cell.queues[queue]).items():
@@ -202,55 +210,63 @@ def _subordinates(
             continue
         lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
         if not lacking:
-            yield Finding(item=item, state=State.OK, found=found)
+            yield CheckFinding(item=item, state=FindingState.OK, found=found)
             continue
         value = ",".join(f"{key}={n}" for key, n in lacking.items())
-        edit = Edit(
-            verb=Verb.MERGE,
+        edit = SetupEdit(
+            verb=EditVerb.MERGE,
             cell=cluster,
             kind="queue",
             name=name,
             attribute="subordinate_list",
             value=value,
         )
-        yield Finding(item=item, state=State.BROKEN, found=found, right=value, mend=(edit,))
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found=found, right=value, mend=(edit,)
+        )
 
 
-def _slotwise(item: str, found: str) -> Finding:
+def _slotwise(item: str, found: str) -> CheckFinding:
     """Return the finding about a list that can't have queues of ours beside its own."""
-    return Finding(
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"{found}: slot-wise, which counts tasks and takes no other queues",
         right="queue-wise, such as low.q=1",
         hint="change it by hand, or give another --like",
     )
 
 
-def _slots(cluster: str, cell: BestEffortCell, blocks: Blocks, number: int) -> Finding:
+def _slots(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
+) -> CheckFinding:
     """Judge a queue's slots on each host; with them it opens."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     found = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if found == right:
-        return Finding(item=f"queue {name}: slots", state=State.OK, found=written(found))
-    edit = Edit(
-        verb=Verb.REPLACE,
+        return CheckFinding(
+            item=f"queue {name}: slots", state=FindingState.OK, found=written(found)
+        )
+    edit = SetupEdit(
+        verb=EditVerb.REPLACE,
         cell=cluster,
         kind="queue",
         name=name,
         attribute="slots",
         value=written(right),
     )
-    return Finding(
+    return CheckFinding(
         item=f"queue {name}: slots",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=written(found),
         right=written(right),
         mend=(edit,),
     )
 
 
-def taken_findings(cluster: str, cell: BestEffortCell, blocks: Blocks) -> Iterator[Finding]:
+def taken_findings(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
+) -> Iterator[CheckFinding]:
     """Name the consumables that tasks take of: a job that needs them waits until a task ends.
 
     Only a job that was started displaces tasks, and without these it is not started.
@@ -258,9 +274,9 @@ def taken_findings(cluster: str, cell: BestEffortCell, blocks: Blocks) -> Iterat
     for name, places in cell.taken.items():
         here = [place for place in places if place in blocks.slots or place == "global"]
         if here:
-            yield Finding(
+            yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
-                state=State.WARNING,
+                state=FindingState.WARNING,
                 found=f"best-effort tasks take of it at {_some(here)}, and no queue exempts them",
                 right="none that every job takes of",
                 hint=_instead(name, cell),

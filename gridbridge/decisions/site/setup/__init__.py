@@ -11,10 +11,10 @@ from gridbridge.decisions.site.setup.people import people_findings
 from gridbridge.decisions.site.setup.queue import queue_findings
 from gridbridge.decisions.site.setup.rights import right_findings
 from gridbridge.decisions.site.setup.scheduling import scheduling_findings
-from gridbridge.model.site.setup import Finding, SetupSituation
+from gridbridge.model.site.setup import CheckFinding, SetupSituation
 
 
-def findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Return every item; the queue comes last, so that it opens when all else is in place."""
     return (
         *right_findings(situation),

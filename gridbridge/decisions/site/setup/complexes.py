@@ -10,57 +10,59 @@ from collections.abc import Iterator
 from gridbridge.model.attributes import is_transfer, lists, pairs
 from gridbridge.model.site.setup import (
     CellSetup,
-    Complex,
-    Edit,
-    Finding,
+    CheckFinding,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
     SetupSituation,
-    State,
-    Verb,
-    Wanted,
 )
 
 REMOTE = "remote"
 BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only jobs that ask for it are sent away
 
 
-def wanted_complexes(wanted: Wanted) -> tuple[Complex, ...]:
+def wanted_complexes(wanted: QueueRequest) -> tuple[ComplexRow, ...]:
     """Return the resources that a transfer queue needs."""
     prefix = wanted.prefix
     return (
-        Complex(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
-        Complex(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
-        Complex(name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="),
-        Complex(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+        ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
+        ComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
+        ComplexRow(
+            name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="
+        ),
+        ComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
     )
 
 
-def complex_findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def complex_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge each resource's type and relation: a wrong relation closes a queue for ever."""
     rows = wanted_complexes(situation.wanted)
     return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
 
 
-def _complex(right: Complex, cell: CellSetup, cluster: str) -> Finding:
+def _complex(right: ComplexRow, cell: CellSetup, cluster: str) -> CheckFinding:
     item, found = f"complex {right.name}", cell.complexes.get(right.name)
     if found and _fits(found, right):
-        return Finding(item=item, state=State.OK, found=found.row)
-    edit = Edit(verb=Verb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found=found.row)
+    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=found.row if found else "missing",
         right=right.row,
         mend=(edit,),
     )
 
 
-def _fits(found: Complex, right: Complex) -> bool:
+def _fits(found: ComplexRow, right: ComplexRow) -> bool:
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
     same = (found.type, found.relation, found.consumable) == (right.type, right.relation, "NO")
     return same and found.requestable in may_ask
 
 
-def remote_findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def remote_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge what the other queues, the host and `global` say of `remote`."""
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
@@ -70,25 +72,27 @@ def remote_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     return (*queues, *_contradictions(situation))
 
 
-def _home_queue(name: str, values: str, situation: SetupSituation) -> Finding:
+def _home_queue(name: str, values: str, situation: SetupSituation) -> CheckFinding:
     every = lists(values)
     lacking = [where for where, found in every if REMOTE not in found]
     if not lacking:
-        return Finding(item=f"queue {name}", state=State.OK, found=f"remote={every[0][1][REMOTE]}")
+        return CheckFinding(
+            item=f"queue {name}", state=FindingState.OK, found=f"remote={every[0][1][REMOTE]}"
+        )
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
-    return Finding(
+    return CheckFinding(
         item=f"queue {name}",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"no value of remote{on}: `-l remote=false` would wait for ever",
         right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
         mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
     )
 
 
-def _no_remote(queue: str, situation: SetupSituation) -> Edit:
-    return Edit(
-        verb=Verb.MERGE,
+def _no_remote(queue: str, situation: SetupSituation) -> SetupEdit:
+    return SetupEdit(
+        verb=EditVerb.MERGE,
         cell=situation.wanted.home,
         kind="queue",
         name=queue,
@@ -97,22 +101,22 @@ def _no_remote(queue: str, situation: SetupSituation) -> Edit:
     )
 
 
-def _contradictions(situation: SetupSituation) -> Iterator[Finding]:
+def _contradictions(situation: SetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
         found = pairs(values.get("complex_values", "")).get(REMOTE)
         if found is None:
             continue
-        edit = Edit(
-            verb=Verb.DROP,
+        edit = SetupEdit(
+            verb=EditVerb.DROP,
             cell=situation.wanted.home,
             kind="exechost",
             name=host,
             attribute="complex_values",
             value=f"remote={found}",
         )
-        yield Finding(
+        yield CheckFinding(
             item=f"host {host}",
-            state=State.BROKEN,
+            state=FindingState.BROKEN,
             found=f"remote={found}, which holds for its queues too",
             right="remote on queues alone",
             mend=(edit,),

@@ -13,7 +13,15 @@ from gridbridge.model.attributes import pairs, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.host import PollerFacts
-from gridbridge.model.site.setup import Daemon, Edit, Finding, SetupSituation, State, Undo, Verb
+from gridbridge.model.site.setup import (
+    CheckFinding,
+    DaemonEdit,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    SetupSituation,
+    SharedSettingUndo,
+)
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # as often as the poller asks by default; there is nothing newer
@@ -22,59 +30,59 @@ FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
 
-def host_findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def host_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge the host's configuration."""
     if situation.wanted.host not in situation.home.exec_hosts:
         return (_no_execd(situation),)
     return (_gid_range(situation), _report_time(situation), _sensor(situation))
 
 
-def _no_execd(situation: SetupSituation) -> Finding:
-    return Finding(
+def _no_execd(situation: SetupSituation) -> CheckFinding:
+    return CheckFinding(
         item=f"host {situation.wanted.host}",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"no execution host of {situation.wanted.home}",
         right="an execution host",
         hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
     )
 
 
-def _sensor(situation: SetupSituation) -> Finding:
+def _sensor(situation: SetupSituation) -> CheckFinding:
     present = [each for each in situation.home.effective("load_sensor").split(",") if words(each)]
     item = "load sensor"
     if SENSOR in present:
-        return Finding(item=item, state=State.OK, found=",".join(present))
+        return CheckFinding(item=item, state=FindingState.OK, found=",".join(present))
     right = ",".join([*present, SENSOR])
     return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
 
 def _setting(
     situation: SetupSituation, item: str, attribute: str, found: str, right: str
-) -> Finding:
+) -> CheckFinding:
     wanted = situation.wanted
-    done = Edit(
-        verb=Verb.SET_HOST, cell=wanted.home, name=wanted.host, attribute=attribute, value=right
+    done = SetupEdit(
+        verb=EditVerb.SET_HOST, cell=wanted.home, name=wanted.host, attribute=attribute, value=right
     )
     former = (situation.home.host or {}).get(attribute)
-    verb = Verb.DROP_HOST if former is None else Verb.SET_HOST
-    back = Edit(
+    verb = EditVerb.DROP_HOST if former is None else EditVerb.SET_HOST
+    back = SetupEdit(
         verb=verb, cell=wanted.home, name=wanted.host, attribute=attribute, value=former or ""
     )
     restart = (restart_execd(situation),) if situation.home.host is None and situation.execd else ()
-    return Finding(
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"{attribute} {found}",
         right=f"{attribute} {right}",
         mend=(done, *restart),
-        undo=(Undo(done=done, undo=back),),
+        undo=(SharedSettingUndo(done=done, undo=back),),
     )
 
 
-def _report_time(situation: SetupSituation) -> Finding:
+def _report_time(situation: SetupSituation) -> CheckFinding:
     found, item = situation.home.effective("load_report_time"), "load report time"
     if _seconds(found) <= REPORT_S:
-        return Finding(item=item, state=State.OK, found=found)
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
     return _setting(situation, item, "load_report_time", found, f"00:00:{REPORT_S:02}")
 
 
@@ -83,13 +91,13 @@ def _seconds(text: str) -> int:
     return sum(part * 60**power for power, part in enumerate(reversed(parts)))
 
 
-def _gid_range(situation: SetupSituation) -> Finding:
+def _gid_range(situation: SetupSituation) -> CheckFinding:
     """Judge the additional group ids: each running job of any queue takes one on this host."""
     found, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(found) - situation.gids)
     if free >= slots + SPARE_GROUPS:
-        return Finding(item=item, state=State.OK, found=f"{found}, {free} free")
+        return CheckFinding(item=item, state=FindingState.OK, found=f"{found}, {free} free")
     right = wider_range(found, slots + SPARE_GROUPS, situation.gids)
     few = f"{found}, {free} free for {count(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
@@ -115,7 +123,7 @@ def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
     return f"{free[0]}-{free[-1]}"
 
 
-def value_findings(situation: SetupSituation, poller: PollerFacts) -> tuple[Finding, ...]:
+def value_findings(situation: SetupSituation, poller: PollerFacts) -> tuple[CheckFinding, ...]:
     """Judge whether the sensor's values reach qmaster; only where it is configured.
 
     They do within two load report times, once the poller has published them; an execd that was
@@ -127,23 +135,25 @@ def value_findings(situation: SetupSituation, poller: PollerFacts) -> tuple[Find
     values = pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
     name = f"{situation.wanted.prefix}_up"
     if name in values:
-        return (Finding(item=VALUES, state=State.OK, found=f"{name}={values[name]}"),)
+        return (CheckFinding(item=VALUES, state=FindingState.OK, found=f"{name}={values[name]}"),)
     return (_unreported(situation, poller, name),)
 
 
-def _unreported(situation: SetupSituation, poller: PollerFacts, value: str) -> Finding:
+def _unreported(situation: SetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
     """Judge a value that is missing: it may have to come yet."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
         found = f"the service publishes no {value}: the queue is closed"
-        return Finding(item=VALUES, state=State.WARNING, found=found, right=right)
+        return CheckFinding(item=VALUES, state=FindingState.WARNING, found=found, right=right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
-        return Finding(item=VALUES, state=State.WARNING, found=f"none yet: {late}", right=right)
+        return CheckFinding(
+            item=VALUES, state=FindingState.WARNING, found=f"none yet: {late}", right=right
+        )
     mend = (restart_execd(situation),) if situation.execd else ()
-    return Finding(
+    return CheckFinding(
         item=VALUES,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"{situation.wanted.host} reports no {value}: the queue is closed",
         right="reported; execd has to be started after its first load_sensor was set",
         mend=mend,
@@ -165,13 +175,15 @@ def _patience_s(situation: SetupSituation) -> int:
     return 2 * _seconds(situation.home.effective("load_report_time"))
 
 
-def restart_execd(situation: SetupSituation) -> Edit:
+def restart_execd(situation: SetupSituation) -> SetupEdit:
     """Return what starts execd again; its jobs go on (sge_execd(8))."""
     assert situation.execd
-    return Edit(verb=Verb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd))
+    return SetupEdit(
+        verb=EditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
+    )
 
 
-def _restart(execd: Daemon) -> str:
+def _restart(execd: DaemonEdit) -> str:
     if execd.unit:
         return f"systemctl restart {shlex.quote(execd.unit)}"
     stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"

@@ -20,12 +20,12 @@ from gridbridge.model.attributes import (
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
-    Edit,
-    Finding,
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
     SetupSituation,
-    State,
-    Verb,
-    Wanted,
     has_starter,
 )
 
@@ -36,7 +36,7 @@ PROCEDURES = ("start_proc_args", "stop_proc_args")
 LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 
 
-def queue_findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def queue_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge the queue, attribute by attribute; a missing one is one finding."""
     wanted = situation.wanted
     found = situation.home.queues.get(wanted.queue)
@@ -92,7 +92,7 @@ def wanted_queue(situation: SetupSituation) -> Mapping[str, str]:
     }
 
 
-def thresholds(wanted: Wanted) -> str:
+def thresholds(wanted: QueueRequest) -> str:
     """Return the load thresholds; not np_load_avg, because jobs on this host only wait."""
     limit = wanted.pending_limit
     pending = f",{wanted.prefix}_pending={limit}" if limit else ""
@@ -120,7 +120,7 @@ def _numbers(value: str) -> Iterator[str]:
     return (part for part in parts if part.isdigit())
 
 
-def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
+def _missing(situation: SetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose mend makes the queue.
 
     One that was there a moment ago would be open by load values of that time: it is made once the
@@ -135,26 +135,26 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
         "complex_values": ",".join(("remote=TRUE", *promised(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
-    edit = Edit(verb=Verb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
+    edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
     right_words = f"{count(wanted.slots, 'slot')} on {wanted.host}, closed by {thresholds(wanted)}"
-    return Finding(
+    return CheckFinding(
         item=f"queue {wanted.queue}",
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found="missing",
         right=right_words,
         mend=(AWAIT, edit),
     )
 
 
-def _attribute(wanted: Wanted, name: str, found: str, right: str) -> Finding:
+def _attribute(wanted: QueueRequest, name: str, found: str, right: str) -> CheckFinding:
     """Judge an attribute, and each value for a host, which stays when the usual one is changed."""
     item = f"queue {wanted.queue}: {name}"
     wrong = [where for where, value in by_place(found) if _plain(value) != _plain(right)]
     if not wrong or _plain(found) == _plain(right):
-        return Finding(item=item, state=State.OK, found=found)
-    edit = _edit(wanted, Verb.REPLACE, name, right)
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    edit = _edit(wanted, EditVerb.REPLACE, name, right)
     mend = tuple(replace(edit, name=f"{wanted.queue}{where}") for where in wrong)
-    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=found, right=right, mend=mend)
 
 
 def _plain(value: str) -> str:
@@ -167,8 +167,8 @@ def _plain(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _edit(wanted: Wanted, verb: Verb, attribute: str, value: str) -> Edit:
-    return Edit(
+def _edit(wanted: QueueRequest, verb: EditVerb, attribute: str, value: str) -> SetupEdit:
+    return SetupEdit(
         verb=verb,
         cell=wanted.home,
         kind="queue",
@@ -178,17 +178,19 @@ def _edit(wanted: Wanted, verb: Verb, attribute: str, value: str) -> Edit:
     )
 
 
-def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
+def _remote(wanted: QueueRequest, queue: Mapping[str, str]) -> CheckFinding:
     item, every = f"queue {wanted.queue}: remote", lists(queue.get("complex_values", ""))
     wrong = [(where, found) for where, found in every if not is_true(found.get("remote", ""))]
     if not wrong:
-        return Finding(item=item, state=State.OK, found=f"remote={every[0][1]['remote']}")
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=f"remote={every[0][1]['remote']}"
+        )
     where, found = wrong[0]
     actual = f"remote={found['remote']}" if "remote" in found else "no value of remote"
-    edit = _edit(wanted, Verb.MERGE, "complex_values", "remote=TRUE")
-    return Finding(
+    edit = _edit(wanted, EditVerb.MERGE, "complex_values", "remote=TRUE")
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found=f"{actual} on {where[1:]}" if where else actual,
         right="remote=TRUE",
         mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where, _ in wrong),
@@ -221,31 +223,31 @@ def _unsuitable(name: str, situation: SetupSituation) -> str:
     return f"{' and '.join(run)} would run on {wanted.host}" if run else ""
 
 
-def _environments(situation: SetupSituation, queue: Mapping[str, str]) -> Iterator[Finding]:
+def _environments(situation: SetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
     """Judge pe_list, and each that a host or host group has instead."""
     wanted = situation.wanted
     listed = {where: words(value) for where, value in by_place(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
             wrong = [where for where, names in listed.items() if name in names]
-            yield _environment(wanted, name, why, "not in pe_list", Verb.DROP, wrong)
+            yield _environment(wanted, name, why, "not in pe_list", EditVerb.DROP, wrong)
     for name in safe_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         if wrong:
             found = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
-            yield _environment(wanted, name, found, "in pe_list", Verb.MERGE, wrong)
+            yield _environment(wanted, name, found, "in pe_list", EditVerb.MERGE, wrong)
         else:
             item = f"queue {wanted.queue}: pe {name}"
-            yield Finding(item=item, state=State.OK, found="in pe_list")
+            yield CheckFinding(item=item, state=FindingState.OK, found="in pe_list")
 
 
 def _environment(
-    wanted: Wanted, name: str, found: str, right: str, verb: Verb, places: Iterable[str]
-) -> Finding:
+    wanted: QueueRequest, name: str, found: str, right: str, verb: EditVerb, places: Iterable[str]
+) -> CheckFinding:
     edit = _edit(wanted, verb, "pe_list", name)
-    return Finding(
+    return CheckFinding(
         item=f"queue {wanted.queue}: pe {name}",
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=found,
         right=right,
         mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where in places),

@@ -10,7 +10,14 @@ from types import MappingProxyType
 
 from gridbridge.model.attributes import Settings, pairs, varying
 from gridbridge.model.request import is_place
-from gridbridge.model.site.setup import Complex, Edit, Finding, SetupSituation, State, Verb
+from gridbridge.model.site.setup import (
+    CheckFinding,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    SetupSituation,
+)
 
 ASKABLE = "YES"
 MOST: Mapping[str, str] = MappingProxyType(
@@ -24,17 +31,17 @@ def promised(situation: SetupSituation) -> tuple[str, ...]:
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
 
-def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Finding]:
+def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[CheckFinding]:
     """Judge what the queue, its host and `global` say of the mapping's resources."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
     for name, value in pairs(_here(situation, queue)).items():
         if name in situation.wanted.resources:
             item = f"queue {situation.wanted.queue}: resource {name}"
-            yield Finding(item=item, state=State.OK, found=f"{name}={value}")
+            yield CheckFinding(item=item, state=FindingState.OK, found=f"{name}={value}")
 
 
-def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
+def _needed(situation: SetupSituation, queue: Settings) -> Iterator[ComplexRow]:
     """Give the resources that can be asked for and have no value where the queue is."""
     present = {*queue, *pairs(_here(situation, queue))}
     for host in situation.home.exec_hosts.values():
@@ -53,7 +60,7 @@ def _here(situation: SetupSituation, queue: Settings) -> str:
     return found.on(situation.wanted.host, groups)
 
 
-def _most(row: Complex) -> str:
+def _most(row: ComplexRow) -> str:
     """Return the value that suits every request, empty where there is none."""
     if row.type == "BOOL":
         return "TRUE"
@@ -62,21 +69,21 @@ def _most(row: Complex) -> str:
     return ""
 
 
-def _missing(row: Complex, situation: SetupSituation, queue: Settings) -> Finding:
+def _missing(row: ComplexRow, situation: SetupSituation, queue: Settings) -> CheckFinding:
     wanted, value = situation.wanted, _most(row)
     own = [where for where, _ in varying(queue.get("complex_values", "")).others]
     name = f"{wanted.queue}@{wanted.host}" if wanted.host in own else wanted.queue
-    edit = Edit(
-        verb=Verb.MERGE,
+    edit = SetupEdit(
+        verb=EditVerb.MERGE,
         cell=wanted.home,
         kind="queue",
         name=name,
         attribute="complex_values",
         value=f"{row.name}={value}",
     )
-    return Finding(
+    return CheckFinding(
         item=f"queue {wanted.queue}: resource {row.name}",
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found=f"no value: a job that asks for {row.name} is never sent to {wanted.remote}",
         right=f"{row.name}={value}" if value else "the values that jobs may ask for",
         mend=(edit,) if value else (),

@@ -7,16 +7,16 @@ an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.site.setup import (
     CellSetup,
-    Edit,
-    Finding,
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    SetupEdit,
     SetupSituation,
-    State,
-    Undo,
-    Verb,
+    SharedSettingUndo,
 )
 
 
-def right_findings(situation: SetupSituation) -> tuple[Finding, ...]:
+def right_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge the rights in both cells."""
     wanted = situation.wanted
     home = _in_cell(wanted.home, situation.home, situation)
@@ -27,7 +27,7 @@ def right_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     return (*_in_cell(wanted.remote, situation.away, situation), *home)
 
 
-def _by_ssh(situation: SetupSituation) -> Finding:
+def _by_ssh(situation: SetupSituation) -> CheckFinding:
     """Judge what the service may do where the clients run on the cluster's own host.
 
     Another domain's set-up belongs to its administrators. Without this right everything works,
@@ -36,17 +36,17 @@ def _by_ssh(situation: SetupSituation) -> Finding:
     wanted, account = situation.wanted, situation.wanted.far_account
     item = f"{wanted.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
-        return Finding(item=item, state=State.OK, found="yes")
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found="yes")
+    return CheckFinding(
         item=item,
-        state=State.WARNING,
+        state=FindingState.WARNING,
         found="no: held jobs of nobody can't be deleted there",
         right="yes",
         hint=f"ask an administrator of {wanted.remote} for: qconf -ao {account}",
     )
 
 
-def _in_cell(cluster: str, cell: CellSetup, situation: SetupSituation) -> tuple[Finding, ...]:
+def _in_cell(cluster: str, cell: CellSetup, situation: SetupSituation) -> tuple[CheckFinding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
     may_operate = account in (*cell.operators, *cell.managers)
     is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
@@ -59,19 +59,19 @@ def _in_cell(cluster: str, cell: CellSetup, situation: SetupSituation) -> tuple[
     )
 
 
-def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> Finding:
+def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
     title = kind if kind == "operator" else f"{kind} host"
     item = f"{cluster}: {title} {name}"
     if holds:
-        return Finding(item=item, state=State.OK, found="yes")
-    admit = Edit(verb=Verb.ADMIT, cell=cluster, kind=kind, name=name)
-    dismiss = Edit(verb=Verb.DISMISS, cell=cluster, kind=kind, name=name)
-    return Finding(
+        return CheckFinding(item=item, state=FindingState.OK, found="yes")
+    admit = SetupEdit(verb=EditVerb.ADMIT, cell=cluster, kind=kind, name=name)
+    dismiss = SetupEdit(verb=EditVerb.DISMISS, cell=cluster, kind=kind, name=name)
+    return CheckFinding(
         item=item,
-        state=State.BROKEN,
+        state=FindingState.BROKEN,
         found="no",
         right="yes",
         mend=(admit,),
-        undo=(Undo(done=admit, undo=dismiss),),
+        undo=(SharedSettingUndo(done=admit, undo=dismiss),),
         where=where,
     )

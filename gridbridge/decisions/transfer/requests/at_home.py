@@ -7,7 +7,7 @@ from collections.abc import Set
 from fnmatch import fnmatchcase
 
 from gridbridge.model.job import QueueLimits, SubmittedJob
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from gridbridge.model.transfer.guard import OPERATORS, stays
 from gridbridge.model.users import Users
 
@@ -34,7 +34,7 @@ def refusal(queue: str, limits: QueueLimits, job: SubmittedJob, groups: Set[str]
     return ""
 
 
-def kept(queue: str, request: Request) -> str:
+def kept(queue: str, request: JobRequest) -> str:
     """Say by which words of its own a job never comes to a queue; empty when by none."""
     if stays(request.hard):
         return f"as it is, it stays at home: it asks for remote=false, and {queue} never gets it"

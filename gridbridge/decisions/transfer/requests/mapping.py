@@ -4,7 +4,7 @@ A hard request that can't be met refuses the job; a soft one is left out, with a
 load this module when a queue has a mapping.
 """
 
-from gridbridge.errors import ParseError, Unmappable
+from gridbridge.errors import ParseError, UnmappableRequest
 from gridbridge.model import amounts
 from gridbridge.model.request import long_name
 from gridbridge.model.transfer.mapping import (
@@ -14,15 +14,15 @@ from gridbridge.model.transfer.mapping import (
     QUEUE,
     RESOURCE,
     TYPE,
-    Mapping,
-    Rule,
+    MappingRule,
+    RequestMapping,
 )
 
 ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Asked:
+class MappedRequest:
     """What a job asks for, at home or at the remote cluster."""
 
     __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
@@ -50,13 +50,13 @@ class Asked:
         self.spread = spread  # of the slots over OAR's nodes; empty: all on one
         self.types = types  # of a job of OAR
 
-    def but(self, **changed: object) -> "Asked":
+    def but(self, **changed: object) -> "MappedRequest":
         """Return the same with something changed."""
         values = {key: getattr(self, key) for key in self.__slots__}
-        return Asked(**{**values, **changed})
+        return MappedRequest(**{**values, **changed})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Asked) and all(
+        return isinstance(other, MappedRequest) and all(
             getattr(self, key) == getattr(other, key) for key in self.__slots__
         )
 
@@ -64,12 +64,12 @@ class Asked:
         return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
 
 
-def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
+def translate(asked: MappedRequest, mapping: RequestMapping, remote: str) -> MappedRequest:
     """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
     hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(asked, mapping, remote)
-    return Asked(
+    return MappedRequest(
         hard=_with_defaults(_met(hard), asked, mapping, remote),
         soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
         pe=pe,
@@ -82,7 +82,9 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
     )
 
 
-def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
+def _with_defaults(
+    there: Pairs, asked: MappedRequest, mapping: RequestMapping, remote: str
+) -> Pairs:
     """Add the defaults for resources that the job does not ask for.
 
     An unlimited amount counts as no request. A request for the same resource, by its name or its
@@ -92,7 +94,7 @@ def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) ->
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if long_name(name) not in names]
     for name, rule in missing:
         if rule.require:
-            raise Unmappable(
+            raise UnmappableRequest(
                 f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
             )
     defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
@@ -116,32 +118,32 @@ def _larger(name: str, one: str, other: str) -> str:
     try:
         return max(one, other, key=_size)
     except ParseError as error:
-        raise Unmappable(f"{name} is asked for as {one!r} and as {other!r} there") from error
+        raise UnmappableRequest(f"{name} is asked for as {one!r} and as {other!r} there") from error
 
 
 def _size(value: str) -> float:
     return float("inf") if amounts.is_unlimited(value) else amounts.read(value)
 
 
-def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
-    rule = mapping.rule(RESOURCE, name) or Rule()
+def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
+    rule = mapping.rule(RESOURCE, name) or MappingRule()
     if rule.reject:
-        raise Unmappable(f"{remote} has no {name}: {rule.reject}")
+        raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
     return () if rule.drop else _pair(name, value, rule)
 
 
-def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]) -> Pairs:
+def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
     try:
         there = _hard(name, value, mapping, remote)
         if there and mapping.is_closed:
-            raise Unmappable(f"{remote} knows no soft requests")
+            raise UnmappableRequest(f"{remote} knows no soft requests")
         return there
-    except Unmappable as error:
+    except UnmappableRequest as error:
         notes.append(f"soft request {name}={value} left out: {error}")
         return ()
 
 
-def _pair(name: str, value: str, rule: Rule) -> Pairs:
+def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
     """Return a resource with its name and unit there; nothing if it is no limit."""
     there = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
@@ -152,7 +154,7 @@ def _pair(name: str, value: str, rule: Rule) -> Pairs:
     try:
         number = amounts.read(value) * float(rule.scale or 1)
     except ParseError as error:
-        raise Unmappable(f"{name}: {error}") from error
+        raise UnmappableRequest(f"{name}: {error}") from error
     amount = amounts.write(number, rule.unit)
     return ((there, amounts.bare(amount) if rule.relation else amount),)
 
@@ -167,27 +169,27 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int, str]:
+def _parallel(asked: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
     """Return the parallel environment there, how many of its slots, and how they lie."""
     if not asked.pe:
         return "", asked.slots, ""
-    rule = mapping.rule(PE, asked.pe) or Rule()
+    rule = mapping.rule(PE, asked.pe) or MappingRule()
     if rule.reject:
-        raise Unmappable(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
+        raise UnmappableRequest(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
     slots = amounts.round_up(asked.slots * float(rule.scale or 1))
     return rule.to or asked.pe, slots, rule.spread
 
 
-def _project(project: str, mapping: Mapping, remote: str) -> str:
+def _project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the project there; a rule for all gives one to jobs without a project, too."""
-    rule = mapping.rule(PROJECT, project) or Rule()
+    rule = mapping.rule(PROJECT, project) or MappingRule()
     if rule.reject:
         whose = f"of project {project}" if project else "without a project"
-        raise Unmappable(f"{remote} takes no job {whose}: {rule.reject}")
+        raise UnmappableRequest(f"{remote} takes no job {whose}: {rule.reject}")
     return "" if rule.drop else rule.to or project
 
 
-def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str, ...]:
+def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
     """Return the queues there; a queue without a rule exists at home only.
 
     A job whose queues have no rule gets the queue of the rule for all, if there is one.
@@ -195,7 +197,7 @@ def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
-            raise Unmappable(f"{remote} has nothing like queue {name}: {rule.reject}")
-    usual = mapping.rules.get((QUEUE, EVERY_JOB), Rule()).to
+            raise UnmappableRequest(f"{remote} has nothing like queue {name}: {rule.reject}")
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
     asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
     return asked_for or ((usual,) if usual else ())

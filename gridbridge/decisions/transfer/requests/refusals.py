@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from gridbridge.model.transfer.guard import ANY, OPERATORS, Pairs, at_home, leaves
 
 
-class Mark:
+class RefusalMark:
     """Lists that replace a job's own; None leaves the list as it is."""
 
     __slots__ = ("hard", "queues")
@@ -19,7 +19,7 @@ class Mark:
         self.queues = queues
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mark):
+        if not isinstance(other, RefusalMark):
             return False
         return (self.hard, self.queues) == (other.hard, other.queues)
 
@@ -30,7 +30,7 @@ class Mark:
         return f"Mark(hard={self.hard!r}, queues={self.queues!r})"
 
 
-def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Mark, ...]:
+def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[RefusalMark, ...]:
     """Return the ways to keep a job at home, best first; none for a job that asks to go away.
 
     `queues` is the job's list as it asked for it, empty for any.
@@ -38,8 +38,8 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
     if leaves(hard):
         return ()
     kept = kept_queues(queues, transfer_queues)
-    by_queue = (Mark(queues=kept),) if kept else ()
-    return (Mark(hard=at_home(hard)), *by_queue)
+    by_queue = (RefusalMark(queues=kept),) if kept else ()
+    return (RefusalMark(hard=at_home(hard)), *by_queue)
 
 
 def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:

@@ -4,16 +4,16 @@ A job with an unknown hard request is refused before anything is submitted. An u
 for which Grid Engine would refuse the whole job as well, is left out with a note.
 """
 
-from gridbridge.decisions.transfer.requests.mapping import Asked
-from gridbridge.errors import Unmappable
-from gridbridge.model.request import Request, as_sql, relation_of
-from gridbridge.model.vocabulary import ANY, Vocabulary
+from gridbridge.decisions.transfer.requests.mapping import MappedRequest
+from gridbridge.errors import UnmappableRequest
+from gridbridge.model.request import JobRequest, as_sql, relation_of
+from gridbridge.model.vocabulary import ANY, ClusterVocabulary
 
 WILD = frozenset("*?[")
 LEVEL = "/"  # begins the name of a level of OAR
 
 
-def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:
+def understood(asked: MappedRequest, known: ClusterVocabulary, remote: str) -> MappedRequest:
     """Return what can be asked for at `remote`; Unmappable for what it does not know.
 
     A parallel environment may be a pattern, as in `qsub -pe 'mpi*' 4`; SQL, which reads the names
@@ -34,7 +34,7 @@ def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:
 
 
 def lacking(
-    known: Vocabulary, *, pe: str = "", project: str = "", queue: str = ""
+    known: ClusterVocabulary, *, pe: str = "", project: str = "", queue: str = ""
 ) -> tuple[str, ...]:
     """Return which of these a cluster does not offer, each after its kind; empty ones are none."""
     asked = (
@@ -45,7 +45,7 @@ def lacking(
     return tuple(what for what, is_there in asked if not is_there)
 
 
-def of_numbers(known: Vocabulary, request: Request) -> tuple[str, ...]:
+def of_numbers(known: ClusterVocabulary, request: JobRequest) -> tuple[str, ...]:
     """Return the conditions on numbers and booleans for which Grid Engine has no form.
 
     Only a string can be compared with an expression (complex(5)): no number can be unlike a value,
@@ -58,7 +58,7 @@ def of_numbers(known: Vocabulary, request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(as_sql(*pair) for pair in every if _is_number(pair[0], known)))
 
 
-def _is_number(name: str, known: Vocabulary) -> bool:
+def _is_number(name: str, known: ClusterVocabulary) -> bool:
     bare = relation_of(name)[0]
     return _is_in(bare, known.resource) and not _is_in(bare, known.string)
 
@@ -67,7 +67,7 @@ def _left_out(name: str, value: str, remote: str) -> str:
     return f"soft request {name}={value} left out: {remote} has no resource {name}"
 
 
-def _is_pe(name: str, known: Vocabulary) -> bool:
+def _is_pe(name: str, known: ClusterVocabulary) -> bool:
     if WILD.isdisjoint(name) or ANY in known.pe:
         return _is_in(name, known.pe)
     from fnmatch import fnmatchcase  # 5 ms; a starter has the one that was granted
@@ -86,4 +86,4 @@ def _is_in(name: str, names: frozenset[str]) -> bool:
 
 def _require(is_known: bool, remote: str, what: str) -> None:
     if not is_known:
-        raise Unmappable(f"{remote} has no {what}")
+        raise UnmappableRequest(f"{remote} has no {what}")

@@ -13,7 +13,7 @@ Amounts = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ResourceShortage:
     """What one waiting job, or each waiting task of an array, asks for; it could start now."""
 
     job: int
@@ -28,7 +28,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class HostResources:
     """A queue on one host in which local jobs may start now, with what is free there."""
 
     name: str  # all.q@host
@@ -44,7 +44,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class ResourceHolder:
     """A job or task that runs, and what it holds."""
 
     job: int
@@ -61,7 +61,7 @@ class Holder:
 class CrowdedCell:
     """Who waits and who runs, and what is free."""
 
-    asked: tuple[Asked, ...] = ()  # in the order in which the scheduler looks at them
-    holders: tuple[Holder, ...] = ()
-    places: tuple[Place, ...] = ()
+    asked: tuple[ResourceShortage, ...] = ()  # in the order in which the scheduler looks at them
+    holders: tuple[ResourceHolder, ...] = ()
+    places: tuple[HostResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # of the whole cluster's

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.campaigns.making_way.cell import Amounts, Asked, Place
+from gridbridge.model.campaigns.making_way.cell import Amounts, HostResources, ResourceShortage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
+class OwnTask:
     """An array of a campaign, by the job that it is at its cluster."""
 
     campaign: int
@@ -18,7 +18,7 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yielding:
+class PreemptibleTask:
     """A best-effort task of a campaign that runs."""
 
     campaign: int
@@ -32,19 +32,19 @@ class Yielding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class BlockedRequest:
     """One request, where it could start but for what is held, and by whom that is."""
 
     cluster: str
-    asked: Asked
-    places: tuple[Place, ...]
+    asked: ResourceShortage
+    places: tuple[HostResources, ...]
     free: Amounts = field(default_factory=dict)  # of the whole cluster's
-    tasks: tuple[Yielding, ...]
+    tasks: tuple[PreemptibleTask, ...]
     others: frozenset[str] = frozenset()  # hosts on which somebody else's job runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Preemption:
     """Tasks end so that a local request can start."""
 
     cluster: str
@@ -52,9 +52,9 @@ class Way:
     task: int  # the first of an array that waits; 0: it is none
     host: str
     lacked: tuple[str, ...]  # resources
-    tasks: tuple[Yielding, ...]
+    tasks: tuple[PreemptibleTask, ...]
 
 
-Jobs = Mapping[int, Ours]  # by their ids at a cluster
+Jobs = Mapping[int, OwnTask]  # by their ids at a cluster
 Request = tuple[str, int, int]  # cluster, job, task
 Tried = Mapping[Request, tuple[datetime, ...]]  # when tasks ended for it

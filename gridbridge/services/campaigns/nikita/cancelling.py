@@ -3,29 +3,29 @@
 import logging
 
 from gridbridge.errors import plain_words
-from gridbridge.model.campaigns.request import Asked, Verb
+from gridbridge.model.campaigns.request import OwnerRequest, OwnerVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
-from gridbridge.services.campaigns.requests import Do, Requests, answer
+from gridbridge.services.campaigns.requests import Do, OwnerRequests, answer
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 
 _log = logging.getLogger(__name__)
 
 
-class Cancelling:
+class CancelRequests:
     """Takes requests to cancel campaigns; all others are left to the runner."""
 
     def __init__(
         self,
-        database: Database,
+        database: StateFile,
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         runners: str = RUNNER_LOCK,
     ) -> None:
-        self._requests = Requests(database, clock, folder, published)
+        self._requests = OwnerRequests(database, clock, folder, published)
         self._folder = folder
         self._published = published
         self._runners = runners
@@ -33,16 +33,16 @@ class Cancelling:
     def take(self) -> int:
         """Do what is asked, unless a runner is there; return how many requests that were."""
         there = campaign_files.names(self._folder)
-        listed = campaign_files.requests(there, Verb.CANCEL, self._folder)
+        listed = campaign_files.requests(there, OwnerVerb.CANCEL, self._folder)
         if not listed:
             return 0
-        with lock.Held(self._runners) as is_ours:
+        with lock.MomentaryLock(self._runners) as is_ours:
             asked = campaign_files.asked(listed, self._folder) if is_ours else ()
             return sum(map(self._answer, asked))
 
-    def _answer(self, one: Asked) -> bool:
+    def _answer(self, one: OwnerRequest) -> bool:
         """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
-        does: dict[Verb, Do] = {Verb.CANCEL: self._requests.do}
+        does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
         try:
             return answer(one, does, self._folder, self._published)
         except Exception as error:

@@ -13,12 +13,17 @@ from gridbridge.apply.clusters import away
 from gridbridge.decisions.campaigns.making_way import contests as rules
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell
-from gridbridge.model.campaigns.making_way.contest import Contest, Ours, Request, Way
+from gridbridge.model.campaigns.making_way.cell import CrowdedCell, ResourceShortage
+from gridbridge.model.campaigns.making_way.contest import (
+    BlockedRequest,
+    OwnTask,
+    Preemption,
+    Request,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.marks import Marked, Ways
+from gridbridge.state.database.marks import Marked, PreemptionRows
 
 NOTHING = CrowdedCell()
 KEPT = timedelta(days=7)  # for a job that waits longer nothing is remembered
@@ -26,14 +31,14 @@ KEPT = timedelta(days=7)  # for a job that waits longer nothing is remembered
 _log = logging.getLogger(__name__)
 
 
-class Crowds:
+class BlockedRequestQueries:
     """What a cycle sees of them."""
 
-    def __init__(self, policy: Policy, ways: Ways, clock: Clock) -> None:
+    def __init__(self, policy: Policy, ways: PreemptionRows, clock: Clock) -> None:
         self._policy = policy
         self._ways = ways
         self._clock = clock
-        self._ours: dict[str, dict[int, Ours]] = {}
+        self._ours: dict[str, dict[int, OwnTask]] = {}
 
     def look(
         self,
@@ -41,13 +46,13 @@ class Crowds:
         answers: Mapping[str, ClusterSnapshot],
         marks: Marked,
         cancelled: Set[int],
-    ) -> tuple[Contest, ...]:
+    ) -> tuple[BlockedRequest, ...]:
         """Return the requests for which tasks of these arrays might end."""
         self._ours = {name: {} for name, seen in answers.items() if seen.pending}
         for array in arrays:
             seen = answers[array.cluster]
             if seen.pending and _is_besteffort(array, seen):
-                self._ours[array.cluster][array.job_id] = Ours(
+                self._ours[array.cluster][array.job_id] = OwnTask(
                     campaign=array.campaign,
                     array=array.number,
                     ending=frozenset(marks.get((array.campaign, array.number), ())),
@@ -58,7 +63,7 @@ class Crowds:
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(one for name in crowded for one in self._at(name, recent))
 
-    def _at(self, cluster: str, recent: Set[Request]) -> Iterator[Contest]:
+    def _at(self, cluster: str, recent: Set[Request]) -> Iterator[BlockedRequest]:
         """Give those of one cluster, each with the places that it may have."""
         cell = self._ask(cluster)
         for one in rules.contests(cluster, cell, self._ours[cluster], recent):
@@ -67,7 +72,7 @@ class Crowds:
             if places:
                 yield replace(one, places=places)
 
-    def still(self, way: Way) -> Way | None:
+    def still(self, way: Preemption) -> Preemption | None:
         """Ask once more, and return what is right now; None for nothing."""
         return rules.still(way, self._ask(way.cluster), self._ours[way.cluster])
 
@@ -80,7 +85,7 @@ class Crowds:
             _tell(cluster, error)
             return NOTHING
 
-    def _could_start(self, cluster: str, asked: Asked) -> frozenset[str]:
+    def _could_start(self, cluster: str, asked: ResourceShortage) -> frozenset[str]:
         where = away(self._policy, cluster)
         shows = adapter_of(where).shows_crowd
         try:

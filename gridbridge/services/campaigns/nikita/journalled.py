@@ -7,22 +7,22 @@ from typing import Any
 
 from gridbridge.decisions.campaigns import flood as rules
 from gridbridge.decisions.campaigns.making_way.contests import same
-from gridbridge.model.campaigns.making_way.contest import Contest
-from gridbridge.model.campaigns.wiping import Listed, Wiping
+from gridbridge.model.campaigns.making_way.contest import BlockedRequest
+from gridbridge.model.campaigns.wiping import CancellationPlan, ListedAttempt
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import Entry, telling
+from gridbridge.services.journal import JournalEntry, telling
 
 PROGRAM = "nikita"
 
 
-def entry(seen: Listed, plan: Wiping, now: datetime) -> Entry | None:
+def entry(seen: ListedAttempt, plan: CancellationPlan, now: datetime) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to do nothing."""
     told = rules.sentences(plan)
     seen = replace(seen, contests=tuple(_decisive(seen, plan)))
     return telling(PROGRAM, now, {"seen": encode(seen)}, told) if told else None
 
 
-def _decisive(seen: Listed, plan: Wiping) -> Iterator[Contest]:
+def _decisive(seen: ListedAttempt, plan: CancellationPlan) -> Iterator[BlockedRequest]:
     """Give the requests for which tasks end; of many others that wait nothing is kept."""
     for one in seen.contests:
         if any(one.cluster == way.cluster and same(one.asked, way) for way in plan.ways):
@@ -31,7 +31,7 @@ def _decisive(seen: Listed, plan: Wiping) -> Iterator[Contest]:
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.sentences(rules.plan(decode(kept["seen"], Listed)))
+    return rules.sentences(rules.plan(decode(kept["seen"], ListedAttempt)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

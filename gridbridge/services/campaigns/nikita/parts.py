@@ -6,8 +6,15 @@ from itertools import groupby
 
 from gridbridge.decisions.campaigns.failures.leaps import moved
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.wiping import HELD, IF_WAITING, Leap, Mark, Part, WipedFor
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.wiping import (
+    HELD,
+    IF_WAITING,
+    CancellationMark,
+    ClockJump,
+    ListedArray,
+    WipedFor,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
@@ -23,9 +30,9 @@ def parts(
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
-    leaps: Iterable[Leap] = (),
+    leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-) -> Iterator[Part]:
+) -> Iterator[ListedArray]:
     """Give the tasks that wait or run at clusters that answered; those being deleted are left.
 
     So are prologues and epilogues, `steps`, that wait and are not marked to go: each has one
@@ -68,15 +75,19 @@ def _is_held(row: JobStatus) -> bool:
 
 
 def _split(
-    array: Array, campaign: Campaign, row: JobStatus, since: datetime, marks: Mapping[int, Mark]
-) -> Iterator[Part]:
+    array: Array,
+    campaign: Campaign,
+    row: JobStatus,
+    since: datetime,
+    marks: Mapping[int, CancellationMark],
+) -> Iterator[ListedArray]:
     """Give the tasks of a row, those that are marked apart from the others."""
     by_mark: dict[WipedFor | None, list[range]] = {}
     for some in row.tasks or (range(1, array.size + 1),):
         for wiped_for, places in _runs(some, marks):
             by_mark.setdefault(wiped_for, []).append(places)
     for marked, found in by_mark.items():
-        yield Part(
+        yield ListedArray(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
@@ -84,7 +95,7 @@ def _split(
             since=since,
             is_waiting=row.state.is_waiting,
             walltime_s=_walltime_s(campaign, array),
-            is_test=campaign.jdl.type is Type.TEST,
+            is_test=campaign.jdl.type is CampaignType.TEST,
             slots=campaign.jdl.clusters[array.cluster].slots,
             marked=marked,
             is_cancelled=campaign.state is CampaignState.CANCELLED,
@@ -99,7 +110,9 @@ def _walltime_s(campaign: Campaign, array: Array) -> int:
     return max(wish.walltime_s, wish.prologue_walltime_s, wish.epilogue_walltime_s)
 
 
-def _runs(places: range, marks: Mapping[int, Mark]) -> Iterator[tuple[WipedFor | None, range]]:
+def _runs(
+    places: range, marks: Mapping[int, CancellationMark]
+) -> Iterator[tuple[WipedFor | None, range]]:
     """Split places into runs of the same mark."""
     if not marks:
         yield None, places

@@ -1,7 +1,7 @@
 """gridbridge-nikita: deletes tasks that flood a cluster or are stuck there."""
 
 from gridbridge.model.places import NIKITA_LOCK
-from gridbridge.services.campaigns.starting import Make, start
+from gridbridge.services.campaigns.starting import MakeProgram, start
 
 DOES = "Delete tasks of campaigns that wait or run where they should not."
 
@@ -11,7 +11,7 @@ def main() -> None:
     start("gridbridge-nikita", DOES, 60, NIKITA_LOCK, _load)
 
 
-def _load() -> Make:
-    from gridbridge.services.campaigns.nikita.service import Daemon
+def _load() -> MakeProgram:
+    from gridbridge.services.campaigns.nikita.service import NikitaDaemon
 
-    return Daemon
+    return NikitaDaemon

@@ -18,42 +18,42 @@ from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
 from gridbridge.decisions.campaigns.making_way.contests import wipes
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.making_way.contest import Contest, Way
+from gridbridge.model.campaigns.making_way.contest import BlockedRequest, Preemption
 from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import (
     OF_MOVES,
     ONLY_WAITING,
-    Listed,
-    Part,
-    Patience,
-    Wipe,
+    ArrayCancellation,
+    CancellationPatience,
+    CancellationPlan,
+    ListedArray,
+    ListedAttempt,
     WipedFor,
-    Wiping,
 )
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import Asking
+from gridbridge.services.campaigns.asking import ClusterQueries
 from gridbridge.services.campaigns.nikita import journalled
-from gridbridge.services.campaigns.nikita.cancelling import Cancelling
-from gridbridge.services.campaigns.nikita.crowds import Crowds
+from gridbridge.services.campaigns.nikita.cancelling import CancelRequests
+from gridbridge.services.campaigns.nikita.crowds import BlockedRequestQueries
 from gridbridge.services.campaigns.nikita.parts import TO_GO, parts
-from gridbridge.services.campaigns.nikita.watch import Watch
+from gridbridge.services.campaigns.nikita.watch import ClockWatch
 from gridbridge.services.campaigns.occupancy import max_slots
-from gridbridge.services.campaigns.sending.turns import NotAsked, Turns
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.campaigns.sending.turns import NotAsked, OwnerTimeBudget
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marked, Marks, Ways
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks, Marked, PreemptionRows
 
 _log = logging.getLogger(__name__)
 
 
-class Deletes(Protocol):
+class ArrayDeleter(Protocol):
     """What is done at the clusters (apply/campaigns/arrays)."""
 
     def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:
@@ -72,7 +72,7 @@ class Nikita:
         self,
         policy: Policy,
         clock: Clock,
-        acts: Deletes = arrays,
+        acts: ArrayDeleter = arrays,
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
@@ -85,33 +85,33 @@ class Nikita:
         self._policy = policy
         self._clock = clock
         self._acts = acts
-        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
-        self.journal = Journal(self.database)
-        self._asking = Asking(policy, self.database, clock, is_dry=is_dry)
-        self._campaigns = Campaigns(self.database)
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._asking = ClusterQueries(policy, self.database, clock, is_dry=is_dry)
+        self._campaigns = CampaignRows(self.database)
         self._tries = CampaignTries(self.database, self._campaigns)
-        self._marks = Marks(self.database)
+        self._marks = CancellationMarks(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
-        self._watch = Watch(clock, watched)
-        self._turns = Turns(self._campaigns, clock, policy.failures)
-        self._ways = Ways(self.database)
-        self._crowds = Crowds(policy, self._ways, clock)
+        self._watch = ClockWatch(clock, watched)
+        self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
+        self._ways = PreemptionRows(self.database)
+        self._crowds = BlockedRequestQueries(policy, self._ways, clock)
 
-    def gather(self) -> Listed:
+    def gather(self) -> ListedAttempt:
         """Look at what clusters said a moment ago; ask them before anything is deleted."""
         seen = self._look(self._policy.runner.interval_s)
-        is_old = self._asking.has_read and rules.plan(seen) != Wiping()
+        is_old = self._asking.has_read and rules.plan(seen) != CancellationPlan()
         seen = self._look(0.0) if is_old else seen
         return replace(seen, contests=self._contests())
 
-    def _contests(self) -> tuple[Contest, ...]:
+    def _contests(self) -> tuple[BlockedRequest, ...]:
         """Return the local requests that wait beside tasks of ours, as the last look had them."""
         marks = self._marks.all()
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
-    def _look(self, limit_s: float) -> Listed:
+    def _look(self, limit_s: float) -> ListedAttempt:
         released = [
             one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
         ]
@@ -119,7 +119,7 @@ class Nikita:
         self._answers = self._asking.ask(clusters, released, limit_s)
         return self.listed(released, self._answers)
 
-    def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
+    def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> ListedAttempt:
         """Return what the answers of clusters tell where work can start.
 
         Where none can, cancelled and moved tasks alone count: they wait for nothing there.
@@ -141,7 +141,7 @@ class Nikita:
         ]
         self._arrays = {_key(one): one for one in there}
         every = parts(there, answers, campaigns, marks, leaps, steps)
-        return Listed(
+        return ListedAttempt(
             now=self._clock.now(),
             parts=tuple(one for one in every if slots[one.cluster] or _is_to_go(one)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
@@ -160,15 +160,15 @@ class Nikita:
         going = [one for one in campaigns.values() if one.state is not CampaignState.CANCELLED]
         return {(one.campaign, one.array) for one in self._tries.steps(going)}
 
-    def decide(self, seen: Listed) -> Wiping:
+    def decide(self, seen: ListedAttempt) -> CancellationPlan:
         """Decide about all tasks."""
         return rules.plan(seen)
 
-    def entry(self, seen: Listed, plan: Wiping) -> Entry | None:
+    def entry(self, seen: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
         return journalled.entry(seen, plan, self._clock.now())
 
-    def apply(self, seen: Listed, plan: Wiping) -> None:
+    def apply(self, seen: ListedAttempt, plan: CancellationPlan) -> None:
         """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
         del seen
         self._turns.begin()
@@ -183,7 +183,7 @@ class Nikita:
             if now := self._crowds.still(way):
                 self._make_way(now)
 
-    def _make_way(self, way: Way) -> None:
+    def _make_way(self, way: Preemption) -> None:
         """End tasks for a local request, unless things have changed since it was looked at."""
         self._ways.put(way, self._clock.now())
         for wipe in wipes(way):
@@ -195,7 +195,7 @@ class Nikita:
             "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
         )
 
-    def _delete(self, wipe: Wipe) -> None:
+    def _delete(self, wipe: ArrayCancellation) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
@@ -206,7 +206,7 @@ class Nikita:
         except GridbridgeError as error:
             self._tell_not_wiped(wipe, error)
 
-    def _delete_waiting(self, array: Array, wipe: Wipe) -> None:
+    def _delete_waiting(self, array: Array, wipe: ArrayCancellation) -> None:
         """Delete tasks if they wait; those that have begun stay, and are marked no more.
 
         What was held before it began leaves no record, and nobody has to wait for one.
@@ -218,7 +218,7 @@ class Nikita:
             held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
             self._marks.put(replace(wipe, places=left, wiped_for=held))
 
-    def _tell_not_wiped(self, wipe: Wipe, error: GridbridgeError) -> None:
+    def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
         if isinstance(error, NotAsked):
             return  # it is told which call hung
         name = f"{wipe.campaign}.{wipe.array}"
@@ -244,7 +244,7 @@ def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
     }
 
 
-def _is_to_go(part: Part) -> bool:
+def _is_to_go(part: ListedArray) -> bool:
     return part.is_cancelled or part.marked in TO_GO
 
 
@@ -253,16 +253,16 @@ def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, 
     return ranges_of(place for each in places for place in each if place not in listed)
 
 
-def _patience(policy: Policy) -> Patience:
+def _patience(policy: Policy) -> CancellationPatience:
     limits = policy.nikita
-    return Patience(
+    return CancellationPatience(
         grace_s=limits.grace_s,
         waiting_s=limits.waiting_s,
         over_walltime_s=limits.over_walltime_s,
     )
 
 
-class Daemon:
+class NikitaDaemon:
     """Nikita as a program that goes on."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
@@ -280,7 +280,7 @@ class Daemon:
     def open_cycle(self) -> Iterator[Nikita]:
         """Begin a cycle."""
         if not self._is_dry:
-            Cancelling(self._nikita.database, self._clock).take()
+            CancelRequests(self._nikita.database, self._clock).take()
         yield self._nikita
 
     def has_news(self) -> bool:

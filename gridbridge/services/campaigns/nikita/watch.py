@@ -4,7 +4,7 @@ import logging
 
 from gridbridge.decisions.campaigns.failures.leaps import noted
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
@@ -13,18 +13,20 @@ from gridbridge.state import clocks
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class ClockWatch:
     """What is known of them."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
         self._path = path
-        self._seen: Clocks | None = None
+        self._seen: CancellationClocks | None = None
 
-    def look(self) -> tuple[Leap, ...]:
+    def look(self) -> tuple[ClockJump, ...]:
         """Return by how much the clock was set forward, and when."""
         before = clocks.read(self._path)
-        now = Clocks(boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s())
+        now = CancellationClocks(
+            boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
+        )
         self._seen = noted(before, now)
         for one in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", one.by_s)

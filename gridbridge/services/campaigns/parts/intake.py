@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.config.submission.jdl_values import MOST_TASKS
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.report import count
 from gridbridge.shell import files
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_register import CampaignRegister
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_parts import CampaignParts
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 MOST_PARTS = 1000  # of a campaign: root looks through them for each array
 
@@ -27,9 +27,9 @@ class PartIntake:
     """What takes them in."""
 
     def __init__(
-        self, database: Database, judge: Judge, given: CampaignRegister, folder: str = CAMPAIGNS
+        self, database: StateFile, judge: Judge, given: CampaignRegister, folder: str = CAMPAIGNS
     ) -> None:
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._parts = CampaignParts(database, self._campaigns)
         self._judge = judge
         self._given = given
@@ -41,7 +41,7 @@ class PartIntake:
         found, self._grown = frozenset(self._grown), set()
         return found
 
-    def keep(self, found: NewFile) -> Part | str:
+    def keep(self, found: NewFile) -> TaskBatch | str:
         """Keep a part, unless it is kept already, or return what is wrong with it."""
         campaign = self._campaigns.find(found.adds_to or 0)
         if known := self._parts.of_token(found.token):
@@ -75,8 +75,8 @@ class PartIntake:
         is_given = self._given.has(campaign.number, found.uid, found.digest, part)
         return replace(found, token=files.random_name()) if is_given else None
 
-    def _add(self, found: NewFile, campaign: Campaign) -> Part:
-        part = Part(
+    def _add(self, found: NewFile, campaign: Campaign) -> TaskBatch:
+        part = TaskBatch(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
             tasks=found.tasks,
@@ -95,7 +95,7 @@ class PartIntake:
             return f"{name} is another's"
         if not campaign.state.is_alive:
             return f"{name} is {campaign.state}; submit the rest as another one"
-        if campaign.jdl.type is Type.TEST:
+        if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test, which sends one task to each cluster"
         if not found.tasks or campaign.tasks + found.tasks > MOST_TASKS:
             return f"{name} has {count(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"

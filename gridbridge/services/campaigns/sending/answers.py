@@ -7,7 +7,7 @@ from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignEnded, Campa
 from gridbridge.decisions.campaigns.adoption import adopt
 from gridbridge.decisions.campaigns.copies import numbered
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.book import OpenEvents
 from gridbridge.decisions.campaigns.failures.events import CODES, note_tasks
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
@@ -16,44 +16,44 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     CampaignState,
-    Outcome,
-    Sent,
+    SentTask,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.events import OF_SUBMISSION, Changes, Code, Kind
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Again, Tried
+from gridbridge.model.campaigns.events import OF_SUBMISSION, EventChanges, EventCode, EventKind
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.plan import AttemptOutcome, Retry
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.services.campaigns.sending.noting import Noting
+from gridbridge.services.campaigns.sending.noting import EndRecorder
 from gridbridge.services.campaigns.sending.troubles import (
-    Troubles,
+    SubmitFailures,
     code_of,
     in_short,
 )
 from gridbridge.services.campaigns.sending.turns import HeldUp, NotAsked
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 _log = logging.getLogger(__name__)
 
 
-class Answers:
+class SubmissionResults:
     """What does it."""
 
     def __init__(
         self,
-        database: Database,
+        database: StateFile,
         acts: ArrayCommands,
         clock: Clock,
         failures: Failures,
-        noting: Noting,
-        troubles: Troubles,
+        noting: EndRecorder,
+        troubles: SubmitFailures,
     ) -> None:
         self._database = database
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._events = CampaignEvents(database)
         self._acts = acts
@@ -62,7 +62,7 @@ class Answers:
         self._noting = noting
         self._troubles = troubles
 
-    def settle(self, array: Array, sent: Sent) -> None:
+    def settle(self, array: Array, sent: SentTask) -> None:
         """Note how far an array came; the next cycle does the rest.
 
         What root's ledger has under its number may have other tasks: that id is not its own.
@@ -97,7 +97,7 @@ class Answers:
                 tell("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
             case HeldUp():
-                self._troubles.note(array, Code.SUBMIT_JOB, error)
+                self._troubles.note(array, EventCode.SUBMIT_JOB, error)
             case NotAsked():
                 pass  # the next cycle resumes it
             case _:
@@ -114,20 +114,22 @@ class Answers:
         """Note that none of an array's tasks ran, because its cluster refuses them."""
         with self._database.transaction():
             if not array.is_of_copies:
-                self._troubles.note(array, Code.RUNNER_SUBMIT_ERROR, error)
-            none = self._noting.none_ran(array, Outcome.SETUP_ERROR)
-            again, book = self._again(array, none.ended), Book(self._events.open())
+                self._troubles.note(array, EventCode.RUNNER_SUBMIT_ERROR, error)
+            none = self._noting.none_ran(array, TaskOutcome.SETUP_ERROR)
+            again, book = self._again(array, none.ended), OpenEvents(self._events.open())
             ended, runs = [(one, array.cluster) for one in none.ended], set(map(_task, again))
             note_tasks(book, ended, runs, self._clock.now())
-            changes = Changes(events=book.changed)
+            changes = EventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
-    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Again, ...]:
+    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Retry, ...]:
         """Return which of these tasks run again."""
-        tried = [Tried.of(one, array.cluster) for one in ended]
+        tried = [AttemptOutcome.of(one, array.cluster) for one in ended]
         found = self._campaigns.find(array.campaign)
         assert found  # a campaign that has arrays is kept
-        clusters = {} if found.jdl.type is Type.TEST else {found.number: found.jdl.clusters.keys()}
+        clusters = (
+            {} if found.jdl.type is CampaignType.TEST else {found.number: found.jdl.clusters.keys()}
+        )
         rivals = self._noting.rivals(array)
         earlier = self._tries.earlier(ended, rivals)
         return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
@@ -140,12 +142,12 @@ class Answers:
         with self._database.transaction():
             retried = self._tries.take_back(array, CODES)
             self._noting.noted += retried
-            self._noting.close(array, Outcome.SETUP_ERROR)
+            self._noting.close(array, TaskOutcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
             self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
-            self._open_once(Code.FILE_REFUSED, array, in_short(error))
+            self._open_once(EventCode.FILE_REFUSED, array, in_short(error))
 
     def _end_as_before(self, array: Array) -> None:
         """End a campaign that had ended before our state file was replaced by an older one.
@@ -156,16 +158,16 @@ class Answers:
             found = self._campaigns.find(array.campaign)
             if not found or found.state is not CampaignState.TERMINATED:
                 self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
-            self._noting.close(array, Outcome.CANCELLED)
+            self._noting.close(array, TaskOutcome.CANCELLED)
             if found and found.state is CampaignState.TERMINATED:
                 return
             self._campaigns.drop_waiting(array.campaign)
-            self._open_once(Code.RESTORED, array)
+            self._open_once(EventCode.RESTORED, array)
 
-    def _open_once(self, code: Code, array: Array, why: str = "") -> None:
+    def _open_once(self, code: EventCode, array: Array, why: str = "") -> None:
         """Open an event of an array's campaign, unless one is open."""
         now = self._clock.now()
-        event = opened_now(Kind.CAMPAIGN, code, array.campaign, "", now)
+        event = opened_now(EventKind.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
     def take_over(self, campaign: int, refused: Array | None = None) -> None:
@@ -180,7 +182,7 @@ class Answers:
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
-        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now)
+        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", now)
         found = adopt(campaign, self._tries.kept(campaign), noted, now, refused=refused)
         for some in found[:-1]:
             self._tries.adopt(some)
@@ -201,5 +203,5 @@ def tell(event: str, array: Array, error: Exception) -> None:
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 
 
-def _task(one: Again) -> tuple[int, int]:
+def _task(one: Retry) -> tuple[int, int]:
     return one.campaign, one.task

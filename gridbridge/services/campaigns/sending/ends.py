@@ -4,17 +4,17 @@ import logging
 
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 AT_ONCE = 20  # campaigns of a cycle: each is a call
 
 _log = logging.getLogger(__name__)
 
 
-class Ends:
+class LedgerCloser:
     """What tells it."""
 
-    def __init__(self, campaigns: Campaigns, acts: ArrayCommands) -> None:
+    def __init__(self, campaigns: CampaignRows, acts: ArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
         self._last = 0  # campaign that was told of; the next cycle goes on behind it

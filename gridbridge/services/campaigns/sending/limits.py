@@ -16,7 +16,7 @@ AGAIN_S = 60.0  # after one that did not come it is asked again
 _log = logging.getLogger(__name__)
 
 
-class Limits:
+class ArrayLimitQueries:
     """The limits of clusters, as they told them last."""
 
     def __init__(self, policy: Policy, clock: Clock) -> None:

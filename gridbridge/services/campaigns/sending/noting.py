@@ -14,37 +14,37 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     CampaignState,
-    Outcome,
-    Waiting,
+    TaskOutcome,
+    WaitingTasks,
     is_cancelled,
 )
-from gridbridge.model.campaigns.plan import Again, Plan
+from gridbridge.model.campaigns.plan import CyclePlan, Retry
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.campaigns import CampaignRows
+from gridbridge.state.database.marks import CancellationMarks
 
-PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
+PRIORITIES = {TaskOutcome.RESUBMIT: AT_ONCE, TaskOutcome.RESUBMIT_LAST: LAST}
 
 
-class Noting:
+class EndRecorder:
     """What notes it."""
 
-    def __init__(self, database: Database, observations: Observations, clock: Clock) -> None:
+    def __init__(self, database: StateFile, observations: Observations, clock: Clock) -> None:
         self._database = database
-        self._campaigns = Campaigns(database)
+        self._campaigns = CampaignRows(database)
         self._copies = CampaignCopies(database, self._campaigns)
         self._events = CampaignEvents(database)
-        self._marks = Marks(database)
+        self._marks = CancellationMarks(database)
         self._observations = observations
         self._clock = clock
         self.noted: list[Attempt] = []  # whoever reads it clears it
 
-    def all(self, plan: Plan) -> None:
+    def all(self, plan: CyclePlan) -> None:
         """Note what ended and what was learnt; others write the state file between portions."""
         *first, last = portions(plan)
         for some in first:
@@ -55,7 +55,7 @@ class Noting:
             self._observations.keep(plan, self._clock.now())
         self._observations.keep_in_portions(plan)
 
-    def ends(self, plan: Plan) -> None:
+    def ends(self, plan: CyclePlan) -> None:
         """Note how tasks, arrays and campaigns ended, and which tasks wait anew."""
         over = last_ends(plan.ended, plan.again)
         self.noted += plan.ended
@@ -73,32 +73,32 @@ class Noting:
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 
-    def _count(self, campaign: int, outcomes: Counter[Outcome]) -> None:
+    def _count(self, campaign: int, outcomes: Counter[TaskOutcome]) -> None:
         """Count how tasks of a campaign ended for good."""
         found = self._campaigns.find(campaign)
         state = found.state if found else None
         cancelled = sum(outcomes[each] for each in outcomes if is_cancelled(each, state))
-        failed = outcomes.total() - outcomes[Outcome.SUCCESS] - cancelled
+        failed = outcomes.total() - outcomes[TaskOutcome.SUCCESS] - cancelled
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[Array, ...]:
         """Note that all arrays of a campaign are over, whatever lives there; return them."""
         arrays = tuple(one for one in self._campaigns.open_arrays() if one.campaign == campaign)
         for array in arrays:
-            self.close(array, Outcome.CANCELLED)
+            self.close(array, TaskOutcome.CANCELLED)
         return arrays
 
-    def close(self, array: Array, outcome: Outcome) -> None:
+    def close(self, array: Array, outcome: TaskOutcome) -> None:
         """Note that none of an array's tasks ran, or will run again."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
-    def none_ran(self, array: Array, outcome: Outcome) -> Plan:
+    def none_ran(self, array: Array, outcome: TaskOutcome) -> CyclePlan:
         """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
         marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
         every = without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(one for one in every if not is_step(one.task))
-        return Plan(
+        return CyclePlan(
             ended=settled(ended, self.rivals(array)),
             stepped=tuple(one for one in every if is_step(one.task)),
             over=(array,),
@@ -109,23 +109,23 @@ class Noting:
         return by_task(self._copies.rivals([array.campaign]))
 
 
-def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
-    found: dict[int, list[Again]] = {}
+def _by_campaign(again: Iterable[Retry]) -> dict[int, list[Retry]]:
+    found: dict[int, list[Retry]] = {}
     for one in again:
         found.setdefault(one.campaign, []).append(one)
     return found
 
 
-def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[Outcome]]:
-    found: dict[int, Counter[Outcome]] = defaultdict(Counter)
+def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[TaskOutcome]]:
+    found: dict[int, Counter[TaskOutcome]] = defaultdict(Counter)
     for attempt in over:
         found[attempt.campaign][attempt.outcome] += 1
     return found
 
 
-def _waiting(ended: Again) -> Waiting:
+def _waiting(ended: Retry) -> WaitingTasks:
     """Return a task as it waits for its next attempt."""
-    return Waiting(
+    return WaitingTasks(
         first=ended.task,
         last=ended.task,
         attempt=ended.attempt + 1,

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.campaigns.adoption import lacking
 from gridbridge.errors import GridbridgeError, LedgerLost
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Noted
-from gridbridge.model.campaigns.events import Code, Event
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, LedgerArray
+from gridbridge.model.campaigns.events import CampaignEvent, EventCode
+from gridbridge.state.database.campaigns import CampaignRows
 
 _log = logging.getLogger(__name__)
 
 
-class Restored:
+class LedgerRecovery:
     """What is found in one look."""
 
-    def __init__(self, campaigns: Campaigns, noted: Callable[[int], tuple[Noted, ...]]) -> None:
+    def __init__(
+        self, campaigns: CampaignRows, noted: Callable[[int], tuple[LedgerArray, ...]]
+    ) -> None:
         """Know who tells what root's ledger has of a campaign."""
         self._campaigns = campaigns
         self._noted = noted
@@ -38,12 +40,14 @@ class Restored:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
-    def found(self, campaigns: Iterable[Campaign], events: Iterable[Event]) -> tuple[int, ...]:
+    def found(
+        self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
+    ) -> tuple[int, ...]:
         """Return those of which the ledger knows more, also those restored without an array.
 
         A paused campaign is looked for once it goes on: before, nothing of it is sent.
         """
-        restored = {one.campaign for one in events if one.code is Code.RESTORED}
+        restored = {one.campaign for one in events if one.code is EventCode.RESTORED}
         for one in campaigns:
             is_sending = one.number in restored and one.state is CampaignState.IN_TREATMENT
             if is_sending and not self._campaigns.arrays_of(one.number):

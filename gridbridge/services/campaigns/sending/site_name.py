@@ -7,7 +7,7 @@ one none of them would be found, and each of their tasks would count as lost.
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.shell import files
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 MAX_BYTES = 1 << 10
 OTHER = (
@@ -16,7 +16,7 @@ OTHER = (
 )
 
 
-def require(name: str, campaigns: Campaigns, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
+def require(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
     """Take the site's name; ConfigError for another one while arrays are away."""
     if (before := _kept(path)) == name:
         return

@@ -4,25 +4,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
-from gridbridge.model.campaigns.plan import KeptOff, Send
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, SentTask
+from gridbridge.model.campaigns.plan import KeptOff, TaskSend
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.services.campaigns.sending.turns import ANSWERS, Turns
+from gridbridge.services.campaigns.sending.turns import ANSWERS, OwnerTimeBudget
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 
-class Submissions:
+class IntendedSubmissions:
     """What is intended, and then sent; how far it came is settled elsewhere."""
 
     def __init__(
         self,
-        campaigns: Campaigns,
+        campaigns: CampaignRows,
         acts: ArrayCommands,
         clock: Clock,
-        settle: Callable[[Array, Sent], None],
+        settle: Callable[[Array, SentTask], None],
         most: int,
-        turns: Turns,
+        turns: OwnerTimeBudget,
     ) -> None:
         self._campaigns = campaigns
         self._acts = acts
@@ -32,12 +32,12 @@ class Submissions:
         self._turns = turns
         self.begun: list[Attempt] = []
 
-    def send(self, send: Send) -> None:
+    def send(self, send: TaskSend) -> None:
         """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(one) for one in _parts(send, most)])
 
-    def _intended(self, one: Send) -> Array | None:
+    def _intended(self, one: TaskSend) -> Array | None:
         now = self._clock.now()
         return self._campaigns.intend(one.campaign, one.cluster, one.tasks, now, one.kept_off)
 
@@ -68,12 +68,12 @@ class Submissions:
             for few in [[one] for one in some] if some[0].is_of_copies else [some]:
                 self._submit(few)
 
-    def _released(self, array: Array) -> Sent:
+    def _released(self, array: Array) -> SentTask:
         try:
             self._turns.take(array, lambda: self._acts.release(array))
         except GridbridgeError as error:
-            return Sent(job_id=array.job_id, error=error)
-        return Sent(job_id=array.job_id)
+            return SentTask(job_id=array.job_id, error=error)
+        return SentTask(job_id=array.job_id)
 
     def _submit(self, arrays: list[Array]) -> None:
         """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
@@ -83,16 +83,16 @@ class Submissions:
         try:
             sent = self._turns.take(arrays[0], lambda: self._acts.send(asked), _has_failed)
         except GridbridgeError as error:
-            sent = (Sent(error=error),) * len(arrays)
+            sent = (SentTask(error=error),) * len(arrays)
         for array, each in zip(arrays, sent, strict=False):
             self._settle(array, each)
 
 
-def _has_failed(sent: Iterable[Sent]) -> bool:
+def _has_failed(sent: Iterable[SentTask]) -> bool:
     return any(one.error and not isinstance(one.error, ANSWERS) for one in sent)
 
 
-def _parts(send: Send, most: int) -> Iterator[Send]:
+def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
     """Yield what each array takes of a send."""
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gridbridge.decisions.campaigns.failures.blacklist import happened
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead, OwnerUnknown
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.events import ROOTS, Code, Event
+from gridbridge.model.campaigns.events import ROOTS, CampaignEvent, EventCode
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.report import printable
 from gridbridge.shell.clock import Clock
@@ -17,7 +17,7 @@ MOST_WORDS = 200  # letters, of why
 WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # who says it; the event tells of what
 
 
-class Troubles:
+class SubmitFailures:
     """What notes them."""
 
     def __init__(self, events: CampaignEvents, clock: Clock, failures: Failures) -> None:
@@ -25,7 +25,7 @@ class Troubles:
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: Array, code: Code, error: GridbridgeError) -> None:
+    def note(self, array: Array, code: EventCode, error: GridbridgeError) -> None:
         """Note what happened to an array at its cluster, and why: the next try comes later."""
         pair = array.campaign, array.cluster
         event = happened(self._known(array, code), code, pair, self._clock.now(), self._failures)
@@ -38,13 +38,13 @@ class Troubles:
         if code in ROOTS and not self._known(array, code):
             self.note(array, code, error)
 
-    def close(self, codes: Iterable[Code], array: Array) -> None:
+    def close(self, codes: Iterable[EventCode], array: Array) -> None:
         """Note that these are over."""
         for code in codes:
             if known := self._known(array, code):
                 self._events.put([replace(known, closed_at=self._clock.now())])
 
-    def _known(self, array: Array, code: Code) -> Event | None:
+    def _known(self, array: Array, code: EventCode) -> CampaignEvent | None:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
@@ -54,13 +54,13 @@ def in_short(said: GridbridgeError | str) -> str:
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
-def code_of(error: GridbridgeError) -> Code:
+def code_of(error: GridbridgeError) -> EventCode:
     """Return what keeps an array from being sent or deleted."""
     match error:
         case LedgerLost():
-            return Code.NO_LEDGER
+            return EventCode.NO_LEDGER
         case OwnerUnknown():
-            return Code.OWNER_UNKNOWN
+            return EventCode.OWNER_UNKNOWN
         case NotRead():
-            return Code.NO_FILE
-    return Code.SUBMIT_JOB
+            return EventCode.NO_FILE
+    return EventCode.SUBMIT_JOB

@@ -15,7 +15,7 @@ from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 
 # A call that takes so long and fails may hang: the usual one takes less than a second.
 HANGS_S = 5.0
@@ -43,10 +43,10 @@ class _Pause:
     for_s: float
 
 
-class Turns:
+class OwnerTimeBudget:
     """What each person's calls at each cluster have taken."""
 
-    def __init__(self, campaigns: Campaigns, clock: Clock, failures: Failures) -> None:
+    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: Failures) -> None:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures

@@ -8,10 +8,10 @@ from gridbridge.decisions.elastic.replay.explained import explained
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replayed import (
     LeftOut,
-    Outcome,
-    Ran,
+    NodeTerms,
+    RecordedTask,
+    ReplayOutcome,
     ReplayRules,
-    Terms,
     Workload,
 )
 from gridbridge.model.elastic.sections import Demand
@@ -21,13 +21,13 @@ from gridbridge.services.elastic.simulation.policies import way_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PolicyComparison:
     """One workload, and what became of it by each policy."""
 
     name: str
     workload: Workload
-    outcomes: tuple[Outcome, ...]
-    frontier: tuple[Outcome, ...] = ()  # of a sweep
+    outcomes: tuple[ReplayOutcome, ...]
+    frontier: tuple[ReplayOutcome, ...] = ()  # of a sweep
 
 
 def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload:
@@ -44,7 +44,7 @@ def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload
     return _without(read, kept, LeftOut.OUTSIDE)
 
 
-def made(asked: synthetic.Asked) -> Workload:
+def made(asked: synthetic.WorkloadDistribution) -> Workload:
     """Make a workload; ParseError where it has no task."""
     found = synthetic.make(asked)
     if not found.tasks:
@@ -56,12 +56,12 @@ def made(asked: synthetic.Asked) -> Workload:
 def compared(
     name: str,
     workload: Workload,
-    terms: Terms,
+    terms: NodeTerms,
     policies: Sequence[ReplayRules],
     demand: Demand,
     *,
     is_swept: bool = False,
-) -> Compared:
+) -> PolicyComparison:
     """Replay a workload by each policy; tasks that fit in no cluster of that size are left out."""
     most = terms.max_nodes * terms.slots
     fit = _without(
@@ -75,10 +75,10 @@ def compared(
         ways = [one for way in ways for one in comparing.swept(way)]
     outcomes = comparing.compare(fit.tasks, terms, ways)
     best = comparing.frontier(outcomes) if is_swept else ()
-    return Compared(name=name, workload=fit, outcomes=outcomes, frontier=best)
+    return PolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(workload: Workload, kept: tuple[Ran, ...], why: LeftOut) -> Workload:
+def _without(workload: Workload, kept: tuple[RecordedTask, ...], why: LeftOut) -> Workload:
     missing = len(workload.tasks) - len(kept)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=kept, left_out=left_out)

@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms, Way
-from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.model.elastic.replayed import (
+    NodeTerms,
+    RecordedTask,
+    ReplayOutcome,
+    ReplayPolicy,
+    ReplayRules,
+)
+from gridbridge.services.elastic.simulation.engine import WorkloadReplay
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
 SPARE_NODES = (0, 1, 2)  # times the slots of a node
@@ -12,12 +18,14 @@ RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working h
 WAITS_S = (60.0, 300.0, 900.0)
 
 
-def compare(tasks: Sequence[Ran], terms: Terms, ways: Iterable[Way]) -> tuple[Outcome, ...]:
+def compare(
+    tasks: Sequence[RecordedTask], terms: NodeTerms, ways: Iterable[ReplayPolicy]
+) -> tuple[ReplayOutcome, ...]:
     """Replay the same tasks by each way."""
-    return tuple(Replay(tasks, terms, way).run() for way in ways)
+    return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
 
 
-def swept(way: Way) -> Iterator[Way]:
+def swept(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
     """Give a way with other settings: those that trade waits for cost."""
     if way.rules is ReplayRules.DEMAND:
         yield from _of_demand(way)
@@ -34,7 +42,7 @@ def swept(way: Way) -> Iterator[Way]:
         yield way
 
 
-def _of_demand(way: Way) -> Iterator[Way]:
+def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
     for idle_s in IDLE_S:
         for spare in SPARE_NODES:
             demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
@@ -42,9 +50,9 @@ def _of_demand(way: Way) -> Iterator[Way]:
             yield replace(way, demand=demand, settings=words)
 
 
-def frontier(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+def frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
     """Return those that none is both cheaper and waits less than, the cheapest first."""
-    found, best_s = list[Outcome](), float("inf")
+    found, best_s = list[ReplayOutcome](), float("inf")
     for one in sorted(outcomes, key=lambda each: (each.cost, each.wait_mean_s)):
         if one.wait_mean_s < best_s:
             found.append(one)

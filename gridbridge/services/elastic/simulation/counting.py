@@ -5,13 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.replayed import Moment, Outcome, Ran, Terms, Way
+from gridbridge.model.elastic.replayed import (
+    NodeTerms,
+    RecordedTask,
+    ReplayMoment,
+    ReplayOutcome,
+    ReplayPolicy,
+)
 
 LATE_S = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class ReplayCounts:
     """What happened so far."""
 
     starts: list[float]
@@ -22,7 +28,7 @@ class Counts:
     rounds: int = 0
     most_nodes: int = 0
     last_end_s: float = -math.inf
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[ReplayMoment] = field(default_factory=list)
 
     def off(self, since_s: float, now_s: float, unit_s: float) -> None:
         """Count the time of a node that is switched off."""
@@ -31,7 +37,9 @@ class Counts:
         self.paid_s += math.ceil(on_s / unit_s) * unit_s
 
 
-def outcome(tasks: Sequence[Ran], terms: Terms, way: Way, counts: Counts) -> Outcome:
+def outcome(
+    tasks: Sequence[RecordedTask], terms: NodeTerms, way: ReplayPolicy, counts: ReplayCounts
+) -> ReplayOutcome:
     """Return the numbers of a replay that has ended."""
     waits = sorted(
         start - task.submitted_s
@@ -40,7 +48,7 @@ def outcome(tasks: Sequence[Ran], terms: Terms, way: Way, counts: Counts) -> Out
     )
     hours, paid_hours = counts.on_s / HOUR_S, counts.paid_s / HOUR_S
     slot_s = counts.on_s * terms.slots
-    return Outcome(
+    return ReplayOutcome(
         way=way,
         tasks=len(tasks),
         counted=len(waits),

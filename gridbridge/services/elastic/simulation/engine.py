@@ -10,37 +10,54 @@ import math
 from collections.abc import Sequence
 
 from gridbridge.decisions.elastic.replay.due import due_s
-from gridbridge.model.elastic.cell import Begun
-from gridbridge.model.elastic.plan import Plan, Situation
-from gridbridge.model.elastic.replayed import Moment, Outcome, Ran, ReplayRules, Terms, Way
-from gridbridge.services.elastic.simulation.counting import Counts, outcome
-from gridbridge.services.elastic.simulation.machines import Line, Machine, Machines, at
+from gridbridge.model.elastic.cell import StartedTasks
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.replayed import (
+    NodeTerms,
+    RecordedTask,
+    ReplayMoment,
+    ReplayOutcome,
+    ReplayPolicy,
+    ReplayRules,
+)
+from gridbridge.services.elastic.simulation.counting import ReplayCounts, outcome
+from gridbridge.services.elastic.simulation.machines import (
+    ReplayMachine,
+    ReplayMachines,
+    WaitingLine,
+    at,
+)
 from gridbridge.services.elastic.simulation.policies import decides
 
 ROUND_S = 60.0
 END, READY = 0, 1  # what ends makes room before anything else happens in the same second
-Places = list[tuple[Machine, int]]
+Places = list[tuple[ReplayMachine, int]]
 
 
-class Replay:
+class WorkloadReplay:
     """One workload by one way to decide; a dense one has a round each minute."""
 
     def __init__(
-        self, tasks: Sequence[Ran], terms: Terms, way: Way, *, is_dense: bool = False
+        self,
+        tasks: Sequence[RecordedTask],
+        terms: NodeTerms,
+        way: ReplayPolicy,
+        *,
+        is_dense: bool = False,
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
         self._decide = decides(way, terms)
         self._is_named = way.rules is ReplayRules.DEMAND and way.demand.target_wait_s > 0
-        self._machines, self._line = Machines(terms), Line(tasks)
-        self._events = list[tuple[float, int, int, Machine | Places]]()
+        self._machines, self._line = ReplayMachines(terms), WaitingLine(tasks)
+        self._events = list[tuple[float, int, int, ReplayMachine | Places]]()
         self._next, self._count = 0, 0
         self._now_s = self._begin_s = tasks[0].submitted_s if tasks else 0.0
         self._round_s, self._changed_s = math.inf, math.nan
         self._ended = dict[tuple[str, str], tuple[float, int]]()
         self._running = set[int]()
-        self._counts = Counts(starts=[math.nan] * len(tasks))
+        self._counts = ReplayCounts(starts=[math.nan] * len(tasks))
 
-    def run(self) -> Outcome:
+    def run(self) -> ReplayOutcome:
         """Run everything to its end."""
         always = self._way.rules is ReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
@@ -50,7 +67,7 @@ class Replay:
             self._now_s = now_s
             self._step()
         nodes = len(self._machines.all)
-        self._counts.moments.append(Moment(at_s=self._last_s(), nodes=nodes, waiting=0))
+        self._counts.moments.append(ReplayMoment(at_s=self._last_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
             self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
         return outcome(self._tasks, self._terms, self._way, self._counts)
@@ -94,11 +111,11 @@ class Replay:
         """Return the round at a moment or after it."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
-    def _push(self, at_s: float, kind: int, what: Machine | Places, number: int) -> None:
+    def _push(self, at_s: float, kind: int, what: ReplayMachine | Places, number: int) -> None:
         heapq.heappush(self._events, (at_s, kind, number, what))
 
-    def _open(self, machine: Machine | Places) -> None:
-        assert isinstance(machine, Machine)
+    def _open(self, machine: ReplayMachine | Places) -> None:
+        assert isinstance(machine, ReplayMachine)
         self._machines.open(machine)
         self._changed_s = self._now_s
 
@@ -116,11 +133,11 @@ class Replay:
             self._running.add(number)
             self._push(self._now_s + task.run_s, END, places, number)
 
-    def _begun(self, number: int, slots: int) -> Begun:
+    def _begun(self, number: int, slots: int) -> StartedTasks:
         task, since = self._tasks[number], at(self._counts.starts[number])
-        return Begun(owner=task.owner, name=task.name, slots=slots, since=since)
+        return StartedTasks(owner=task.owner, name=task.name, slots=slots, since=since)
 
-    def _end(self, number: int, places: Machine | Places) -> None:
+    def _end(self, number: int, places: ReplayMachine | Places) -> None:
         assert isinstance(places, list)
         for machine, slots in places:
             machine.free += slots
@@ -151,9 +168,9 @@ class Replay:
         if wait_s < math.inf:
             self._round_s = max(self._minute(self._now_s + wait_s), self._now_s + ROUND_S)
 
-    def _seen(self) -> Situation:
+    def _seen(self) -> BalanceSituation:
         runtimes = {whose: total / count for whose, (total, count) in self._ended.items()}
-        return Situation(
+        return BalanceSituation(
             now=at(self._now_s),
             cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
             last_change=None if math.isnan(self._changed_s) else at(self._changed_s),
@@ -161,7 +178,7 @@ class Replay:
             runtimes=runtimes if self._is_named else {},
         )
 
-    def _apply(self, plan: Plan) -> None:
+    def _apply(self, plan: BalancePlan) -> None:
         self._changed_s = self._now_s
         for _ in range(plan.add):
             ready_s = self._now_s + self._terms.boot_s
@@ -180,5 +197,5 @@ class Replay:
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None
         if last is None or (last.nodes, last.waiting) != (nodes, waiting):
-            moment = Moment(at_s=self._now_s, nodes=nodes, waiting=waiting)
+            moment = ReplayMoment(at_s=self._now_s, nodes=nodes, waiting=waiting)
             self._counts.moments.append(moment)

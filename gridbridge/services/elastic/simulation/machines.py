@@ -7,13 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import (
+    CellSeen,
+    Host,
+    QueueInstance,
+    StartedTasks,
+    TaskShape,
+    WaitingJobs,
+)
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.replayed import Ran, Terms
-from gridbridge.model.states import Fact, JobState, QueueState
+from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask
+from gridbridge.model.states import JobFact, JobState, QueueState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
-OPEN, WAITS = QueueState(), JobState((Fact.WAITING,), "qw")
+OPEN, WAITS = QueueState(), JobState((JobFact.WAITING,), "qw")
 
 
 def at(seconds: float) -> datetime:
@@ -22,7 +29,7 @@ def at(seconds: float) -> datetime:
 
 
 @dataclass(slots=True, kw_only=True)
-class Machine:
+class ReplayMachine:
     """A node that is on; what a round sees of it is kept until it changes."""
 
     name: str
@@ -32,9 +39,9 @@ class Machine:
     is_ready: bool = False
     idle_s: float | None = None  # since when; None: it is busy
     running: list[int] = field(default_factory=list)  # the slots of each task
-    begun: list[Begun] = field(default_factory=list)  # whose they are, where rules ask
+    begun: list[StartedTasks] = field(default_factory=list)  # whose they are, where rules ask
     node: Node | None = None
-    instance: Instance | None = None
+    instance: QueueInstance | None = None
 
     def changed(self) -> None:
         """Forget what a round saw of it."""
@@ -53,10 +60,10 @@ class Machine:
             )
         return self.node
 
-    def as_instance(self, slots: int) -> Instance:
+    def as_instance(self, slots: int) -> QueueInstance:
         """Return its queue."""
         if self.instance is None:
-            self.instance = Instance(
+            self.instance = QueueInstance(
                 queue=QUEUE,
                 host=self.name,
                 used=slots - self.free,
@@ -69,33 +76,33 @@ class Machine:
         return self.instance
 
 
-class Machines:
+class ReplayMachines:
     """All nodes that are on, in the order in which they were added."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: NodeTerms) -> None:
         self.terms = terms
-        self.all = dict[str, Machine]()
-        self.ready = list[Machine]()
+        self.all = dict[str, ReplayMachine]()
+        self.ready = list[ReplayMachine]()
         self._hosts = dict[str, Host]()
         self._numbers = list[int]()
         self._most = 0
 
-    def add(self, now_s: float, ready_s: float) -> Machine:
+    def add(self, now_s: float, ready_s: float) -> ReplayMachine:
         """Ask for a node; its name has the lowest number that is free."""
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
         name = f"n{number:05d}"
-        found = Machine(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
+        found = ReplayMachine(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
         self.all[name] = found
         return found
 
-    def open(self, machine: Machine) -> None:
+    def open(self, machine: ReplayMachine) -> None:
         """Let a node that booted run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
         machine.changed()
         insort(self.ready, machine, key=lambda one: one.name)
 
-    def remove(self, name: str) -> Machine:
+    def remove(self, name: str) -> ReplayMachine:
         """Switch a node off; none that runs a task or boots is ever given."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
@@ -105,7 +112,7 @@ class Machines:
         heapq.heappush(self._numbers, int(name[1:]))
         return machine
 
-    def place(self, slots: int) -> list[tuple[Machine, int]]:
+    def place(self, slots: int) -> list[tuple[ReplayMachine, int]]:
         """Return where a task would run: on one node if any is large enough, else on several."""
         if slots <= self.terms.slots:
             fit = [one for one in self.ready if one.free >= slots]
@@ -113,7 +120,7 @@ class Machines:
                 return []
             pick = max if self.terms.is_spread else min
             return [(pick(fit, key=lambda one: one.free), slots)]
-        found, left = list[tuple[Machine, int]](), slots
+        found, left = list[tuple[ReplayMachine, int]](), slots
         for one in self.ready:
             taken = min(one.free, left)
             if taken:
@@ -121,7 +128,7 @@ class Machines:
                 left -= taken
         return [] if left else found
 
-    def seen(self, waiting: tuple[Waiting, ...]) -> CellSeen:
+    def seen(self, waiting: tuple[WaitingJobs, ...]) -> CellSeen:
         """Return the cell as a round sees it: nodes that boot are no hosts yet."""
         slots = self.terms.slots
         return CellSeen(
@@ -137,10 +144,10 @@ class Machines:
         return tuple(one.as_node() for one in self.all.values())
 
 
-class Line:
+class WaitingLine:
     """The tasks that wait: of each width the one that was submitted first is the next."""
 
-    def __init__(self, tasks: Sequence[Ran]) -> None:
+    def __init__(self, tasks: Sequence[RecordedTask]) -> None:
         self._tasks = tasks
         self._by_width = dict[int, deque[int]]()
 
@@ -152,7 +159,9 @@ class Line:
         """Let a task wait."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
-    def startable(self, machines: Machines) -> Iterator[tuple[int, list[tuple[Machine, int]]]]:
+    def startable(
+        self, machines: ReplayMachines
+    ) -> Iterator[tuple[int, list[tuple[ReplayMachine, int]]]]:
         """Give tasks that start now, and where: who waits longest first, of those that fit."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
@@ -165,19 +174,19 @@ class Line:
             if not open_to[width]:
                 del open_to[width]
 
-    def rows(self, *, is_named: bool) -> tuple[Waiting, ...]:
+    def rows(self, *, is_named: bool) -> tuple[WaitingJobs, ...]:
         """Return them as a round sees them, by width; with the names only where rules ask."""
         lines = sorted((one for one in self._by_width.values() if one), key=lambda one: one[0])
         return tuple(self._row(one, is_named=is_named) for one in lines)
 
-    def _row(self, line: deque[int], *, is_named: bool) -> Waiting:
+    def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobs:
         width, since = self._tasks[line[0]].slots, at(self._tasks[line[0]].submitted_s)
         kinds = dict[tuple[str, str], int]()
         for number in line if is_named else ():
             whose = self._tasks[number].owner, self._tasks[number].name
             kinds[whose] = kinds.get(whose, 0) + 1
-        return Waiting(
-            shape=Shape(slots=width, pe=ENVIRONMENT if width > 1 else ""),
+        return WaitingJobs(
+            shape=TaskShape(slots=width, pe=ENVIRONMENT if width > 1 else ""),
             state=WAITS,
             jobs=(line[0],),
             tasks=len(line),

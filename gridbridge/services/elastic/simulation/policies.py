@@ -6,17 +6,17 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.replay import azge
 from gridbridge.decisions.elastic.squeeze.resting import rest
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Plan, Rules, Situation
-from gridbridge.model.elastic.replayed import ReplayRules, Terms, Way
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, Rules
+from gridbridge.model.elastic.replayed import NodeTerms, ReplayPolicy, ReplayRules
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
 from gridbridge.model.elastic.standby import STANDBY_AUTO, RestFacts
 from gridbridge.services.elastic import deciding
 from gridbridge.services.elastic.simulation.machines import POOL, QUEUE
 
-Decides = Callable[[Situation], Plan]
+Decides = Callable[[BalanceSituation], BalancePlan]
 
 
-def decides(way: Way, terms: Terms) -> Decides | None:
+def decides(way: ReplayPolicy, terms: NodeTerms) -> Decides | None:
     """Return how a round decides; None where nothing is ever decided."""
     if way.rules is ReplayRules.ALWAYS_ON:
         return None
@@ -30,7 +30,9 @@ def decides(way: Way, terms: Terms) -> Decides | None:
     return lambda seen: deciding.planned(seen, balance, way.demand, pools)
 
 
-def _squeezed(seen: Situation, way: Way, balance: Balance, pools: Mapping[str, Pool]) -> Plan:
+def _squeezed(
+    seen: BalanceSituation, way: ReplayPolicy, balance: Balance, pools: Mapping[str, Pool]
+) -> BalancePlan:
     """Have demand decide whether, and squeeze which and how far; nodes that are off rest."""
     plan = deciding.planned(seen, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(seen.nodes))]
@@ -40,7 +42,7 @@ def _squeezed(seen: Situation, way: Way, balance: Balance, pools: Mapping[str, P
     return replace(plan, add=len(found.on), remove=found.off)
 
 
-def way_of(rules: ReplayRules, terms: Terms, demand: Demand) -> Way:
+def way_of(rules: ReplayRules, terms: NodeTerms, demand: Demand) -> ReplayPolicy:
     """Return a way with these limits, and else the usual settings."""
     limits = Balance(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
-    return Way(rules=rules, balance=limits, demand=demand, squeeze=Squeeze())
+    return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=Squeeze())

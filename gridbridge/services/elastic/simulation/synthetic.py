@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from gridbridge.model.amounts import DAY_S
-from gridbridge.model.elastic.replayed import Ran, Workload
+from gridbridge.model.elastic.replayed import RecordedTask, Workload
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
 BURST, KINDS = 5.0, 12
@@ -23,7 +23,7 @@ BUSY, QUIET = 1.3, 0.8  # times the mean rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WorkloadDistribution:
     """What a workload is to be like."""
 
     seed: str
@@ -34,11 +34,11 @@ class Asked:
     slots: int = 0  # of the largest cluster
 
 
-def make(asked: Asked) -> Workload:
+def make(asked: WorkloadDistribution) -> Workload:
     """Make a workload; with a load, run times are stretched to it: slots x time used of all."""
     random = Random(f"gridbridge {asked.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
-    found, now_s = list[Ran](), 0.0
+    found, now_s = list[RecordedTask](), 0.0
     rate = asked.tasks_a_day / BURST / DAY_S
     while (now_s := now_s + random.expovariate(rate * BUSY)) < asked.days * DAY_S:
         if random.random() < _rate(now_s) / BUSY:
@@ -51,12 +51,14 @@ def _rate(now_s: float) -> float:
     return BUSY if at.weekday() < 5 and 8 <= at.hour < 20 else QUIET
 
 
-def _burst(random: Random, now_s: float, kinds: list[float], asked: Asked) -> list[Ran]:
+def _burst(
+    random: Random, now_s: float, kinds: list[float], asked: WorkloadDistribution
+) -> list[RecordedTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
     kind = random.randrange(len(kinds))
     slots = random.choices((1, 2, max(1, asked.node_slots // 2)), (70, 20, 10))[0]
     return [
-        Ran(
+        RecordedTask(
             submitted_s=float(round(BEGIN.timestamp() + now_s)),
             run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
             slots=min(slots, asked.node_slots),
@@ -71,13 +73,13 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(tasks: list[Ran], asked: Asked) -> tuple[Ran, ...]:
+def _loaded(tasks: list[RecordedTask], asked: WorkloadDistribution) -> tuple[RecordedTask, ...]:
     used = sum(one.run_s * one.slots for one in tasks)
     if not (asked.load and used):
         return tuple(tasks)
     factor = asked.load * asked.slots * asked.days * DAY_S / used
     return tuple(
-        Ran(
+        RecordedTask(
             submitted_s=one.submitted_s,
             run_s=float(max(1, round(one.run_s * factor))),
             slots=one.slots,

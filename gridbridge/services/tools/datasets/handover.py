@@ -7,10 +7,10 @@ from contextlib import suppress
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
-from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.rebalance.rounds import RebalanceRound
 from gridbridge.model.report import count
 from gridbridge.services.rebalance import storing
-from gridbridge.services.rebalance.served import Served
+from gridbridge.services.rebalance.served import DelegatedDatasets
 from gridbridge.services.tools import configured
 from gridbridge.state.rebalance import kept, rounds
 
@@ -29,7 +29,7 @@ def let(name: str, folder: str = CAMPAIGNS) -> str:
 def why_nobody(folder: str = PUBLISHED) -> str:
     """Say why the service makes no replicas of what it is let; empty when it does."""
     with suppress(StateError, OSError):
-        if rounds.read(Round.DATASETS, folder) is None:
+        if rounds.read(RebalanceRound.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
@@ -63,7 +63,7 @@ def take_in(wishes: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
             raise GridbridgeError(f"the service does not look after {name}: {why}")
 
 
-def _is_there(served: Served, name: str, wish: DatasetWish) -> bool:
+def _is_there(served: DelegatedDatasets, name: str, wish: DatasetWish) -> bool:
     """Say whether a dataset is there as it is wished for; GridbridgeError for another one."""
     found = served.look(name)
     if found is None:

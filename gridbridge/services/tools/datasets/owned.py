@@ -12,17 +12,19 @@ from collections.abc import Callable
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.places import CONFIG
 from gridbridge.services.rebalance import storing
-from gridbridge.services.rebalance.replicas import Outcome
-from gridbridge.services.rebalance.served import Served
+from gridbridge.services.rebalance.replicas import DatasetOutcome
+from gridbridge.services.rebalance.served import DelegatedDatasets
 from gridbridge.services.tools import configured
 from gridbridge.services.tools.datasets import handover
 from gridbridge.state.rebalance.datasets import encode
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
-VERBS: dict[str, tuple[int, int, Callable[..., Outcome]]] = {  # how many words follow the name
-    "verify": (0, 0, Served.verify),
-    "copy": (1, 2, Served.copy),
-    "drop": (1, 1, Served.drop_spare),
+VERBS: dict[
+    str, tuple[int, int, Callable[..., DatasetOutcome]]
+] = {  # how many words follow the name
+    "verify": (0, 0, DelegatedDatasets.verify),
+    "copy": (1, 2, DelegatedDatasets.copy),
+    "drop": (1, 1, DelegatedDatasets.drop_spare),
 }
 
 
@@ -47,7 +49,7 @@ def main() -> int:
     return DONE if outcome.is_done else NOT_DONE
 
 
-def told(outcome: Outcome) -> dict[str, object]:
+def told(outcome: DatasetOutcome) -> dict[str, object]:
     """Return an outcome as the service reads it."""
     return {
         "dataset": encode(outcome.dataset),
@@ -56,7 +58,7 @@ def told(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _looked(served: Served, name: str) -> dict[str, object]:
+def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
     """Tell of one dataset; a wrong record hides no other.
 
     Of one that is gone the service is let nothing any more, but of one that can't be seen, as in a

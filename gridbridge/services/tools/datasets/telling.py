@@ -8,26 +8,26 @@ from dataclasses import dataclass
 
 from gridbridge.apply.rebalance import owners
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, Done
+from gridbridge.model.rebalance.datasets import Dataset, ReplicaOutcome
 from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.as_service import policy_at
 from gridbridge.services.tools import configured
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
 from gridbridge.state.rebalance import kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DatasetReport:
     """A dataset as it was last seen, and what the service had done about it."""
 
     dataset: Dataset | None  # None: there is none any more
     name: str
-    done: tuple[Done, ...]
+    done: tuple[ReplicaOutcome, ...]
     is_busy: bool = False
 
 
-def tell(name: str, path: str) -> Told:
+def tell(name: str, path: str) -> DatasetReport:
     """Show the caller's dataset, NAME or OWNER/NAME; to root and the service anybody's.
 
     Raises GridbridgeError for an unknown dataset.
@@ -42,18 +42,18 @@ def tell(name: str, path: str) -> Told:
         names = ", ".join(one.name for one in served.listed()) or "you have none yet"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
     dataset, is_busy = found
-    return Told(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
+    return DatasetReport(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
 
 
-def _anybodys(name: str, path: str) -> Told:
+def _anybodys(name: str, path: str) -> DatasetReport:
     policy = policy_at(path)
     let = [one for one in kept.listed() if f"{one.owner}/{one.dataset}" == name]
     found = next(iter(owners.look(let)), None)
-    with closing(Database.open(policy.site.state, is_unchanged=True)) as database:
+    with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
         done = tuple(_done(database, name))
     if not found and not done:
         raise GridbridgeError(f"{name}: no dataset that its owner lets the service look after")
-    return Told(
+    return DatasetReport(
         dataset=found.dataset if found else None,
         name=name,
         done=done,
@@ -61,8 +61,8 @@ def _anybodys(name: str, path: str) -> Told:
     )
 
 
-def _done(database: Database, name: str) -> Iterable[Done]:
+def _done(database: StateFile, name: str) -> Iterable[ReplicaOutcome]:
     for one in CarriedReplicas(database).all():
         if one.dataset == name:
             why = one.why if one.ended_at else "it goes on"
-            yield Done(at=one.began_at, target=one.target, source=one.source, why=why)
+            yield ReplicaOutcome(at=one.began_at, target=one.target, source=one.source, why=why)

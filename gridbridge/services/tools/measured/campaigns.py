@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from gridbridge.model.campaigns.events import ShownEvents
 from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
-from gridbridge.services.tools.measured.family import Family, one, several, timestamp
+from gridbridge.services.tools.measured.family import MetricFamily, one, several, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Campaigns:
+class PublishedCampaignFiles:
     """What is published of them; None is a file that is not there."""
 
     campaigns: ShownCampaigns | None = None
@@ -17,7 +17,7 @@ class Campaigns:
     events: ShownEvents | None = None
 
 
-def families(seen: Campaigns) -> Iterator[Family]:
+def families(seen: PublishedCampaignFiles) -> Iterator[MetricFamily]:
     """Yield what the published files say."""
     if seen.campaigns:
         yield from _campaigns(seen.campaigns)
@@ -36,7 +36,7 @@ def families(seen: Campaigns) -> Iterator[Family]:
         )
 
 
-def _campaigns(shown: ShownCampaigns) -> Iterator[Family]:
+def _campaigns(shown: ShownCampaigns) -> Iterator[MetricFamily]:
     alive = [each for each in shown.campaigns if each.state.is_alive]
     yield one(
         "campaign_cycle_timestamp_seconds",
@@ -74,7 +74,7 @@ def _campaigns(shown: ShownCampaigns) -> Iterator[Family]:
     )
 
 
-def _clusters(grid: ShownGrid) -> Iterator[Family]:
+def _clusters(grid: ShownGrid) -> Iterator[MetricFamily]:
     every = grid.clusters
     yield several(
         "campaign_cluster_answered_timestamp_seconds",

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.model.elastic.seeing import ShownBalance
-from gridbridge.services.tools.measured.family import Family, several, timestamp
+from gridbridge.model.elastic.seeing import PublishedBalance
+from gridbridge.services.tools.measured.family import MetricFamily, several, timestamp
 
 
-def families(shown: ShownBalance) -> Iterator[Family]:
+def families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     """Yield what the balancer published."""
     yield from _rounds(shown)
     yield from _cell(shown)
     yield from _nodes(shown)
 
 
-def _rounds(shown: ShownBalance) -> Iterator[Family]:
+def _rounds(shown: PublishedBalance) -> Iterator[MetricFamily]:
     yield _one(shown, "round_timestamp_seconds", "When the last round was", timestamp(shown.at))
     yield _one(
         shown,
@@ -32,7 +32,7 @@ def _rounds(shown: ShownBalance) -> Iterator[Family]:
     yield _one(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
 
 
-def _cell(shown: ShownBalance) -> Iterator[Family]:
+def _cell(shown: PublishedBalance) -> Iterator[MetricFamily]:
     counted = shown.statistics
     if counted is None:
         return
@@ -60,7 +60,7 @@ def _cell(shown: ShownBalance) -> Iterator[Family]:
         yield _one(shown, name, means, value)
 
 
-def _nodes(shown: ShownBalance) -> Iterator[Family]:
+def _nodes(shown: PublishedBalance) -> Iterator[MetricFamily]:
     where = shown.cluster
     yield _one(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
     yield _one(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
@@ -91,5 +91,5 @@ def _nodes(shown: ShownBalance) -> Iterator[Family]:
     )
 
 
-def _one(shown: ShownBalance, name: str, means: str, value: float | None) -> Family:
+def _one(shown: PublishedBalance, name: str, means: str, value: float | None) -> MetricFamily:
     return several(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])

@@ -11,7 +11,7 @@ PREFIX = "gridbridge_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MetricSample:
     """One number."""
 
     value: float
@@ -19,12 +19,12 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class MetricFamily:
     """Numbers of one name, each with other values of the same labels."""
 
     name: str  # a counter's ends with _total
     means: str
-    samples: tuple[Sample, ...]
+    samples: tuple[MetricSample, ...]
     labels: tuple[str, ...] = ()
 
     @property
@@ -33,15 +33,15 @@ class Family:
         return self.name.endswith("_total")
 
 
-def one(name: str, means: str, value: float | None) -> Family:
+def one(name: str, means: str, value: float | None) -> MetricFamily:
     """Return a number without labels; no number at all where it is not known."""
-    samples = () if value is None else (Sample(value=value),)
-    return Family(name=PREFIX + name, means=means, samples=samples)
+    samples = () if value is None else (MetricSample(value=value),)
+    return MetricFamily(name=PREFIX + name, means=means, samples=samples)
 
 
 def several(
     name: str, means: str, labels: str, rows: Iterable[tuple[tuple[str, ...], float | None]]
-) -> Family:
+) -> MetricFamily:
     """Return numbers with labels, whose names have blanks between; those not known are left out.
 
     Rows of the same labels are added up.
@@ -52,10 +52,10 @@ def several(
         if number is not None:
             found[values] = found.get(values, 0.0) + number
     samples = tuple(
-        Sample(value=found[values], labels=dict(zip(names, values, strict=True)))
+        MetricSample(value=found[values], labels=dict(zip(names, values, strict=True)))
         for values in sorted(found)
     )
-    return Family(name=PREFIX + name, means=means, samples=samples, labels=names)
+    return MetricFamily(name=PREFIX + name, means=means, samples=samples, labels=names)
 
 
 def timestamp(at: datetime | None) -> float | None:

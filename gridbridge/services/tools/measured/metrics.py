@@ -8,10 +8,10 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.events import ShownEvents
 from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.rebalance.rounds import Round, ShownRound
+from gridbridge.model.rebalance.rounds import RebalanceRound, ShownRound
 from gridbridge.services.tools.measured import campaigns, elastic, rebalancing, transfers
-from gridbridge.services.tools.measured.campaigns import Campaigns
-from gridbridge.services.tools.measured.family import Family, several
+from gridbridge.services.tools.measured.campaigns import PublishedCampaignFiles
+from gridbridge.services.tools.measured.family import MetricFamily, several
 from gridbridge.state import campaigns_shown
 from gridbridge.state import shown as files
 from gridbridge.state.elastic import balance_shown
@@ -24,13 +24,13 @@ NOTHING = (several(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",
 
 def measured(
     now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
-) -> tuple[tuple[Family, ...], tuple[str, ...]]:
+) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
     """Return all families, and a line for each part whose files can't be read.
 
     A part that nobody published has none, and one that can't be read is told by
     gridbridge_published_readable. StateError where neither folder is there.
     """
-    parts: dict[str, Callable[[], Iterable[Family]]] = {}
+    parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
         parts["transfers"] = lambda: transfers.families(files.read_all(folder), now)
         parts["campaigns"] = lambda: campaigns.families(_campaigns(folder))
@@ -43,9 +43,9 @@ def measured(
 
 
 def _read(
-    parts: dict[str, Callable[[], Iterable[Family]]],
-) -> tuple[tuple[Family, ...], tuple[str, ...]]:
-    found, troubles, readable = list[Family](), list[str](), dict[str, float]()
+    parts: dict[str, Callable[[], Iterable[MetricFamily]]],
+) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
+    found, troubles, readable = list[MetricFamily](), list[str](), dict[str, float]()
     for name, part in parts.items():
         try:
             found += part()
@@ -58,19 +58,19 @@ def _read(
     return tuple(found), tuple(troubles)
 
 
-def _campaigns(folder: str) -> Campaigns:
-    return Campaigns(
+def _campaigns(folder: str) -> PublishedCampaignFiles:
+    return PublishedCampaignFiles(
         campaigns=campaigns_shown.read(ShownCampaigns, folder),
         grid=campaigns_shown.read(ShownGrid, folder),
         events=campaigns_shown.read(ShownEvents, folder),
     )
 
 
-def _rounds(folder: str) -> dict[Round, ShownRound]:
-    seen = {kind: rounds.read(kind, folder) for kind in Round}
+def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
+    seen = {kind: rounds.read(kind, folder) for kind in RebalanceRound}
     return {kind: last for kind, last in seen.items() if last}
 
 
-def _elastic(folder: str) -> Iterable[Family]:
+def _elastic(folder: str) -> Iterable[MetricFamily]:
     shown = balance_shown.read(folder)
     return elastic.families(shown) if shown else ()

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from gridbridge.decisions.site.rounds import is_late
-from gridbridge.model.rebalance.rounds import Round, ShownRound
-from gridbridge.services.tools.measured.family import Family, several, timestamp
+from gridbridge.model.rebalance.rounds import RebalanceRound, ShownRound
+from gridbridge.services.tools.measured.family import MetricFamily, several, timestamp
 
 
-def families(seen: Mapping[Round, ShownRound], now: datetime) -> Iterator[Family]:
+def families(seen: Mapping[RebalanceRound, ShownRound], now: datetime) -> Iterator[MetricFamily]:
     """Yield what rounds published, of the kinds of which one ever began."""
     yield several(
         "rebalance_ended_timestamp_seconds",

@@ -1,12 +1,12 @@
 """What a balancer wrote down about its cluster."""
 
-from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.model.elastic.seeing import BalanceStatistics
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell.account import leave_root
 from gridbridge.state.elastic import rows as stored
 
 
-def rows(path: str) -> tuple[tuple[Statistics, ...], tuple[int, ...]]:
+def rows(path: str) -> tuple[tuple[BalanceStatistics, ...], tuple[int, ...]]:
     """Return the rows of a file, and the numbers of the lines that are none.
 
     Raises StateError for a file that can't be read, ParseError for one without a row.

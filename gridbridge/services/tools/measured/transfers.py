@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.decisions.transfer import health
-from gridbridge.model.message import Phase
-from gridbridge.model.shown import Shown, ShownTransfer
-from gridbridge.services.tools.measured.family import Family, one, several, timestamp
+from gridbridge.model.message import StarterPhase
+from gridbridge.model.shown import PublishedState, ShownTransfer
+from gridbridge.services.tools.measured.family import MetricFamily, one, several, timestamp
 
 OTHER = "other"  # no name in gridbridge.toml
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
 
 
-def families(shown: Shown, now: datetime) -> Iterator[Family]:
+def families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
     """Yield what the published files say."""
     yield from _service(shown)
     yield from _clusters(shown, now)
@@ -20,7 +20,7 @@ def families(shown: Shown, now: datetime) -> Iterator[Family]:
     yield from _transfers(shown)
 
 
-def _service(shown: Shown) -> Iterator[Family]:
+def _service(shown: PublishedState) -> Iterator[MetricFamily]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1.0)] if service else []
     refused = bool(service and service.configuration and service.configuration.refused)
@@ -54,7 +54,7 @@ def _service(shown: Shown) -> Iterator[Family]:
     )
 
 
-def _clusters(shown: Shown, now: datetime) -> Iterator[Family]:
+def _clusters(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
     judged = [health.judge_cluster(each, now) for each in shown.clusters.values()]
     yield several(
         "cluster_up",
@@ -94,12 +94,12 @@ def _clusters(shown: Shown, now: datetime) -> Iterator[Family]:
     )
 
 
-def _failed(shown: Shown, cluster: str) -> float:
+def _failed(shown: PublishedState, cluster: str) -> float:
     known = shown.breakers.get(cluster)
     return float(len(known.failed)) if known else 0.0
 
 
-def _queues(shown: Shown, now: datetime) -> Iterator[Family]:
+def _queues(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
     judged = [health.judge_queue(each, shown, now) for each in routes]
     labels = "queue cluster"
@@ -129,7 +129,7 @@ def _queues(shown: Shown, now: datetime) -> Iterator[Family]:
     )
 
 
-def _transfers(shown: Shown) -> Iterator[Family]:
+def _transfers(shown: PublishedState) -> Iterator[MetricFamily]:
     labelled = [(_place(each, shown), each) for each in shown.transfers]
     yield several(
         "transfers",
@@ -157,7 +157,7 @@ def _transfers(shown: Shown) -> Iterator[Family]:
     )
 
 
-def _place(each: ShownTransfer, shown: Shown) -> tuple[str, str]:
+def _place(each: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
     """Return its queue and cluster, and one word for all that the service does not know now."""
     routes = shown.service.routes if shown.service else ()
     queues = {route.queue for route in routes}
@@ -170,4 +170,4 @@ def _state(each: ShownTransfer) -> str:
     """Return one of a closed set."""
     if each.there.is_listed:
         return each.there.word
-    return UNLISTED if each.phase == Phase.RELEASED else SENDING
+    return UNLISTED if each.phase == StarterPhase.RELEASED else SENDING

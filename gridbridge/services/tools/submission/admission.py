@@ -4,21 +4,21 @@ import os
 from dataclasses import replace
 
 from gridbridge.config import admission
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.transfer.requests.vocabulary import of_numbers
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
-from gridbridge.model.campaigns.admission import Admitted, Candidate
+from gridbridge.model.campaigns.admission import AdmissionResult, CampaignCandidate
 from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from gridbridge.services.tools import configured
 from gridbridge.shell import host, trust
 from gridbridge.state.published import read_vocabulary
 
 
-def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Admitted:
+def admitted(said: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> AdmissionResult:
     """Apply the site's rules to a campaign of ours.
 
     Raises Untrusted for rules that others than root could have written, and ConfigError.
@@ -27,12 +27,12 @@ def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Ad
 
 
 def require_admitted(
-    said: Said,
+    said: ParsedJdl,
     folder: str = ADMISSION,
     owner: int = trust.ROOT,
     path: str = CONFIG,
     published: str = PUBLISHED,
-) -> Said:
+) -> ParsedJdl:
     """Return a campaign of ours as the site's rules want it.
 
     Raises ConfigError when they refuse it, or a cluster can't be asked for such hosts.
@@ -44,13 +44,13 @@ def require_admitted(
     return replace(said, jdl=told.jdl)
 
 
-def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
+def require_as_it_is(said: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
     """Let a campaign of ours be only as it was brought, with so many tasks; else ConfigError."""
     if problem := rules.unsettled(admission.load(folder, owner), _candidate(said)):
         raise ConfigError((problem,))
 
 
-def refuse_hosts(said: Said, path: str = CONFIG, published: str = PUBLISHED) -> None:
+def refuse_hosts(said: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters of a campaign that can't be asked for the hosts it wants."""
     clusters = said.jdl.clusters.items()
     asked = {name: cluster.properties for name, cluster in clusters if cluster.properties}
@@ -74,13 +74,13 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     Which resources are strings is known from what the cluster told the poller.
     """
     told = read_vocabulary(cluster, folder)
-    request = Request(hard=wanted(text), either=either(text))
+    request = JobRequest(hard=wanted(text), either=either(text))
     odd = ", ".join(of_numbers(vocabulary.decode(told), request)) if told else ""
     why = "no string there, and so asked for by NAME = VALUE alone"
     return f"{cluster}.properties: {why}: {odd}" if odd else ""
 
 
-def _candidate(said: Said) -> Candidate:
+def _candidate(said: ParsedJdl) -> CampaignCandidate:
     user = trust.name_of(os.getuid())
     groups = frozenset(host.groups_of(user))
-    return Candidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
+    return CampaignCandidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)

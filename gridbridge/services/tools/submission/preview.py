@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.config.kinds import OF_KIND
-from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.jdl import ParsedJdl
 from gridbridge.decisions.campaigns import cycle
 from gridbridge.decisions.transfer.requests.vocabulary import lacking
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
-from gridbridge.model.campaigns.admission import Admitted
+from gridbridge.model.campaigns.admission import AdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Room, Seen
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -27,7 +27,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)  # it is only looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class ClusterPreview:
     """What a cluster would get in the next cycle."""
 
     cluster: str
@@ -42,16 +42,18 @@ class There:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class SubmissionPreview:
     """What would become of a campaign that is not stored."""
 
-    admitted: Admitted
+    admitted: AdmissionResult
     tasks: int
-    there: tuple[There, ...]
+    there: tuple[ClusterPreview, ...]
     before: int  # tasks of others that wait, and go first
 
 
-def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
+def preview(
+    said: ParsedJdl, told: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
+) -> SubmissionPreview:
     """Return what would become of an admitted campaign.
 
     Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
@@ -59,7 +61,7 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
     policy = _policy(told.jdl, path)
     admission.refuse_hosts(replace(said, jdl=told.jdl), path, folder)
     tasks = len(said.parameters)
-    is_test = told.jdl.type is Type.TEST
+    is_test = told.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
     wishes = told.jdl.clusters.items()
     free = {name: _free(name, folder, one.is_besteffort) for name, one in wishes}
@@ -68,7 +70,7 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
     lacks = {name: _lacks(one.slots, known.get(name)) for name, one in wishes}
     unknown = {name: _unknown(one, name, folder) for name, one in wishes}
     room = {
-        name: Room(
+        name: ClusterRoom(
             free_slots=slots,
             is_drained=name in drained,
             is_stressed=name in stressed,
@@ -77,11 +79,11 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
         if slots is not None and not lacks[name] and not unknown[name]
     }
     sent = {one.cluster: one.tasks for one in cycle.plan(_alone(told.jdl, tasks, room)).sends}
-    return Checked(
+    return SubmissionPreview(
         admitted=told,
         tasks=tasks,
         there=tuple(
-            There(
+            ClusterPreview(
                 cluster=name,
                 free_slots=slots,
                 tasks=sent.get(name, 0),
@@ -130,7 +132,7 @@ def _may_be_spread(wish: AtCluster, cluster: str, policy: Policy, folder: str) -
     return is_by_environment and asks and published.read_vocabulary(cluster, folder) is None
 
 
-def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
+def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation:
     """Return what a cycle would see if there were no other campaign, and prologues had run."""
     ready = {name: replace(wish, prologue="") for name, wish in jdl.clusters.items()}
     one = Campaign(
@@ -144,7 +146,7 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
         jdl=replace(jdl, clusters=ready),
     )
     waiting = {0: tasks}
-    return Seen(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
+    return CycleSituation(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
 
 
 def _stressed(folder: str) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, replace
 
 from gridbridge.config.kinds import OF_KIND
 from gridbridge.config.submission import added, jdl, named, typed
-from gridbridge.config.submission.jdl import Said
-from gridbridge.config.submission.typed import Typed
-from gridbridge.errors import ConfigError, Mistyped
-from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.config.submission.typed import CommandLineOptions
+from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.services.encoding import decode
 from gridbridge.services.tools import campaign_tasks, configured
@@ -18,46 +18,50 @@ from gridbridge.state import campaign_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class SubmissionOptions:
     """What the options of a command line say of a campaign without a JDL."""
 
     clusters: str = ""  # a,b; empty: all
     resources: tuple[str, ...] = ()
     name: str = ""
-    type_: str = Type.DEFAULT.value
+    type_: str = CampaignType.DEFAULT.value
     is_idempotent: bool = False
     is_normal: bool = False
 
 
-def read(path: str, text: str, type_: str, config: str = CONFIG) -> Said:
+def read(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
     """Read a JDL; ConfigError tells everything that is wrong with it.
 
     An unknown cluster is, unless nobody here knows the site's: on a login node.
     """
     folder = os.path.dirname(path) or "."
-    return jdl.load(path, text, type_=Type(type_), folder=folder, known=_known(config))
+    return jdl.load(path, text, type_=CampaignType(type_), folder=folder, known=_known(config))
 
 
-def array(numbers: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG) -> Said:
+def array(
+    numbers: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+) -> ParsedJdl:
     """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
     return typed.array(numbers, words, _typed(wishes, path))
 
 
-def each_line(file: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG) -> Said:
+def each_line(
+    file: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+) -> ParsedJdl:
     """Return a campaign that runs a command for each line; ConfigError for what is wrong."""
     return typed.each_line(file, words, _typed(wishes, path))
 
 
 def script(
-    file: str, text: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG
-) -> Said:
+    file: str, text: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError for what is wrong."""
     return typed.script(file, text, words, _typed(wishes, path))
 
 
 def failed(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
-) -> Said:
+) -> ParsedJdl:
     """Return a campaign of the failed tasks of another one of ours, but those that we cancelled.
 
     It is of that one's type, unless another is given. Raises NotTheirs, and ConfigError where none
@@ -67,18 +71,18 @@ def failed(
     if not one:
         raise ConfigError((f"no campaign {number}",))
     every = campaign_tasks.failed(one, published)
-    found = [each for each in every if each.outcome is not Outcome.UNWANTED]
+    found = [each for each in every if each.outcome is not TaskOutcome.UNWANTED]
     header, parameters = campaign_files.brought(number, folder, is_run=True)
     if not found:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
     before = decode(header, Jdl)
-    asked = replace(before, type=Type(type_)) if type_ else before
-    return Said(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
+    asked = replace(before, type=CampaignType(type_)) if type_ else before
+    return ParsedJdl(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
 
 
 def more(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
-) -> tuple[Said, tuple[str, ...]]:
+) -> tuple[ParsedJdl, tuple[str, ...]]:
     """Return a campaign of ours with all tasks that it will have, and the new ones.
 
     They are the lines of a file, or a JSON list. Raises NotTheirs, and ConfigError for what is
@@ -90,19 +94,19 @@ def more(
     new = named.named_once(lines, known)
     notes = filter(None, (named.told(lines, new), named.left_open(lines)))
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
-    return Said(jdl=decode(header, Jdl), parameters=known + new, warnings=warnings), new
+    return ParsedJdl(jdl=decode(header, Jdl), parameters=known + new, warnings=warnings), new
 
 
-def encoded(said: Said) -> bytes:
+def encoded(said: ParsedJdl) -> bytes:
     """Write a campaign that was read, with all that it needs."""
     return campaign_files.encode(asdict(said.jdl), said.parameters)
 
 
-def ready(data: bytes) -> Said:
+def ready(data: bytes) -> ParsedJdl:
     """Return what was written so; ConfigError for anything else."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
-        return Said(jdl=decode(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
+        return ParsedJdl(jdl=decode(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
     except Exception as error:  # whatever somebody wrote there
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
@@ -122,17 +126,17 @@ def _known(path: str) -> tuple[str, ...]:
         return ()
 
 
-def _typed(wishes: Wishes, path: str) -> Typed:
+def _typed(wishes: SubmissionOptions, path: str) -> CommandLineOptions:
     words = (word.strip() for word in wishes.clusters.split(","))
     chosen = tuple(dict.fromkeys(filter(None, words)))
     _refuse_unknown(chosen, _known(path))
     names = chosen or _every(path)
-    return Typed(
+    return CommandLineOptions(
         clusters=names,
         by_resource=_by_resource(names, path),
         resources=wishes.resources,
         name=wishes.name,
-        type_=Type(wishes.type_),
+        type_=CampaignType(wishes.type_),
         is_idempotent=wishes.is_idempotent,
         is_normal=wishes.is_normal,
     )
@@ -143,7 +147,7 @@ def _refuse_unknown(named: tuple[str, ...], known: tuple[str, ...]) -> None:
     unknown = [name for name in named if known and name not in known]
     if unknown:
         there = ", ".join(known)
-        raise Mistyped(
+        raise UsageMistake(
             (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {there}",)
         )
 

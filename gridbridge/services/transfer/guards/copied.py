@@ -8,25 +8,25 @@ from gridbridge.decisions.transfer import guards
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.question import AT_ONCE, Question
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.services.work.question import AT_ONCE, BackgroundQuery
+from gridbridge.services.work.workers import OwnerThreads
 
 LOOK_S = 60.0
 
 _log = logging.getLogger(__name__)
 
 
-class Copies:
+class CopiedGuards:
     """The jobs at home that wait for their start time, and the copies among them."""
 
     def __init__(
         self,
         policy: Policy,
-        ledger: Ledger,
+        ledger: TransferLedger,
         tasks: LocalTasks,
-        workers: Workers,
+        workers: OwnerThreads,
         clock: Callable[[], float],
     ) -> None:
         self._home = policy.site.cluster
@@ -34,9 +34,11 @@ class Copies:
         self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # jobs that were checked, and are no copies
         home = policy.site.cluster
-        self._look = Question(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
+        self._look = BackgroundQuery(
+            workers, home, "look_for_copies", self._free_copies, clock, LOOK_S
+        )
 
-    def take_answers(self, came: tuple[Answer, ...]) -> None:
+    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
         """Check once a minute, while home answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if told := self._look.answer():

@@ -10,24 +10,24 @@ from gridbridge.decisions.transfer import guards
 from gridbridge.decisions.transfer.unheard import is_gone, is_news
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.dispatch import Dispatcher
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 WHY = "its guard may have come too late"
 
 
-class LateGuards:
+class StaleGuards:
     """The transfers that are over but whose tasks may be guarded."""
 
     def __init__(
-        self, database: Database, ledger: Ledger, dispatcher: Dispatcher, clock: Clock
+        self, database: StateFile, ledger: TransferLedger, dispatcher: Dispatcher, clock: Clock
     ) -> None:
-        self._transfers = Transfers(database)
+        self._transfers = TransferRows(database)
         self._ledger = ledger
         self._dispatcher = dispatcher
         self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
@@ -61,8 +61,8 @@ class LateGuards:
 
     def _let_go(self, one: Transfer) -> None:
         """Release a task once no thread is about to guard it."""
-        action = Action(act=Act.RELEASE_LOCAL, transfer=one, why=WHY)
-        guarding = Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY)
+        action = TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why=WHY)
+        guarding = TransferAction(act=TransferAct.GUARD_LOCAL, transfer=one, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
             self._dispatcher.begin(action)
 

@@ -13,27 +13,27 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.question import AT_ONCE, Question
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.services.work.question import AT_ONCE, BackgroundQuery
+from gridbridge.services.work.workers import OwnerThreads
 
 LOOK_S = 60.0
 WHY = "somebody has taken its guard away"
 
 
-class Guards:
+class GuardRestorer:
     """What home's answers show of the guards."""
 
     def __init__(
         self,
         policy: Policy,
-        ledger: Ledger,
+        ledger: TransferLedger,
         tasks: LocalTasks,
-        workers: Workers,
-        act: Callable[[Action], None],
+        workers: OwnerThreads,
+        act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
         self._policy = policy
@@ -42,7 +42,7 @@ class Guards:
         self._unheld: frozenset[str] = frozenset()  # in home's last answer
         self._after = 0  # the last job that was checked
         home = policy.site.cluster
-        self._look = Question(
+        self._look = BackgroundQuery(
             workers, home, "look_at_guards", tasks.requests, clock, LOOK_S, LOOK_S
         )
         self._missing: list[Transfer] = []
@@ -51,7 +51,7 @@ class Guards:
         """Go on under another configuration."""
         self._policy = policy
 
-    def take_answers(self, came: tuple[Answer, ...], home: str) -> None:
+    def take_answers(self, came: tuple[ClusterAnswer, ...], home: str) -> None:
         """Take home's answer, if these have one."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
@@ -95,4 +95,4 @@ class Guards:
         """Put back the guards that the state file has noted."""
         missing, self._missing = self._missing, []
         for one in missing:
-            self._act(Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY))
+            self._act(TransferAction(act=TransferAct.GUARD_LOCAL, transfer=one, why=WHY))

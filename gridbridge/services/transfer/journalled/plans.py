@@ -6,16 +6,16 @@ from typing import Any
 
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.relevant_rows import relevant_rows
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.transfer.plan import WORDS, Act, Action, Plan
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.transfer.plan import WORDS, TransferAct, TransferAction, TransferPlan
+from gridbridge.model.transfer.sections import PollerSection
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import ROWS, Entry, telling
+from gridbridge.services.journal import ROWS, JournalEntry, telling
 
 PROGRAM = "poller"
 FIRST = 3  # names that are told of many transfers
-KEPT = re.compile(f"({'|'.join(act.value for act in Act)}) (gb[^ ]+): (.*)", re.DOTALL)
+KEPT = re.compile(f"({'|'.join(act.value for act in TransferAct)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class PlanJournal:
@@ -25,8 +25,12 @@ class PlanJournal:
         self._last: dict[Key, frozenset[str]] = {}
 
     def entry(
-        self, concerned: Sequence[Transfer], situation: Situation, policy: Poller, plan: Plan
-    ) -> Entry | None:
+        self,
+        concerned: Sequence[Transfer],
+        situation: TransferSituation,
+        policy: PollerSection,
+        plan: TransferPlan,
+    ) -> JournalEntry | None:
         """Return an entry with the transfers that have a new decision, and their rows."""
         told: dict[Key, list[str]] = {one.key: [] for one in concerned}
         for action in plan.actions:
@@ -43,17 +47,17 @@ class PlanJournal:
 
 def _entry(
     some: Sequence[Transfer],
-    situation: Situation,
-    policy: Poller,
+    situation: TransferSituation,
+    policy: PollerSection,
     told: Mapping[Key, list[str]],
     looked_at: int,
-) -> Entry:
+) -> JournalEntry:
     inputs = {**rows(some, situation), "looked_at": looked_at, "policy": encode(policy)}
     actions = [text for one in some[:ROWS] for text in told[one.key]]
     return telling(PROGRAM, situation.now, inputs, actions, said(actions))
 
 
-def rows(some: Sequence[Transfer], situation: Situation) -> dict[str, object]:
+def rows(some: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
     """Return the first of these as they are kept, with the rows that decide about them."""
     kept = some[:ROWS]
     return {
@@ -63,21 +67,21 @@ def rows(some: Sequence[Transfer], situation: Situation) -> dict[str, object]:
     }
 
 
-def read_rows(kept: Mapping[str, Any]) -> tuple[list[Transfer], Situation]:
+def read_rows(kept: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
     """Return the transfers and the situation that `rows` has kept."""
     return [decode(one, Transfer) for one in kept["transfers"]], decode(
-        kept["situation"], Situation
+        kept["situation"], TransferSituation
     )
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept; return each action in one sentence."""
     transfers, situation = read_rows(kept)
-    planned = rules.plan(transfers, situation, decode(kept["policy"], Poller))
+    planned = rules.plan(transfers, situation, decode(kept["policy"], PollerSection))
     return [sentence(action) for action in planned.actions]
 
 
-def sentence(action: Action) -> str:
+def sentence(action: TransferAction) -> str:
     """Say an action in one sentence, as decisions are kept."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
@@ -102,4 +106,4 @@ def _folded(act: str, why: str, other: str, names: Sequence[str]) -> str:
         return other
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
     listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
-    return f"{transfers}: {WORDS[Act(act)]}: {why}{listed * (len(names) > 1)}"
+    return f"{transfers}: {WORDS[TransferAct(act)]}: {why}{listed * (len(names) > 1)}"

@@ -5,11 +5,11 @@ from typing import Any
 
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.recall import Recall
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import ROWS, Entry, telling
+from gridbridge.services.journal import ROWS, JournalEntry, telling
 from gridbridge.services.transfer.journalled.plans import read_rows, rows
 
 PROGRAM = "poller recall"
@@ -18,11 +18,11 @@ PROGRAM = "poller recall"
 def entry(
     wanted: Sequence[Transfer],
     due: Sequence[Recall],
-    situation: Situation,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
-) -> Entry:
+) -> JournalEntry:
     """Return an entry: the tasks that are due, in order, and the rows up to the last one."""
     some = wanted[: 1 + wanted.index(due[-1].transfer)]
     inputs = {

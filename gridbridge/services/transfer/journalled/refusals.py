@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.transfer.receive import Received, judge
+from gridbridge.decisions.transfer.receive import ReceivedMessage, judge
 from gridbridge.model.message import short
-from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.plan import RejectedAction
 from gridbridge.services.encoding import decode, encode
-from gridbridge.services.journal import Journal, telling
+from gridbridge.services.journal import DecisionJournal, telling
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import Quota
+from gridbridge.shell.quota import LogQuota
 
 PROGRAM = "poller refusal"
 AN_HOUR = 20  # of each person: anybody may write messages that are refused
@@ -19,11 +19,11 @@ AN_HOUR = 20  # of each person: anybody may write messages that are refused
 class Refusals:
     """Keeps a few refusals of each person."""
 
-    def __init__(self, journal: Journal, clock: Clock) -> None:
+    def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
         self._journal = journal
-        self._quota = Quota(clock.steady_s, AN_HOUR, 3600.0)
+        self._quota = LogQuota(clock.steady_s, AN_HOUR, 3600.0)
 
-    def keep(self, received: Received, refusal: Rejected) -> None:
+    def keep(self, received: ReceivedMessage, refusal: RejectedAction) -> None:
         """Keep a message that was refused, with what else decided that."""
         self._quota.left_out()  # begins to count anew after an hour
         if not self._quota.allows(received.uid):
@@ -35,8 +35,8 @@ class Refusals:
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Judge a message again."""
-    taken = judge(decode(kept["received"], Received))
-    return [_sentence(taken) if isinstance(taken, Rejected) else f"take {taken.name}"]
+    taken = judge(decode(kept["received"], ReceivedMessage))
+    return [_sentence(taken) if isinstance(taken, RejectedAction) else f"take {taken.name}"]
 
 
 def said(actions: Sequence[str]) -> list[str]:
@@ -44,5 +44,5 @@ def said(actions: Sequence[str]) -> list[str]:
     return list(actions)
 
 
-def _sentence(refusal: Rejected) -> str:
+def _sentence(refusal: RejectedAction) -> str:
     return f"refuse {refusal.what}: {short(refusal.reason)}"

@@ -3,26 +3,26 @@
 import logging
 from collections.abc import Iterable, Mapping
 
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.decisions.transfer.receive import (
     Destination,
-    Received,
+    ReceivedMessage,
     judge,
 )
-from gridbridge.model.message import Kind, short
+from gridbridge.model.message import MessageKind, short
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.plan import RejectedAction
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.transfer.journalled.refusals import Refusals
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.questions import Questions
-from gridbridge.services.transfer.mail.unproved import Unproved
-from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.mail.questions import AdoptionQueries
+from gridbridge.services.transfer.mail.unproved import UnverifiedQuota
+from gridbridge.services.transfer.unheard import UndeliveredEnds
 from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import Quota
+from gridbridge.shell.quota import LogQuota
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.reading import SpooledMessage
 
@@ -30,27 +30,34 @@ PREMATURE_S = 60.0  # a message may come before the record that it belongs to
 PREMATURE_OF_UID = 100  # remote hosts may write before our starters' records have come
 LINGER_S = 1.5  # for ends that home knows: the rest of a round costs more than reading them
 LINGERING = 20  # more of them are worth a round of their own
-KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Kind.ASK)
+KIND_ORDER = (
+    MessageKind.RECORD,
+    MessageKind.INTENT,
+    MessageKind.SPARED,
+    MessageKind.ENDED,
+    MessageKind.CLOSED,
+    MessageKind.ASK,
+)
 
 _log = logging.getLogger(__name__)
 
 
-class Mail:
+class InboxReader:
     """Takes the messages of a round; keeps those that came before their record."""
 
     def __init__(
         self,
         policy: Policy,
         inbox: Inbox,
-        ledger: Ledger,
-        verdicts: Verdicts,
-        unheard_ends: UnheardEnds,
+        ledger: TransferLedger,
+        verdicts: VerdictFiles,
+        unheard_ends: UndeliveredEnds,
         clock: Clock,
-        journal: Journal,
+        journal: DecisionJournal,
     ) -> None:
         self.premature: dict[str, tuple[float, SpooledMessage]] = {}
-        self.unproved = Unproved(ledger, inbox, clock)
-        self.questions = Questions(ledger, inbox, verdicts, unheard_ends, clock)
+        self.unproved = UnverifiedQuota(ledger, inbox, clock)
+        self.questions = AdoptionQueries(ledger, inbox, verdicts, unheard_ends, clock)
         self._done: list[str] = []
         self._lingering: tuple[SpooledMessage, ...] = ()
         self._lingering_since = 0.0
@@ -59,7 +66,7 @@ class Mail:
         self._refusals = Refusals(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
-        self._quota = Quota(clock.steady_s)  # of lines about each uid
+        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
@@ -116,7 +123,7 @@ class Mail:
         """Leave messages for later if they only close transfers and nobody needs their slots."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
-        if any(spooled.message.kind != Kind.CLOSED for spooled in new):
+        if any(spooled.message.kind != MessageKind.CLOSED for spooled in new):
             return False
         if not self._lingering:
             self._lingering_since = self._clock.steady_s()
@@ -126,18 +133,18 @@ class Mail:
     def _take(self, spooled: SpooledMessage, changed: set[Key]) -> list[str]:
         """Take one message; return the files that it makes superfluous."""
         message = spooled.message
-        if message.kind == Kind.ASK:
+        if message.kind == MessageKind.ASK:
             wrong = self.questions.answer(spooled)
             return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
         known = self._ledger.find((message.transfer, spooled.uid))
-        if known is None and message.kind == Kind.RECORD and self._has_many(spooled.uid):
+        if known is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
             return self._postpone(spooled)
         received = self._received(spooled, known)
         taken = judge(received)
         if known is None and self.unproved.keeps(spooled, taken):
             self.premature.pop(spooled.path, None)
             return self.unproved.park(spooled, taken)
-        if isinstance(taken, Rejected):
+        if isinstance(taken, RejectedAction):
             refused = self._refuse(spooled, taken, known is None)
             if refused:
                 self._refusals.keep(received, taken)
@@ -155,16 +162,16 @@ class Mail:
         self._ledger.keep(taken)
         if known is None or known.but(record=taken.record) != taken:
             self._ledger.note(taken, taken.reason)
-        if spooled.message.kind != Kind.RECORD:
+        if spooled.message.kind != MessageKind.RECORD:
             return [spooled.path]
         return [known.record] if known and known.record != spooled.path else []
 
-    def _received(self, spooled: SpooledMessage, known: Transfer | None) -> Received:
+    def _received(self, spooled: SpooledMessage, known: Transfer | None) -> ReceivedMessage:
         """Return a message with everything that decides about it.
 
         A transfer that was sent while its queue was configured keeps its route.
         """
-        return Received(
+        return ReceivedMessage(
             message=spooled.message,
             known=known,
             home=self._home,
@@ -193,12 +200,14 @@ class Mail:
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
-                spooled, Rejected(what=spooled.message.transfer, reason=reason), False
+                spooled, RejectedAction(what=spooled.message.transfer, reason=reason), False
             )
         self.premature[spooled.path] = self._clock.steady_s(), spooled
         return []
 
-    def _refuse(self, spooled: SpooledMessage, refusal: Rejected, is_early: bool) -> list[str]:
+    def _refuse(
+        self, spooled: SpooledMessage, refusal: RejectedAction, is_early: bool
+    ) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
@@ -219,7 +228,7 @@ class Mail:
 def _series(spooled: SpooledMessage) -> tuple[str, ...]:
     """Return the key of a series in which only the last message counts: one starter's records."""
     message = spooled.message
-    if message.kind != Kind.RECORD:
+    if message.kind != MessageKind.RECORD:
         return (spooled.path,)
     return (message.transfer, str(spooled.uid), message.wake)
 

@@ -1,28 +1,28 @@
 """Starters' questions: to which transfer a task belongs that was started again."""
 
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.decisions.transfer.plan import NUMBER_REUSED
 from gridbridge.decisions.transfer.receive import answer, fault, has_new_starter, is_of_another_job
 from gridbridge.decisions.transfer.unheard import of_asker
-from gridbridge.model.message import Desired, Message
-from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.message import DesiredJobState, StarterMessage
+from gridbridge.model.transfer.plan import RejectedAction
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.unheard import UndeliveredEnds
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.reading import SpooledMessage
 
 
-class Questions:
+class AdoptionQueries:
     """Answers them from the ledger."""
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: TransferLedger,
         inbox: Inbox,
-        verdicts: Verdicts,
-        unheard_ends: UnheardEnds,
+        verdicts: VerdictFiles,
+        unheard_ends: UndeliveredEnds,
         clock: Clock,
     ) -> None:
         self.with_new_starter: set[Key] = set()  # deleted transfers
@@ -32,11 +32,11 @@ class Questions:
         self._unheard_ends = unheard_ends
         self._clock = clock
 
-    def answer(self, spooled: SpooledMessage) -> Rejected | None:
+    def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
         """Tell a restarted task which transfer it is; return a refusal if its FIFO is not ours."""
         message = spooled.message
         if fault(message) or not message.wake:
-            return Rejected(what="question", reason="no FIFO of ours")
+            return RejectedAction(what="question", reason="no FIFO of ours")
         attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
         self.with_new_starter |= {one.key for one in attempts if has_new_starter(one, message)}
         asleep = [one.wake for one in attempts if self._verdicts.is_asleep(one)]
@@ -56,12 +56,16 @@ class Questions:
         self._ledger.reopen(ended)
         return self._ledger.attempts(message.transfer, uid)
 
-    def _disowned(self, one: Transfer, message: Message) -> Transfer:
+    def _disowned(self, one: Transfer, message: StarterMessage) -> Transfer:
         """Delete a transfer whose number another job has by now; the other job waits until then."""
-        is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
+        is_live = (
+            not one.is_over and one.desired != DesiredJobState.DEAD and one.wake != message.wake
+        )
         if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
             return one
-        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
+        one = one.but(
+            desired=DesiredJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
+        )
         self._ledger.keep(one)
         self._ledger.note(one, NUMBER_REUSED)
         return one

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from gridbridge.decisions.transfer.owners import MOST_UNPROVED, is_listed
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Kind
+from gridbridge.model.message import MessageKind
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.plan import Rejected
-from gridbridge.model.transfer.transfer import Key, Listed, Transfer
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.model.transfer.plan import RejectedAction
+from gridbridge.model.transfer.transfer import Key, OwnershipProof, Transfer
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.reading import SpooledMessage
@@ -41,10 +41,10 @@ class _Waiting(NamedTuple):
         return self._replace(since=self.since + step)
 
 
-class Unproved:
+class UnverifiedQuota:
     """Counts unproved transfers, and lets records wait that are too many."""
 
-    def __init__(self, ledger: Ledger, inbox: Inbox, clock: Clock) -> None:
+    def __init__(self, ledger: TransferLedger, inbox: Inbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger = ledger
         self._inbox = inbox
@@ -58,20 +58,20 @@ class Unproved:
         """Count anew at the begin of a round."""
         self._count = None
 
-    def keeps(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> bool:
+    def keeps(self, spooled: SpooledMessage, taken: Transfer | RejectedAction) -> bool:
         """Say whether a message of an unknown transfer has to wait for home's answer."""
         name = spooled.message.transfer, spooled.uid
-        if spooled.message.kind != Kind.RECORD:
+        if spooled.message.kind != MessageKind.RECORD:
             return name in self._waiting
-        if isinstance(taken, Rejected) or name in self._admitted:
+        if isinstance(taken, RejectedAction) or name in self._admitted:
             return False
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
-    def park(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> list[str]:
+    def park(self, spooled: SpooledMessage, taken: Transfer | RejectedAction) -> list[str]:
         """Let a message wait in the spool; return the older record that it replaces."""
         name = spooled.message.transfer, spooled.uid
         known = self._waiting.get(name)
-        if isinstance(taken, Rejected):
+        if isinstance(taken, RejectedAction):
             assert known
             self._waiting[name] = known._replace(others=(*known.others, spooled.path))
             return []
@@ -97,7 +97,7 @@ class Unproved:
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
-                self._admitted[name] = Listed.YES if verdict == Listed.YES else ""
+                self._admitted[name] = OwnershipProof.YES if verdict == OwnershipProof.YES else ""
                 self._inbox.again((one.transfer.record, *one.others))
             elif verdict == "":
                 refused += (one.transfer.record, *one.others)
@@ -123,7 +123,7 @@ class Unproved:
         """Count each person's unproved transfers, with those home was not asked about."""
         if self._count is None:
             known = chain(self._ledger.open.values(), self._ledger.ended.values())
-            self._count = Counter(one.uid for one in known if one.listed != Listed.YES)
+            self._count = Counter(one.uid for one in known if one.listed != OwnershipProof.YES)
             for uid, rested in self._ledger.rested.items():
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
@@ -149,11 +149,11 @@ def _judge(
     if home.taken_at <= one.since:
         return None
     if is_listed(transfer.name, transfer.owner, home):
-        return Listed.YES
+        return OwnershipProof.YES
     if not transfer.remote_id:
         return ""
     remote = snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= one.since:
         return None
     row = remote.find(transfer.remote_id)
-    return Listed.NO if row and row.owner == transfer.owner else ""
+    return OwnershipProof.NO if row and row.owner == transfer.owner else ""

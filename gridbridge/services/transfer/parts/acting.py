@@ -7,28 +7,28 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.dispatch import Dispatcher
-from gridbridge.services.transfer.guards.late import LateGuards
-from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.guards.late import StaleGuards
+from gridbridge.services.transfer.parts.knowledge import TransferStateParts
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.round.actions import Actions
+from gridbridge.services.transfer.round.actions import RoundActions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
+class TransferActParts:
     """Everything that does something for a transfer."""
 
     claims: Claims
     dispatcher: Dispatcher
-    late_guards: LateGuards
-    actions: Actions
+    late_guards: StaleGuards
+    actions: RoundActions
 
 
-def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
+def build(policy: Policy, at: Resources, known: TransferStateParts) -> TransferActParts:
     """Make the parts that act, given those that know."""
     claims = Claims(policy, known.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
-    late_guards = LateGuards(at.database, known.ledger, dispatcher, at.clock)
-    actions = Actions(
+    late_guards = StaleGuards(at.database, known.ledger, dispatcher, at.clock)
+    actions = RoundActions(
         policy=policy,
         ledger=known.ledger,
         verdicts=at.acts.verdicts,
@@ -40,11 +40,13 @@ def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
         over=partial(_let_go, known, dispatcher, late_guards),
         clock=at.clock,
     )
-    return Acting(claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions)
+    return TransferActParts(
+        claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions
+    )
 
 
 def _let_go(
-    known: Knowledge, dispatcher: Dispatcher, late_guards: LateGuards, closed: Transfer
+    known: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
 ) -> None:
     """Tell the parts that keep something of a transfer that it is over."""
     known.situations.deleted_at_home.pop(closed.name, None)

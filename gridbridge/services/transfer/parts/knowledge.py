@@ -3,48 +3,48 @@
 from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.journalled.plans import PlanJournal
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.mail.mail import InboxReader
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.services.transfer.reused_ids import ReusedIds
-from gridbridge.services.transfer.round.situations import Situations
-from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.transfer.round.situations import TransferSituations
+from gridbridge.services.transfer.unheard import UndeliveredEnds
 from gridbridge.services.transfer.usage.records import UsageRecords
-from gridbridge.services.watch.answers import Answers
+from gridbridge.services.watch.answers import LastClusterAnswers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
+class TransferStateParts:
     """Everything that remembers; what matters is in the state file too."""
 
     job_history: JobHistory
     breakers: Breakers
-    ledger: Ledger
+    ledger: TransferLedger
     plan_journal: PlanJournal
-    journal: Journal
-    unheard_ends: UnheardEnds
-    mail: Mail
-    answers: Answers
+    journal: DecisionJournal
+    unheard_ends: UndeliveredEnds
+    mail: InboxReader
+    answers: LastClusterAnswers
     reused_ids: ReusedIds
     usage_records: UsageRecords
-    situations: Situations
+    situations: TransferSituations
 
 
-def build(policy: Policy, at: Resources) -> Knowledge:
+def build(policy: Policy, at: Resources) -> TransferStateParts:
     """Make the parts that know."""
     job_history = JobHistory(policy.site.cluster, at.database, at.views)
     breakers = Breakers(policy.breaker, at.views, at.clock)
-    ledger = Ledger(at.database, job_history, breakers, at.clock)
-    journal = Journal(at.database)
-    unheard_ends = UnheardEnds(at.database, at.clock)
-    mail = Mail(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
-    answers = Answers(at.observers, at.database, at.views.answer, at.clock)
+    ledger = TransferLedger(at.database, job_history, breakers, at.clock)
+    journal = DecisionJournal(at.database)
+    unheard_ends = UndeliveredEnds(at.database, at.clock)
+    mail = InboxReader(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
+    answers = LastClusterAnswers(at.observers, at.database, at.views.answer, at.clock)
     reused_ids = ReusedIds(ledger, at.acts.remote, at.workers, at.clock.steady_s)
-    return Knowledge(
+    return TransferStateParts(
         job_history=job_history,
         breakers=breakers,
         ledger=ledger,
@@ -57,7 +57,7 @@ def build(policy: Policy, at: Resources) -> Knowledge:
         usage_records=UsageRecords(
             policy=policy, database=at.database, views=at.views, clock=at.clock
         ),
-        situations=Situations(
+        situations=TransferSituations(
             policy=policy,
             ledger=ledger,
             answers=answers,

@@ -4,40 +4,42 @@ from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.guards.copied import Copies
-from gridbridge.services.transfer.guards.missing import Guards
-from gridbridge.services.transfer.moves import Moves
-from gridbridge.services.transfer.parts.acting import Acting
-from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.guards.copied import CopiedGuards
+from gridbridge.services.transfer.guards.missing import GuardRestorer
+from gridbridge.services.transfer.moves import TaskMoves
+from gridbridge.services.transfer.parts.acting import TransferActParts
+from gridbridge.services.transfer.parts.knowledge import TransferStateParts
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.recalls import Recalls
+from gridbridge.services.transfer.recalls import RecallService
 from gridbridge.services.transfer.suspensions import Suspensions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maintenance:
+class ReconcilerParts:
     """The parts that do what no plan of a round says: guards, recalls, cleaning up."""
 
-    guards: Guards
-    copies: Copies
+    guards: GuardRestorer
+    copies: CopiedGuards
     cleaner: Cleaner
-    recalls: Recalls
-    moves: Moves
+    recalls: RecallService
+    moves: TaskMoves
     suspensions: Suspensions
 
 
-def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Maintenance:
+def build(
+    policy: Policy, at: Resources, known: TransferStateParts, acting: TransferActParts
+) -> ReconcilerParts:
     """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
-    recalls = Recalls(
+    recalls = RecallService(
         policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
     )
-    return Maintenance(
-        guards=Guards(policy, ledger, acts.tasks, workers, act, steady_s),
-        copies=Copies(policy, ledger, acts.tasks, workers, steady_s),
+    return ReconcilerParts(
+        guards=GuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
+        copies=CopiedGuards(policy, ledger, acts.tasks, workers, steady_s),
         cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
         recalls=recalls,
-        moves=Moves(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
+        moves=TaskMoves(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
         suspensions=Suspensions(policy, ledger, acts.verdicts, steady_s),
     )

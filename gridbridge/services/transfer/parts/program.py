@@ -1,23 +1,27 @@
 """The parts of a round: what takes news in, its verbs, and what publishes the result."""
 
 from gridbridge.model.policy import Policy
-from gridbridge.services.transfer.parts.acting import Acting
-from gridbridge.services.transfer.parts.knowledge import Knowledge
-from gridbridge.services.transfer.parts.maintenance import Maintenance
+from gridbridge.services.transfer.parts.acting import TransferActParts
+from gridbridge.services.transfer.parts.knowledge import TransferStateParts
+from gridbridge.services.transfer.parts.maintenance import ReconcilerParts
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.answer_handlers import AnswerHandlers
-from gridbridge.services.transfer.round.intake import Intake
+from gridbridge.services.transfer.round.intake import RoundIntake
 from gridbridge.services.transfer.round.program import TransferProgram
-from gridbridge.services.transfer.round.publication import Publication
-from gridbridge.services.transfer.round.recovery import Recovery
+from gridbridge.services.transfer.round.publication import RoundPublication
+from gridbridge.services.transfer.round.recovery import StarterWakeup
 from gridbridge.services.transfer.round.sweeper import Sweeper
-from gridbridge.services.transfer.round.upkeep import Upkeep
+from gridbridge.services.transfer.round.upkeep import Reconcilers
 from gridbridge.services.watch.room import RoomWatch
 from gridbridge.services.watch.tmpdirs import Tmpdirs
 
 
 def build(
-    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
+    policy: Policy,
+    at: Resources,
+    known: TransferStateParts,
+    acting: TransferActParts,
+    maintenance: ReconcilerParts,
 ) -> TransferProgram:
     """Make a round's program of all that there is."""
     return TransferProgram(
@@ -33,7 +37,9 @@ def build(
     )
 
 
-def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Intake:
+def _intake(
+    policy: Policy, at: Resources, known: TransferStateParts, acting: TransferActParts
+) -> RoundIntake:
     answer_handlers = AnswerHandlers(
         policy=policy,
         answers=known.answers,
@@ -42,12 +48,12 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
         breakers=known.breakers,
         late_guards=acting.late_guards,
         mail=known.mail,
-        recovery=Recovery(at.spool),
+        recovery=StarterWakeup(at.spool),
         dispatcher=acting.dispatcher,
         reused_ids=known.reused_ids,
         situations=known.situations,
     )
-    return Intake(
+    return RoundIntake(
         answers=known.answers,
         mail=known.mail,
         usage_records=known.usage_records,
@@ -58,9 +64,13 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
 
 
 def _upkeep(
-    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
-) -> Upkeep:
-    return Upkeep(
+    policy: Policy,
+    at: Resources,
+    known: TransferStateParts,
+    acting: TransferActParts,
+    maintenance: ReconcilerParts,
+) -> Reconcilers:
+    return Reconcilers(
         policy=policy,
         ledger=known.ledger,
         unproved=known.mail.unproved,
@@ -78,8 +88,12 @@ def _upkeep(
 
 
 def _publication(
-    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
-) -> Publication:
+    policy: Policy,
+    at: Resources,
+    known: TransferStateParts,
+    acting: TransferActParts,
+    maintenance: ReconcilerParts,
+) -> RoundPublication:
     sweeper = Sweeper(
         policy=policy,
         database=at.database,
@@ -93,7 +107,7 @@ def _publication(
         clock=at.clock,
     )
     tmpdirs = Tmpdirs(policy, at.workers, at.clock.steady_s)
-    return Publication(
+    return RoundPublication(
         ledger=known.ledger,
         answers=known.answers,
         observers=at.observers,

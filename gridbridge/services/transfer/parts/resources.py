@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.model.places import SPOOL
-from gridbridge.services.transfer.published.views import Views
-from gridbridge.services.watch.listener import Listener
-from gridbridge.services.watch.observer import Observer
-from gridbridge.services.watch.push import Push
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.services.watch.listener import EndListener
+from gridbridge.services.watch.observer import ClusterObserver
+from gridbridge.services.watch.push import PushedEnds
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import Inbox
 
 
@@ -18,12 +18,12 @@ from gridbridge.state.inbox import Inbox
 class Resources:
     """Everything that is there before the service; clusters come and go."""
 
-    database: Database
+    database: StateFile
     inbox: Inbox
-    acts: Acts
-    views: Views
-    observers: dict[str, Observer]
-    pushes: dict[str, Push | Listener] = field(default_factory=dict)
-    workers: Workers = field(default_factory=Workers)
+    acts: TransferActs
+    views: PublishedViews
+    observers: dict[str, ClusterObserver]
+    pushes: dict[str, PushedEnds | EndListener] = field(default_factory=dict)
+    workers: OwnerThreads = field(default_factory=OwnerThreads)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import owners
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
+from gridbridge.model.transfer.transfer import Key, OwnershipProof, Transfer, TransferEvent
 from gridbridge.services.transfer.published.rows import History
-from gridbridge.services.transfer.published.views import Views
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 
 UNSHOWN = timedelta(
     minutes=1
@@ -23,9 +23,9 @@ UNSHOWN = timedelta(
 class JobHistory:
     """Publishes histories; remembers which of them are behind the state file."""
 
-    def __init__(self, cluster: str, database: Database, views: Views) -> None:
+    def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
         self._cluster = cluster
-        self._transfers = Transfers(database)
+        self._transfers = TransferRows(database)
         self._views = views
         self._behind: set[str] = set()
         self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
@@ -51,7 +51,7 @@ class JobHistory:
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: TransferEvent) -> None:
         """Add one line to a transfer's history."""
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
@@ -95,7 +95,9 @@ class JobHistory:
 def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
     """Return the histories of these people's attempts, without those that home has denied."""
     theirs = (one for one in attempts.values() if one.transfer.uid in uids)
-    return [(one.transfer, one.events) for one in theirs if one.transfer.listed != Listed.NO]
+    return [
+        (one.transfer, one.events) for one in theirs if one.transfer.listed != OwnershipProof.NO
+    ]
 
 
 @dataclass(slots=True)
@@ -103,4 +105,4 @@ class _Attempt:
     """One transfer of a task, with its lines in the order in which they were written."""
 
     transfer: Transfer
-    events: list[Event] = field(default_factory=list)
+    events: list[TransferEvent] = field(default_factory=list)

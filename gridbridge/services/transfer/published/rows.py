@@ -11,22 +11,22 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import (
+    PublishedTransferTask,
     ShownCluster,
     ShownEvent,
     ShownHistory,
     ShownQueue,
     ShownRoute,
-    ShownTask,
     ShownTransfer,
     ShownUsage,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
-from gridbridge.services.watch.observer import Answer
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer, TransferEvent
+from gridbridge.services.watch.observer import ClusterAnswer
 
 MOST_RECORDS = 1000  # attempts of a task that are shown
 
-History = tuple[Transfer, Sequence[Event]]
+History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
@@ -59,7 +59,9 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
 def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
     """Return it as `show`, without the sender's reason until home's list proves the owner."""
     told = show(transfer, home)
-    return told if transfer.listed == Listed.YES else replace(told, reason="", remote_host="")
+    return (
+        told if transfer.listed == OwnershipProof.YES else replace(told, reason="", remote_host="")
+    )
 
 
 def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
@@ -68,11 +70,11 @@ def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
     return ShownUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
-def task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:
+def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
     """Return the history of a local job or task, in its last attempts."""
     last, left_out = owners.newest(attempts)
     told = tuple(map(_history, last))
-    return ShownTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
+    return PublishedTransferTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
 
 
 def _history(one: History) -> ShownHistory:
@@ -85,7 +87,7 @@ def _printable(one: RemoteRecord) -> RemoteRecord:
     return replace(one, owner=printable(one.owner), queue=queue, host=host)
 
 
-def _event(event: Event) -> ShownEvent:
+def _event(event: TransferEvent) -> ShownEvent:
     return ShownEvent(at=event.at, text=printable(event.text))
 
 
@@ -100,7 +102,7 @@ def routes(policy: Policy) -> Iterator[ShownRoute]:
         )
 
 
-def cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
+def cluster(answer: ClusterAnswer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
     """Return a cluster as it last answered, and why its last question failed."""
     return ShownCluster(
         cluster=answer.cluster,

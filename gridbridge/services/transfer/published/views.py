@@ -30,7 +30,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.published import rows
 from gridbridge.services.version import version
 from gridbridge.services.watch import stays
-from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts, drains, published, shown, unproved
@@ -41,7 +41,7 @@ FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
 UNLISTED = timedelta(minutes=1)  # within this time home is asked about a new transfer's task
 
 
-class Views:
+class PublishedViews:
     """The published folder; remembers what was written last."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Views:
     def load(
         self,
         snapshots: Mapping[str, ClusterSnapshot],
-        observers: Mapping[str, Observer],
+        observers: Mapping[str, ClusterObserver],
         closed: frozenset[str] = frozenset(),
         full: str = "",
     ) -> None:
@@ -128,7 +128,7 @@ class Views:
         listed = tuple(rows.row(one, home) for one in ordered)
         self._put(shown.TRANSFERS, ShownTransfers(transfers=listed))
 
-    def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
+    def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
         """Publish a cluster as it last answered, and why its last question failed."""
         cluster = rows.cluster(answer, last, self._clock.now())
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)

@@ -4,31 +4,31 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from gridbridge.apply.transfer.remote import disputed, no_trace
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import WORDS, Act, Action
+from gridbridge.model.transfer.plan import WORDS, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.dispatch import Dispatcher
-from gridbridge.services.transfer.guards.late import LateGuards
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.guards.late import StaleGuards
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 
 
 @dataclass(slots=True, kw_only=True)
-class Actions:
+class RoundActions:
     """Does the acts that were decided, each once at a time."""
 
     policy: Policy
-    ledger: Ledger
-    verdicts: Verdicts
+    ledger: TransferLedger
+    verdicts: VerdictFiles
     dispatcher: Dispatcher
     usage_records: UsageRecords
     claims: Claims
-    late_guards: LateGuards
+    late_guards: StaleGuards
     asked: Container[str]  # the clusters that are asked
     over: Callable[[Transfer], None]  # is called with each transfer that is over
     clock: Clock
@@ -37,12 +37,12 @@ class Actions:
         """Go on under another configuration."""
         self.policy = policy
 
-    def act(self, action: Action) -> None:
+    def act(self, action: TransferAction) -> None:
         """Do quick acts; let the owner's threads do those that need a cluster."""
         one = action.transfer
-        if action.act is Act.CLOSE:
+        if action.act is TransferAct.CLOSE:
             self._close(action.transfer, action.why)
-        elif action.act is Act.PUBLISH:
+        elif action.act is TransferAct.PUBLISH:
             self.usage_records.tell_end(one)
             self.verdicts.publish(action)
         elif one.remote in self.asked and self.dispatcher.may_begin(action):
@@ -60,7 +60,7 @@ class Actions:
         changed = []
         for action, verdict in self.dispatcher.done():
             one = self.ledger.find(action.transfer.key)
-            if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
+            if action.transfer.is_over and action.act is TransferAct.RELEASE_LOCAL:
                 self.late_guards.done(action.transfer)
             elif one and not one.is_over and self._take_result(action, one, verdict):
                 changed.append(one.key)
@@ -75,15 +75,17 @@ class Actions:
                 self.ledger.note(transfer, why)
         self.dispatcher.not_deleted.clear()
 
-    def _take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
+    def _take_result(
+        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+    ) -> bool:
         """Note the result of an act; say whether there is something new to decide."""
-        if action.act is Act.RELEASE_LOCAL:
+        if action.act is TransferAct.RELEASE_LOCAL:
             self._close(one, action.why)
             return False
-        if action.act is Act.GUARD_LOCAL:
+        if action.act is TransferAct.GUARD_LOCAL:
             return False
-        if action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
-            self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
+        if action.act in (TransferAct.ADOPT_LOCAL, TransferAct.UNPIN):
+            self.ledger.keep(one.but(pinned=action.act is TransferAct.ADOPT_LOCAL))
             return False
         verdict = self._end(action, one, verdict)
         if verdict:
@@ -93,9 +95,11 @@ class Actions:
             self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=now))
         return verdict is not None
 
-    def _end(self, action: Action, one: Transfer, verdict: Message | None) -> Message | None:
+    def _end(
+        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+    ) -> StarterMessage | None:
         """Return the end that was found, or the one for a job whose end nobody will find."""
-        is_sought = action.act is Act.LOOK_UP_END
+        is_sought = action.act is TransferAct.LOOK_UP_END
         if is_disputed := is_sought and one.key in self.dispatcher.disputed:
             self.ledger.note(one, disputed(action).reason)
         if (

@@ -6,15 +6,15 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.dispatch import Dispatcher
-from gridbridge.services.transfer.guards.late import LateGuards
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.guards.late import StaleGuards
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.mail.mail import InboxReader
 from gridbridge.services.transfer.reused_ids import ReusedIds
-from gridbridge.services.transfer.round.recovery import Recovery
-from gridbridge.services.transfer.round.situations import Situations
-from gridbridge.services.transfer.unheard import UnheardEnds
-from gridbridge.services.watch.answers import Answers
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.transfer.round.recovery import StarterWakeup
+from gridbridge.services.transfer.round.situations import TransferSituations
+from gridbridge.services.transfer.unheard import UndeliveredEnds
+from gridbridge.services.watch.answers import LastClusterAnswers
+from gridbridge.services.watch.observer import ClusterAnswer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,22 +22,22 @@ class AnswerHandlers:
     """All parts that take an answer."""
 
     policy: Policy
-    answers: Answers
-    ledger: Ledger
-    unheard_ends: UnheardEnds
+    answers: LastClusterAnswers
+    ledger: TransferLedger
+    unheard_ends: UndeliveredEnds
     breakers: Breakers
-    late_guards: LateGuards
-    mail: Mail
-    recovery: Recovery
+    late_guards: StaleGuards
+    mail: InboxReader
+    recovery: StarterWakeup
     dispatcher: Dispatcher
     reused_ids: ReusedIds
-    situations: Situations
+    situations: TransferSituations
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
         self.policy = policy
 
-    def take(self, came: tuple[Answer, ...]) -> None:
+    def take(self, came: tuple[ClusterAnswer, ...]) -> None:
         """Take what the clusters answered, and the reused ids that acts have found."""
         self.reused_ids.note_found(self.dispatcher.not_ours)
         for answer in came:

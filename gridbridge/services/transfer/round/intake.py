@@ -3,28 +3,28 @@
 from dataclasses import dataclass
 
 from gridbridge.model.transfer.transfer import Key
-from gridbridge.services.transfer.mail.mail import Mail
-from gridbridge.services.transfer.round.actions import Actions
+from gridbridge.services.transfer.mail.mail import InboxReader
+from gridbridge.services.transfer.round.actions import RoundActions
 from gridbridge.services.transfer.round.answer_handlers import AnswerHandlers
 from gridbridge.services.transfer.usage.records import UsageRecords
-from gridbridge.services.watch.answers import Answers
-from gridbridge.services.watch.listener import Listener
-from gridbridge.services.watch.observer import Answer
-from gridbridge.services.watch.push import Push
+from gridbridge.services.watch.answers import LastClusterAnswers
+from gridbridge.services.watch.listener import EndListener
+from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.services.watch.push import PushedEnds
 
 
 @dataclass(slots=True, kw_only=True)
-class Intake:
+class RoundIntake:
     """All parts from which news come."""
 
-    answers: Answers
-    mail: Mail
+    answers: LastClusterAnswers
+    mail: InboxReader
     usage_records: UsageRecords
-    pushes: dict[str, Push | Listener]
-    actions: Actions
+    pushes: dict[str, PushedEnds | EndListener]
+    actions: RoundActions
     answer_handlers: AnswerHandlers
 
-    def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
+    def take(self) -> tuple[tuple[ClusterAnswer, ...], list[Key]]:
         """Return the answers that came, and the transfers that other news changed."""
         came = self.answers.take()  # before the messages, which must not be older
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]

@@ -3,30 +3,30 @@
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Cause
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import FailureCause
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Plan
+from gridbridge.model.transfer.plan import TransferPlan
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import DecisionJournal, JournalEntry
 from gridbridge.services.transfer.journalled.plans import PlanJournal
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.round.actions import Actions
-from gridbridge.services.transfer.round.intake import Intake
-from gridbridge.services.transfer.round.publication import Publication
-from gridbridge.services.transfer.round.situations import Situations
-from gridbridge.services.transfer.round.upkeep import Upkeep
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.round.actions import RoundActions
+from gridbridge.services.transfer.round.intake import RoundIntake
+from gridbridge.services.transfer.round.publication import RoundPublication
+from gridbridge.services.transfer.round.situations import TransferSituations
+from gridbridge.services.transfer.round.upkeep import Reconcilers
+from gridbridge.services.watch.observer import ClusterAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class RoundInput:
     """What a round has gathered: the answers that came, and the transfers that they concern."""
 
-    came: tuple[Answer, ...]
+    came: tuple[ClusterAnswer, ...]
     is_news: bool  # an answer, or a transfer that changed
     concerned: tuple[Transfer, ...]
-    situation: Situation | None  # none where nothing is concerned
+    situation: TransferSituation | None  # none where nothing is concerned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,43 +34,43 @@ class TransferProgram:
     """A round, in the verbs that the cycle calls."""
 
     policy: Policy
-    journal: Journal
-    ledger: Ledger
-    intake: Intake
-    situations: Situations
+    journal: DecisionJournal
+    ledger: TransferLedger
+    intake: RoundIntake
+    situations: TransferSituations
     plan_journal: PlanJournal
-    actions: Actions
-    upkeep: Upkeep
-    publication: Publication
+    actions: RoundActions
+    upkeep: Reconcilers
+    publication: RoundPublication
 
     def follow(self, policy: Policy) -> None:
         """Decide by a changed configuration."""
         self.policy = policy
 
-    def gather(self) -> Gathered:
+    def gather(self) -> RoundInput:
         """Take what came; an answer concerns all transfers, other news only its own transfer."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
-        return Gathered(
+        return RoundInput(
             came=came,
             is_news=bool(came or changed),
             concerned=concerned,
             situation=self.situations.gather(concerned) if concerned else None,
         )
 
-    def decide(self, seen: Gathered) -> Plan:
+    def decide(self, seen: RoundInput) -> TransferPlan:
         """Decide about the transfers that are concerned."""
         if seen.situation is None:
-            return Plan()
+            return TransferPlan()
         return rules.plan(seen.concerned, seen.situation, self.policy.poller)
 
-    def entry(self, seen: Gathered, plan: Plan) -> Entry | None:
+    def entry(self, seen: RoundInput, plan: TransferPlan) -> JournalEntry | None:
         """Return an entry with the new decisions."""
         if seen.situation is None:
             return None
         return self.plan_journal.entry(seen.concerned, seen.situation, self.policy.poller, plan)
 
-    def apply(self, seen: Gathered, plan: Plan) -> None:
+    def apply(self, seen: RoundInput, plan: TransferPlan) -> None:
         """Keep the transfers as now known, act, look after the rest, and publish it."""
         if seen.situation:
             self._note(seen.concerned, plan, seen.situation)
@@ -80,10 +80,12 @@ class TransferProgram:
             self.upkeep.take_answers(seen.came)
         self.publication.publish(seen.is_news)
 
-    def _note(self, concerned: tuple[Transfer, ...], plan: Plan, situation: Situation) -> None:
+    def _note(
+        self, concerned: tuple[Transfer, ...], plan: TransferPlan, situation: TransferSituation
+    ) -> None:
         self.situations.note_deleted(plan.transfers, situation)
         for before, one in zip(concerned, plan.transfers, strict=True):
             if before != one:
                 self.ledger.keep(one)
-            if before.cause != one.cause == Cause.DROPPED:
+            if before.cause != one.cause == FailureCause.DROPPED:
                 self.ledger.note(one, one.reason)

@@ -4,28 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.services.transfer.breakers import Breakers
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.transfer.published.history import JobHistory
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.services.transfer.round.sweeper import Sweeper
-from gridbridge.services.watch.answers import Answers
-from gridbridge.services.watch.observer import Observer
+from gridbridge.services.watch.answers import LastClusterAnswers
+from gridbridge.services.watch.observer import ClusterObserver
 from gridbridge.services.watch.room import RoomWatch
 from gridbridge.services.watch.tmpdirs import Tmpdirs
 
 
 @dataclass(slots=True, kw_only=True)
-class Publication:
+class RoundPublication:
     """All parts that publish something."""
 
-    ledger: Ledger
-    answers: Answers
-    observers: Mapping[str, Observer]
+    ledger: TransferLedger
+    answers: LastClusterAnswers
+    observers: Mapping[str, ClusterObserver]
     breakers: Breakers
     room: RoomWatch
     tmpdirs: Tmpdirs
     job_history: JobHistory
-    views: Views
+    views: PublishedViews
     sweeper: Sweeper
 
     def publish(self, is_news: bool) -> None:

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from gridbridge.model.message import Phase
+from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.state import spool
 
 
-class Recovery:
+class StarterWakeup:
     """Remembers which clusters are silent; a starter's pauses grow as long as one is."""
 
     def __init__(self, folder: str) -> None:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def take_answer(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
+    def take_answer(self, answer: ClusterAnswer, transfers: Iterable[Transfer]) -> bool:
         """Take an answer; the first good one after silence wakes starters that wait to submit.
 
         Returns whether it is that answer.
@@ -30,5 +30,5 @@ class Recovery:
 
     def _wake(self, transfers: Iterable[Transfer]) -> None:
         for one in transfers:
-            if one.phase == Phase.SUBMITTING:
+            if one.phase == StarterPhase.SUBMITTING:
                 spool.wake(one.wake, self._folder, owner=one.uid)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.questions import Questions
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.mail.questions import AdoptionQueries
 from gridbridge.services.transfer.reused_ids import ReusedIds
-from gridbridge.services.watch.answers import Answers
+from gridbridge.services.watch.answers import LastClusterAnswers
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 
@@ -20,13 +20,13 @@ PAUSE_S = 10.0  # between two rounds, which come twice a second
 
 
 @dataclass(slots=True, kw_only=True)
-class Situations:
+class TransferSituations:
     """Gathers situations; remembers since when clusters are asked, and deletions at home."""
 
     policy: Policy
-    ledger: Ledger
-    answers: Answers
-    questions: Questions
+    ledger: TransferLedger
+    answers: LastClusterAnswers
+    questions: AdoptionQueries
     reused_ids: ReusedIds
     spool: str
     clock: Clock
@@ -53,11 +53,11 @@ class Situations:
             self.since_s = now_s
         self.looked_at_s = now_s
 
-    def gather(self, concerned: Iterable[Transfer]) -> Situation:
+    def gather(self, concerned: Iterable[Transfer]) -> TransferSituation:
         """Return everything that a decision about these transfers may look at."""
         some = tuple(concerned)
         asleep = (one.wake for one in some if spool.is_asleep(one.wake, one.uid, self.spool))
-        return Situation(
+        return TransferSituation(
             home=self.policy.site.cluster,
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
@@ -75,7 +75,7 @@ class Situations:
         """Return the clusters of open transfers that gridbridge.toml does not have."""
         return self.ledger.clusters() - self.policy.clusters.keys()
 
-    def note_deleted(self, transfers: Iterable[Transfer], situation: Situation) -> None:
+    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
         """Note since when home deletes their tasks, or no longer lists them."""
         for one in transfers:
             if rules.is_deleted_at_home(one, situation):

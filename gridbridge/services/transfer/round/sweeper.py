@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.apply.transfer.verdicts import Verdicts
+from gridbridge.apply.transfer.verdicts import VerdictFiles
 from gridbridge.model.policy import Policy
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.ledger import TransferLedger
 from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.snapshots import Snapshots
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.snapshots import SnapshotRows
+from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.inbox import Inbox
 
 SWEEP_S = 3600.0
@@ -27,10 +27,10 @@ class Sweeper:
     """Knows when it last swept, and which parts keep data."""
 
     policy: Policy
-    database: Database
+    database: StateFile
     inbox: Inbox
-    verdicts: Verdicts
-    ledger: Ledger
+    verdicts: VerdictFiles
+    ledger: TransferLedger
     job_history: JobHistory
     cleaner: Cleaner
     claims: Claims
@@ -54,15 +54,15 @@ class Sweeper:
             now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
             decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
-            Journal(self.database).forget(decided)
+            DecisionJournal(self.database).forget(decided)
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self._sweep_names(is_new=True)
         self.verdicts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
-        Transfers(self.database).forget(before)
-        Snapshots(self.database).forget(before)
+        TransferRows(self.database).forget(before)
+        SnapshotRows(self.database).forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))
         self.usage_records.sweep()
 

@@ -6,41 +6,41 @@ from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.guards.copied import Copies
-from gridbridge.services.transfer.guards.missing import Guards
-from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.unproved import Unproved
-from gridbridge.services.transfer.moves import Moves
-from gridbridge.services.transfer.published.views import Views
-from gridbridge.services.transfer.recalls import Recalls
-from gridbridge.services.transfer.round.situations import Situations
+from gridbridge.services.transfer.guards.copied import CopiedGuards
+from gridbridge.services.transfer.guards.missing import GuardRestorer
+from gridbridge.services.transfer.ledger import TransferLedger
+from gridbridge.services.transfer.mail.unproved import UnverifiedQuota
+from gridbridge.services.transfer.moves import TaskMoves
+from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.services.transfer.recalls import RecallService
+from gridbridge.services.transfer.round.situations import TransferSituations
 from gridbridge.services.transfer.suspensions import Suspensions
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.observer import ClusterAnswer
 
 
 @dataclass(slots=True, kw_only=True)
-class Upkeep:
+class Reconcilers:
     """The parts that look after jobs that are away, and after what transfers leave behind."""
 
     policy: Policy
-    ledger: Ledger
-    unproved: Unproved
-    situations: Situations
-    guards: Guards
-    copies: Copies
+    ledger: TransferLedger
+    unproved: UnverifiedQuota
+    situations: TransferSituations
+    guards: GuardRestorer
+    copies: CopiedGuards
     cleaner: Cleaner
     claims: Claims
-    recalls: Recalls
-    moves: Moves
+    recalls: RecallService
+    moves: TaskMoves
     suspensions: Suspensions
-    views: Views
+    views: PublishedViews
     breakers: Breakers
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
         self.policy = policy
 
-    def take_answers(self, came: tuple[Answer, ...]) -> None:
+    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
         """Look after all of it, once the ledger has what the answers show of transfers."""
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)

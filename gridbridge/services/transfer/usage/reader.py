@@ -7,39 +7,44 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.accounting import AccountingRecord, Cursor, RemoteRecord, Source
+from gridbridge.model.accounting import (
+    AccountingCursor,
+    AccountingRecord,
+    RemoteRecord,
+    UsageSource,
+)
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import is_transfer
-from gridbridge.services.work.threads import NotStarted, Threads
+from gridbridge.services.work.threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell import follow
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.batch.abilities import Accounts
+    from gridbridge.batch.abilities import AccountingSource
     from gridbridge.model.route import Away
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class AccountingLook:
     """The result of one reading of an accounting file."""
 
-    cursor: Cursor
+    cursor: AccountingCursor
     records: tuple[RemoteRecord, ...] = ()
     is_more: bool = False
     lost: str = ""
     trouble: str = ""
 
 
-class Reader:
+class AccountingReader:
     """Reads one cluster's accounting file regularly, in a thread: its disk may hang."""
 
     def __init__(
         self,
-        cursor: Cursor,
+        cursor: AccountingCursor,
         cluster: Cluster,
-        accounts: "Accounts[Away]",
+        accounts: "AccountingSource[Away]",
         prefix: str,
         clock: Clock,
     ) -> None:
@@ -49,8 +54,8 @@ class Reader:
         self._prefix = prefix
         self._clock = clock
         self._due = clock.steady_s()
-        self._threads = Threads(1, f"accounting-{cursor.cluster}")
-        self._open: Future[Look] | None = None
+        self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
+        self._open: Future[AccountingLook] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
         """Say whether it reads the file that this section of gridbridge.toml names."""
@@ -69,7 +74,7 @@ class Reader:
         """Read without waiting for the interval."""
         self._due = self._clock.steady_s()
 
-    def take(self) -> Look | None:
+    def take(self) -> AccountingLook | None:
         """Return the result of a reading, once; after an incomplete one the next begins at once."""
         if self._open is None or not self._open.done():
             return None
@@ -79,26 +84,26 @@ class Reader:
             self._due = self._clock.steady_s()
         return look
 
-    def _read(self, open_: "Future[Look]") -> Look:
+    def _read(self, open_: "Future[AccountingLook]") -> AccountingLook:
         try:
             return open_.result()
-        except NotStarted as error:
-            return Look(cursor=self.cursor, trouble=str(error))
+        except ThreadNotStarted as error:
+            return AccountingLook(cursor=self.cursor, trouble=str(error))
 
-    def look(self) -> Look:
+    def look(self) -> AccountingLook:
         """Read what was added, once; a failure is a value."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
-            return Look(cursor=self.cursor, trouble=str(error))
+            return AccountingLook(cursor=self.cursor, trouble=str(error))
         except Exception as error:  # of one cluster's file
             _log.exception("event=fault cluster=%s", self.cursor.cluster)
-            return Look(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+            return AccountingLook(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
-    def _look(self, before: Cursor) -> Look:
+    def _look(self, before: AccountingCursor) -> AccountingLook:
         step = follow.read_on(before.path, before.place, self._clock.now_s())
         found, skipped = self.accounts.read_lines(step.lines, self._prefix)
-        return Look(
+        return AccountingLook(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
             records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
@@ -127,7 +132,7 @@ def _remote_record(
     return RemoteRecord(
         transfer=record.account,
         cluster=name,
-        source=Source.ACCOUNTING,
+        source=UsageSource.ACCOUNTING,
         mark=follow.digest(line.encode("utf-8", "replace")),
         job_id=record.job_id,
         owner=owner,

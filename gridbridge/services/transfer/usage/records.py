@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.usage import for_shepherd, told_by_verdict
-from gridbridge.errors import Disputed, StateError
-from gridbridge.model.accounting import Cursor, RemoteRecord, Source
+from gridbridge.errors import ConflictingEnds, StateError
+from gridbridge.model.accounting import AccountingCursor, RemoteRecord, UsageSource
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
-from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.published.views import Views
-from gridbridge.services.transfer.usage.reader import Look, Reader
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
+from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.services.transfer.usage.reader import AccountingLook, AccountingReader
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
-from gridbridge.state.database.accounting import Accounting
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.accounting import UsageRows
+from gridbridge.state.database.transfers import TransferRows
 
 if TYPE_CHECKING:
-    from gridbridge.batch.abilities import Accounts
+    from gridbridge.batch.abilities import AccountingSource
     from gridbridge.model.route import Away
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
@@ -43,17 +43,17 @@ class UsageRecords:
     """The accounting of every remote cluster whose file we can see."""
 
     policy: Policy
-    database: Database
-    views: Views
+    database: StateFile
+    views: PublishedViews
     clock: Clock
-    readers: dict[str, Reader] = field(default_factory=dict)
+    readers: dict[str, AccountingReader] = field(default_factory=dict)
     readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
-    cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
-    accounting: Accounting = field(init=False)
+    cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # as they are kept
+    accounting: UsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
 
     def __post_init__(self) -> None:
-        self.accounting = Accounting(self.database)
+        self.accounting = UsageRows(self.database)
 
     def load(self) -> None:
         """Go on where an earlier process ended."""
@@ -78,11 +78,11 @@ class UsageRecords:
                 self._begin(name, cluster, accounts)
         self.views.readings(self.readings.values())
 
-    def _begin(self, name: str, cluster: Cluster, accounts: "Accounts[Away]") -> None:
-        cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
+    def _begin(self, name: str, cluster: Cluster, accounts: "AccountingSource[Away]") -> None:
+        cursor = self.cursors.get(name) or AccountingCursor(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
-        self.readers[name] = Reader(cursor, cluster, accounts, prefix, self.clock)
+        self.readers[name] = AccountingReader(cursor, cluster, accounts, prefix, self.clock)
         self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
@@ -96,7 +96,7 @@ class UsageRecords:
             if look := reader.take():
                 self.keep(look)
 
-    def keep(self, look: Look) -> None:
+    def keep(self, look: AccountingLook) -> None:
         """Keep what one reading has found, and publish it."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for one in look.records:
@@ -114,11 +114,11 @@ class UsageRecords:
         """Publish a task's records; of several jobs' records only those of its owner."""
         if len({(one.owner, one.job_id) for one in records}) > 1:
             name = parse_transfer(records[0].transfer)
-            transfers = Transfers(self.database).of_task(name.cluster, name.job, name.task)
+            transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
             records = tuple(owners.accounted(records, transfers))
         self.views.usage(local, records)
 
-    def _note(self, look: Look) -> None:
+    def _note(self, look: AccountingLook) -> None:
         name = look.cursor.cluster
         before = self.readings[name]
         if look.lost:
@@ -153,7 +153,7 @@ class UsageRecords:
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:
-            raise Disputed(
+            raise ConflictingEnds(
                 f"two records of {transfer.remote} disagree on how {transfer.name} ended"
             )
         return end
@@ -167,7 +167,7 @@ class UsageRecords:
             one
             for one in found
             if (one.transfer, one.job_id, one.owner, one.cluster) == is_its
-            and one.source == Source.ACCOUNTING
+            and one.source == UsageSource.ACCOUNTING
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
@@ -202,7 +202,7 @@ class UsageRecords:
         A short job may be over before it is listed; so may be any that somebody makes up.
         """
         if transfer.listed:
-            return transfer.listed == Listed.YES
+            return transfer.listed == OwnershipProof.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
         return self.told[transfer.uid] <= MOST_TOLD
 

@@ -7,31 +7,31 @@ from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, in
 
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, Owned
-from gridbridge.state.database.columns import METADATA, Json, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.elastic.owned import NodeCause, OwnedNode
+from gridbridge.state.database.columns import METADATA, JsonColumn, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 NODES = Table(
     "balance_nodes",
     METADATA,
-    Column("name", Words, primary_key=True),
-    Column("machine", Words, primary_key=True),
-    Column("pool", Words, nullable=False),
-    Column("state", Words, nullable=False),
-    Column("address", Words, nullable=False),
-    Column("host_key", Words, nullable=False),
-    Column("step", Words, nullable=False),
-    Column("cause", Words, nullable=False),
-    Column("since", Moment, nullable=False),
-    Column("up_since", Moment),
-    Column("idle_since", Moment),
+    Column("name", PrintableText, primary_key=True),
+    Column("machine", PrintableText, primary_key=True),
+    Column("pool", PrintableText, nullable=False),
+    Column("state", PrintableText, nullable=False),
+    Column("address", PrintableText, nullable=False),
+    Column("host_key", PrintableText, nullable=False),
+    Column("step", PrintableText, nullable=False),
+    Column("cause", PrintableText, nullable=False),
+    Column("since", MomentColumn, nullable=False),
+    Column("up_since", MomentColumn),
+    Column("idle_since", MomentColumn),
     Column("is_kept", Boolean, nullable=False),
 )
 FACTS = Table(
     "balance_facts",
     METADATA,
-    Column("key", Words, primary_key=True),
-    Column("value", Json, nullable=False),
+    Column("key", PrintableText, primary_key=True),
+    Column("value", JsonColumn, nullable=False),
 )
 
 _ALL = select(NODES).order_by(NODES.c.name, NODES.c.machine)
@@ -39,17 +39,17 @@ _FACTS = select(FACTS).where(FACTS.c.key.startswith(bindparam("prefix")))
 _DROP = delete(FACTS).where(FACTS.c.key == bindparam("of_key"))
 
 
-class Nodes:
+class NodeRows:
     """What is kept of nodes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[Owned, ...]:
+    def all(self) -> tuple[OwnedNode, ...]:
         """Return all of them, in the order of their names."""
         return tuple(_owned(row) for row in self._database.rows(_ALL))
 
-    def replace(self, nodes: Iterable[Owned]) -> None:
+    def replace(self, nodes: Iterable[OwnedNode]) -> None:
         """Keep these and no others."""
         rows = [_row(one) for one in nodes]
         with self._database.transaction():
@@ -58,10 +58,10 @@ class Nodes:
                 self._database.execute(insert(NODES), rows)
 
 
-class Facts:
+class KeyedFacts:
     """Small things by a key: when something changed last, what a pool did, what somebody asked."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(FACTS)
 
@@ -79,16 +79,16 @@ class Facts:
         self._database.execute(_DROP, {"of_key": key})
 
 
-def _row(node: Owned) -> dict[str, object]:
+def _row(node: OwnedNode) -> dict[str, object]:
     words = {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
     return {**asdict(node), **words}
 
 
-def _owned(row: RowMapping) -> Owned:
-    told = {one.name: row[one.name] for one in fields(Owned)}
+def _owned(row: RowMapping) -> OwnedNode:
+    told = {one.name: row[one.name] for one in fields(OwnedNode)}
     told |= {
         "state": NodeState(told["state"]),
         "step": JoinStep(str(told["step"])),
-        "cause": Cause(str(told["cause"])),
+        "cause": NodeCause(str(told["cause"])),
     }
-    return Owned(**told)
+    return OwnedNode(**told)

@@ -6,24 +6,24 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.rebalance.kept import Carried
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.rebalance.kept import CarriedReplica
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 CARRIED = Table(
     "carried_replicas",
     METADATA,
-    Column("token", Words, primary_key=True),
-    Column("dataset", Words, nullable=False),
-    Column("target", Words, nullable=False),
-    Column("source", Words, nullable=False),
+    Column("token", PrintableText, primary_key=True),
+    Column("dataset", PrintableText, nullable=False),
+    Column("target", PrintableText, nullable=False),
+    Column("source", PrintableText, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("began_at", Moment, nullable=False),
-    Column("ended_at", Moment),
-    Column("why", Words, nullable=False),
+    Column("began_at", MomentColumn, nullable=False),
+    Column("ended_at", MomentColumn),
+    Column("why", PrintableText, nullable=False),
 )
 
-_ALL = select(*(CARRIED.c[field.name] for field in fields(Carried))).order_by(
+_ALL = select(*(CARRIED.c[field.name] for field in fields(CarriedReplica))).order_by(
     CARRIED.c.began_at, CARRIED.c.token
 )
 _END = (
@@ -36,14 +36,14 @@ _END = (
 class CarriedReplicas:
     """What is kept of them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[Carried, ...]:
+    def all(self) -> tuple[CarriedReplica, ...]:
         """Return them, the oldest first."""
-        return tuple(Carried(**row) for row in self._database.rows(_ALL))
+        return tuple(CarriedReplica(**row) for row in self._database.rows(_ALL))
 
-    def begin(self, carried: Iterable[Carried]) -> None:
+    def begin(self, carried: Iterable[CarriedReplica]) -> None:
         """Note what is to be done; again for what goes on."""
         rows = [asdict(one) for one in carried]
         if rows:

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import Column, Table, and_, delete, select
 
-from gridbridge.model.rebalance.snapshot import Recent
-from gridbridge.state.database.columns import METADATA, Moment, Words
-from gridbridge.state.database.core import Database
+from gridbridge.model.rebalance.snapshot import RecentMoves
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.core import StateFile
 
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
 UNREAD = "unread"  # a dataset that could not be read when that was tried last
@@ -15,22 +15,22 @@ MOVED = "moved"  # a place of a campaign's array of which the task was marked to
 NOTES = Table(
     "rebalance_notes",
     METADATA,
-    Column("kind", Words, primary_key=True),  # of what: a host that got a task, a job ...
-    Column("name", Words, primary_key=True),
-    Column("at", Moment, nullable=False),
+    Column("kind", PrintableText, primary_key=True),  # of what: a host that got a task, a job ...
+    Column("name", PrintableText, primary_key=True),
+    Column("at", MomentColumn, nullable=False),
 )
 Place = tuple[int, int, int]  # campaign, array, and place there
 
 
-class Rebalanced:
+class RebalanceNotes:
     """What is kept of it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def recent(self) -> Recent:
+    def recent(self) -> RecentMoves:
         """Return when hosts got tasks, and when jobs were rebalanced."""
-        return Recent(hosts=self._of(HOST), jobs=self._of(JOB))
+        return RecentMoves(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
         """Note that the tasks at these places of campaigns' arrays are to be moved, from now on."""

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.standby import moving
-from gridbridge.model.elastic.access import Identity
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import Cell
+from gridbridge.model.route import GridEngineCell
 
 NOW_S = 1_800_000_000.0
-NO_PROJECT = Identity(project="")
+NO_PROJECT = JobIdentity(project="")
 ROW = """<job_list state="running"><JB_job_number>{job}</JB_job_number><state>{state}</state>
 <slots>{slots}</slots>{task}</job_list>"""
 QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{best}</resource>
@@ -82,8 +82,8 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
 
     requests = (("h_vmem", "2G"), ("lic", "1"))
     assert found == {
-        "7": Shape(requests=requests, queues=("all.q@@big",), identity=NO_PROJECT),
-        "8": Shape(requests=requests, identity=NO_PROJECT),
+        "7": TaskShape(requests=requests, queues=("all.q@@big",), identity=NO_PROJECT),
+        "8": TaskShape(requests=requests, identity=NO_PROJECT),
     }
 
 
@@ -100,7 +100,7 @@ def test_tasks_of_best_effort_queues_are_left_out() -> None:
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Cell:
+def cell(tmp_path: Path) -> GridEngineCell:
     """Return a cell whose programs print files of a folder and note what they were called with."""
     for name, body in (
         ("qstat", 'case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'),
@@ -109,7 +109,7 @@ def cell(tmp_path: Path) -> Cell:
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\ncd "${{0%/*}}"\n{body}\n')
         program.chmod(0o755)
-    return Cell(
+    return GridEngineCell(
         root=str(tmp_path),
         cell="alpha",
         qmaster_port="1",
@@ -120,12 +120,12 @@ def cell(tmp_path: Path) -> Cell:
     )
 
 
-def called(cell: Cell) -> str:
+def called(cell: GridEngineCell) -> str:
     path = Path(cell.binaries) / "called"
     return path.read_text() if path.exists() else ""
 
 
-def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: Cell) -> None:
+def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngineCell) -> None:
     """A task that starts or ends is left for the next look."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
@@ -135,13 +135,13 @@ def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: Cell) -> 
     assert called(cell) == "-rj 1.3\n-rj 2\n"
 
 
-def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
+def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) -> None:
     """One that has ended meanwhile is not known any more, and is taken for such a one."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
     assert not moving.put_elsewhere(cell, "n1", NOW_S)
-    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (Shape(identity=NO_PROJECT),)}
+    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (TaskShape(identity=NO_PROJECT),)}
     assert called(cell) == ""
 
 
@@ -151,7 +151,7 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
 def test_a_task_that_somebody_stopped_keeps_its_host(
-    cell: Cell, state: str, is_moved: bool
+    cell: GridEngineCell, state: str, is_moved: bool
 ) -> None:
     """It would be left there for as long as it is stopped, and the host closed."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
@@ -171,4 +171,4 @@ def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
     )
     (found,) = moving.read_movable(jobs(job(7, own)), NOW_S).values()
 
-    assert found.identity == Identity(owner="alice", project="p1", checkpoint="blcr")
+    assert found.identity == JobIdentity(owner="alice", project="p1", checkpoint="blcr")

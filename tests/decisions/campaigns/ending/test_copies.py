@@ -13,25 +13,41 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
-from gridbridge.model.campaigns.copies import Copies, Live, Losers, Rival, Tail
-from gridbridge.model.campaigns.events import Code
-from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send, Stepped, There
-from gridbridge.model.campaigns.sharing import Sharing
+from gridbridge.model.campaigns.copies import (
+    CompetingAttempt,
+    LiveAttempt,
+    SpeculativeAttempts,
+    StragglerTail,
+    SupersededAttempts,
+)
+from gridbridge.model.campaigns.events import EventCode
+from gridbridge.model.campaigns.plan import (
+    ClusterRoom,
+    ClusterView,
+    CyclePlan,
+    CycleSituation,
+    ProloguePhaseResult,
+    Retry,
+    TaskSend,
+)
+from gridbridge.model.campaigns.sharing import UsageSharing
 from gridbridge.model.campaigns.steps import PROLOGUE
 from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.test_events import NOON, SWEEP, event
 
-S, E, P = Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.PREEMPTED
-LIVES, COPY, LOST = Outcome.PENDING, Outcome.COPY, Outcome.SITE_FAULT
+S, E, P = TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.PREEMPTED
+LIVES, COPY, LOST = TaskOutcome.PENDING, TaskOutcome.COPY, TaskOutcome.SITE_FAULT
 TASK = 5
 AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
 
 
-def rival(attempt: int, outcome: Outcome = LIVES, task: int = TASK, place: int = 1) -> Rival:
+def rival(
+    attempt: int, outcome: TaskOutcome = LIVES, task: int = TASK, place: int = 1
+) -> CompetingAttempt:
     """Return an attempt of a task that had a copy, the second one."""
-    return Rival(
+    return CompetingAttempt(
         campaign=1,
         task=task,
         attempt=attempt,
@@ -43,7 +59,7 @@ def rival(attempt: int, outcome: Outcome = LIVES, task: int = TASK, place: int =
     )
 
 
-def ended(attempt: int, outcome: Outcome, task: int = TASK) -> Attempt:
+def ended(attempt: int, outcome: TaskOutcome, task: int = TASK) -> Attempt:
     """Return an attempt that has ended now."""
     return Attempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
 
@@ -73,14 +89,14 @@ def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -
         pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
         pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
         pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
-        pytest.param((S, LIVES), {2: Outcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
+        pytest.param((S, LIVES), {2: TaskOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
         pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
         pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
         pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
     ],
 )
 def test_which_attempt_decides(
-    rivals: tuple[Outcome, ...], now: dict[int, Outcome], expected: dict[int, Outcome]
+    rivals: tuple[TaskOutcome, ...], now: dict[int, TaskOutcome], expected: dict[int, TaskOutcome]
 ) -> None:
     known = by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
 
@@ -98,26 +114,26 @@ def test_a_task_without_a_copy_is_as_it_ended() -> None:
 
 def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
     """Root's ledger takes each attempt once."""
-    again = Again(campaign=1, task=TASK, attempt=1, outcome=P)
+    again = Retry(campaign=1, task=TASK, attempt=1, outcome=P)
 
     (found,) = numbered([again], by_task([rival(1), rival(2, COPY)]))
 
     assert found.attempt == 2
 
 
-def seen(*rivals: Rival, **known: Any) -> Seen:
+def seen(*rivals: CompetingAttempt, **known: Any) -> CycleSituation:
     """Return a look at a campaign of which one task is left."""
     jdl = replace(SWEEP.jdl, is_idempotent=True)
     usual: dict[str, Any] = {
         "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
         "waiting": {},
         "arrays": (array(1), array(2)),
-        "room": {"beta": Room(free_slots=4), "gamma": Room(free_slots=4)},
+        "room": {"beta": ClusterRoom(free_slots=4), "gamma": ClusterRoom(free_slots=4)},
         "max_tasks": 100,
         "at": NOON,
         "rivals": rivals,
     }
-    return Seen(**usual | known)
+    return CycleSituation(**usual | known)
 
 
 def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
@@ -126,7 +142,7 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
 
     plan = cycle.plan(look)
 
-    losers = (Losers(array=array(1), places=(range(1, 2),), is_whole=False),)
+    losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
     assert "not wanted any more: 1 of campaign 1 at beta" in cycle.sentences(plan)
 
@@ -137,7 +153,7 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
     again = cycle.plan(look)
-    last = cycle.plan(replace(look, ended=(ended(1, Outcome.CANCELLED),), over=(array(1),)))
+    last = cycle.plan(replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),)))
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
@@ -154,7 +170,7 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     ],
 )
 def test_copies_that_nobody_wants_any_more_are_not_released(
-    state: ArrayState, others: tuple[Rival, ...], lost: bool, is_resumed: bool
+    state: ArrayState, others: tuple[CompetingAttempt, ...], lost: bool, is_resumed: bool
 ) -> None:
     """Unless another task of their array is wanted: then its losers are ended after that."""
     copies = array(2, state)
@@ -183,20 +199,20 @@ def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
 
     plan = cycle.plan(look)
 
-    again = Again(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
+    again = Retry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
     assert (plan.again, plan.finished) == ((again,), ())
 
 
-TAIL = Tail(
+TAIL = StragglerTail(
     campaign=1,
     sent_s=100,
     durations_s=(10.0, 11.0, 12.0),
-    live=(Live(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
+    live=(LiveAttempt(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
 )
-FIRST = Copies(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
+FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
 
 
-def copied(look: Seen) -> tuple[Copies, ...]:
+def copied(look: CycleSituation) -> tuple[SpeculativeAttempts, ...]:
     """Return what is copied."""
     return cycle.plan(look).copies
 
@@ -215,37 +231,45 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     ("known", "expected"),
     [
         pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
-        pytest.param({"events": (event(Code.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
+        pytest.param({"events": (event(EventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
         pytest.param(
-            {"events": (event(Code.SETUP_ERROR, "gamma", until=NOON),)}, (), id="and gets probes"
+            {"events": (event(EventCode.SETUP_ERROR, "gamma", until=NOON),)},
+            (),
+            id="and gets probes",
         ),
-        pytest.param({"room": {"beta": Room(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param({"room": {"beta": ClusterRoom(free_slots=9)}}, (), id="gamma does not answer"),
         pytest.param(
             {"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"
         ),
         pytest.param(
-            {"room": {"gamma": Room(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"
+            {"room": {"gamma": ClusterRoom(free_slots=9, is_stressed=True)}},
+            (),
+            id="gamma is stressed",
         ),
         pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
         pytest.param(
             {"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"
         ),
         pytest.param(
-            {"sharing": Sharing(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"
+            {"sharing": UsageSharing(mean_s={1: {"beta": 3.0}})},
+            (FIRST,),
+            id="nothing known of gamma",
         ),
     ],
 )
-def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[Copies, ...]) -> None:
+def test_what_a_cycle_knows_of_the_end(
+    known: Any, expected: tuple[SpeculativeAttempts, ...]
+) -> None:
     assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
 
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
-    [(None, ()), (Outcome.PENDING, ()), (E, ()), (S, (FIRST,))],
+    [(None, ()), (TaskOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
     ids=["none began", "it runs", "it failed", "it has run"],
 )
 def test_a_copy_goes_only_where_the_prologue_has_run(
-    outcome: Outcome | None, expected: tuple[Copies, ...]
+    outcome: TaskOutcome | None, expected: tuple[SpeculativeAttempts, ...]
 ) -> None:
     """None is begun for a copy."""
     look = seen(tails=(TAIL,))
@@ -253,7 +277,7 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
-    steps = (Stepped(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    steps = (ProloguePhaseResult(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
     plan = cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
 
     assert (plan.copies, plan.steps) == (expected, ())
@@ -267,7 +291,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
 
     plan = cycle.plan(look)
 
-    assert Send(campaign=2, cluster="gamma", tasks=2) in plan.sends
+    assert TaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
     assert copied(replace(look, waiting={2: 7})) == ()
 
@@ -276,12 +300,12 @@ def test_a_cycle_without_copies_is_as_before() -> None:
     """Nothing of it looks at them."""
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
-    assert cycle.plan(seen(campaigns=(one,), arrays=())) == replace(Plan(), finished=(1,))
+    assert cycle.plan(seen(campaigns=(one,), arrays=())) == replace(CyclePlan(), finished=(1,))
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
 def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
-    listed: int, expected: tuple[Copies, ...]
+    listed: int, expected: tuple[SpeculativeAttempts, ...]
 ) -> None:
     """Of the same campaign and cluster, and no other."""
     look = seen(tails=(TAIL,))
@@ -289,9 +313,9 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
     gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     there = (
-        There(campaign=1, cluster="gamma", waiting=0, listed=listed),
-        There(campaign=2, cluster="gamma", waiting=0, listed=9),
-        There(campaign=1, cluster="beta", waiting=0, listed=9),
+        ClusterView(campaign=1, cluster="gamma", waiting=0, listed=listed),
+        ClusterView(campaign=2, cluster="gamma", waiting=0, listed=9),
+        ClusterView(campaign=1, cluster="beta", waiting=0, listed=9),
     )
 
     assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
@@ -300,7 +324,7 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
 @pytest.mark.parametrize("kind", ["of_person", "of_all"])
 def test_copies_keep_to_the_arrays_that_a_cluster_takes(
-    kind: str, most: int, expected: tuple[Copies, ...]
+    kind: str, most: int, expected: tuple[SpeculativeAttempts, ...]
 ) -> None:
     """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
     look = seen(tails=(TAIL,))

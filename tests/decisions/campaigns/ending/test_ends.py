@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.decisions.campaigns.ending.judge import (
     FORGOTTEN,
-    Judge,
-    Known,
+    MissingArray,
+    MissingAttemptJudge,
     disputed_of,
     ended,
     forgotten,
@@ -23,15 +23,15 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
     CampaignState,
-    Outcome,
+    TaskOutcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Again, Plan
-from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.campaigns.plan import CyclePlan, Retry
+from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-GONE = Known(is_listed=False, lives=None)
+GONE = MissingArray(is_listed=False, lives=None)
 SWEEP = Campaign(
     number=1,
     uid=1000,
@@ -66,35 +66,37 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
 
     told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
     assert told == [
-        (1, Outcome.PROGRAM_ERROR, 3, 5),
-        (3, Outcome.CANCELLED, None, None),
+        (1, TaskOutcome.PROGRAM_ERROR, 3, 5),
+        (3, TaskOutcome.CANCELLED, None, None),
     ]
 
 
 @pytest.mark.parametrize(
     ("end", "wiped_for", "outcome"),
     [
-        (FORGOTTEN, WipedFor.OVERFLOW, Outcome.WIPED),
-        (FORGOTTEN, WipedFor.WAITED, Outcome.WIPED),
-        (FORGOTTEN, WipedFor.NEVER_BEGAN, Outcome.WIPED),
-        (JobEnd(signal=9), WipedFor.WAITED, Outcome.PREEMPTED),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, Outcome.PREEMPTED),
-        (JobEnd(exit_status=0), WipedFor.WAITED, Outcome.SUCCESS),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, Outcome.WALLTIME),
-        (JobEnd(exit_status=3), WipedFor.OVERRAN, Outcome.PROGRAM_ERROR),
-        (FORGOTTEN, WipedFor.MOVED, Outcome.MOVED),
-        (JobEnd(signal=9), WipedFor.MOVED, Outcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.MOVED, Outcome.CANCELLED),
+        (FORGOTTEN, WipedFor.OVERFLOW, TaskOutcome.WIPED),
+        (FORGOTTEN, WipedFor.WAITED, TaskOutcome.WIPED),
+        (FORGOTTEN, WipedFor.NEVER_BEGAN, TaskOutcome.WIPED),
+        (JobEnd(signal=9), WipedFor.WAITED, TaskOutcome.PREEMPTED),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, TaskOutcome.PREEMPTED),
+        (JobEnd(exit_status=0), WipedFor.WAITED, TaskOutcome.SUCCESS),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, TaskOutcome.WALLTIME),
+        (JobEnd(exit_status=3), WipedFor.OVERRAN, TaskOutcome.PROGRAM_ERROR),
+        (FORGOTTEN, WipedFor.MOVED, TaskOutcome.MOVED),
+        (JobEnd(signal=9), WipedFor.MOVED, TaskOutcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.MOVED, TaskOutcome.CANCELLED),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
-    end: JobEnd, wiped_for: WipedFor, outcome: Outcome
+    end: JobEnd, wiped_for: WipedFor, outcome: TaskOutcome
 ) -> None:
     """What never started has lost nothing; what ended by itself ended so.
 
     What is moved is deleted only while it waits: who ended what began was somebody else.
     """
-    found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
+    found = ended(
+        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: CancellationMark(wiped_for=wiped_for)}
+    )
 
     assert [one.outcome for one in found] == [outcome]
 
@@ -102,40 +104,51 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
 @pytest.mark.parametrize(
     ("held", "wiped_for", "outcome"),
     [
-        (WipedFor.LEFT, WipedFor.MOVED, Outcome.MOVED),
-        (WipedFor.NEVER_BEGAN, WipedFor.WAITED, Outcome.WIPED),
+        (WipedFor.LEFT, WipedFor.MOVED, TaskOutcome.MOVED),
+        (WipedFor.NEVER_BEGAN, WipedFor.WAITED, TaskOutcome.WIPED),
     ],
 )
 def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
-    held: WipedFor, wiped_for: WipedFor, outcome: Outcome
+    held: WipedFor, wiped_for: WipedFor, outcome: TaskOutcome
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = Array(
         campaign=1, number=1, cluster="beta", state=ArrayState.RELEASED, size=3, intended_at=NOON
     )
-    marks = {1: Mark(wiped_for=held), 2: Mark(wiped_for=held)}
-    judge = Judge((), (), {(1, 1): {**marks, 3: Mark(wiped_for=wiped_for)}}, 60.0)
+    marks = {1: CancellationMark(wiped_for=held), 2: CancellationMark(wiped_for=held)}
+    judge = MissingAttemptJudge(
+        (), (), {(1, 1): {**marks, 3: CancellationMark(wiped_for=wiped_for)}}, 60.0
+    )
     ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
-    found = judge.ended(array, missing, ends, Known(is_listed=False, lives=None))
+    found = judge.ended(array, missing, ends, MissingArray(is_listed=False, lives=None))
 
     assert [(one.place, one.outcome) for one in found] == [(1, outcome), (2, outcome)]
 
 
 @pytest.mark.parametrize(
     ("state", "outcome"),
-    [(CampaignState.CANCELLED, Outcome.CANCELLED), (CampaignState.IN_TREATMENT, Outcome.SIGNAL)],
+    [
+        (CampaignState.CANCELLED, TaskOutcome.CANCELLED),
+        (CampaignState.IN_TREATMENT, TaskOutcome.SIGNAL),
+    ],
 )
 def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
-    state: CampaignState, outcome: Outcome
+    state: CampaignState, outcome: TaskOutcome
 ) -> None:
     """What ended by itself ended so."""
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
     missing = {attempt(place): 0.0 for place in ends}
-    found = Judge([replace(SWEEP, state=state)], (), {}, 60.0).ended(ARRAY, missing, ends, GONE)
+    found = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0).ended(
+        ARRAY, missing, ends, GONE
+    )
 
-    assert [one.outcome for one in found] == [outcome, Outcome.SUCCESS, Outcome.PROGRAM_ERROR]
+    assert [one.outcome for one in found] == [
+        outcome,
+        TaskOutcome.SUCCESS,
+        TaskOutcome.PROGRAM_ERROR,
+    ]
 
 
 def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
@@ -148,7 +161,7 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     assert [one.exit_status for one in found] == [99, 199, None]
 
 
-def of(task: int, number: int = 1, outcome: Outcome = Outcome.SUCCESS) -> Attempt:
+def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -> Attempt:
     """Return an attempt of a task that has ended."""
     return Attempt(
         campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
@@ -157,21 +170,21 @@ def of(task: int, number: int = 1, outcome: Outcome = Outcome.SUCCESS) -> Attemp
 
 def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
     """A task's attempts say together what became of it, and whether it runs again."""
-    copies = (of(1), of(1, 2, Outcome.COPY))
-    again = Again(campaign=1, task=2, attempt=1, outcome=Outcome.SITE_FAULT)
+    copies = (of(1), of(1, 2, TaskOutcome.COPY))
+    again = Retry(campaign=1, task=2, attempt=1, outcome=TaskOutcome.SITE_FAULT)
     rest = {"finished": (7,), "again": (again,)}
     ended = (copies[0], of(3), of(0), of(2), copies[1])
 
-    found = portions(Plan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+    found = portions(CyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
 
     assert found == (
-        Plan(ended=(of(0), *copies)),
-        Plan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
+        CyclePlan(ended=(of(0), *copies)),
+        CyclePlan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
     )
 
 
 def test_a_plan_without_ends_is_one_portion() -> None:
-    assert portions(Plan(finished=(7,))) == (Plan(finished=(7,)),)
+    assert portions(CyclePlan(finished=(7,))) == (CyclePlan(finished=(7,)),)
 
 
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
@@ -212,7 +225,7 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
 
     found = ended(missing, ends, 600, 60.0)
 
-    assert [(one.place, one.outcome) for one in found] == [(2, Outcome.SUCCESS)]
+    assert [(one.place, one.outcome) for one in found] == [(2, TaskOutcome.SUCCESS)]
     assert forgotten(missing, ends, 60.0) == (attempt(2),)
 
 
@@ -233,21 +246,29 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
     [
         pytest.param(
             CampaignState.IN_TREATMENT,
-            [(1, Outcome.SITE_FAULT, 8), (2, Outcome.CANCELLED, 0), (3, Outcome.SUCCESS, 0)],
+            [
+                (1, TaskOutcome.SITE_FAULT, 8),
+                (2, TaskOutcome.CANCELLED, 0),
+                (3, TaskOutcome.SUCCESS, 0),
+            ],
             id="of a campaign that goes on",
         ),
         pytest.param(
             CampaignState.CANCELLED,
-            [(1, Outcome.CANCELLED, 0), (2, Outcome.CANCELLED, 0), (3, Outcome.SUCCESS, 0)],
+            [
+                (1, TaskOutcome.CANCELLED, 0),
+                (2, TaskOutcome.CANCELLED, 0),
+                (3, TaskOutcome.SUCCESS, 0),
+            ],
             id="of a cancelled one",
         ),
     ],
 )
 def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
-    state: CampaignState, expected: list[tuple[int, Outcome, int]]
+    state: CampaignState, expected: list[tuple[int, TaskOutcome, int]]
 ) -> None:
     """What never ran was deleted."""
-    judge = Judge([replace(SWEEP, state=state)], (), {}, 60.0)
+    judge = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0)
     missing = dict.fromkeys(map(attempt, (1, 2, 3)), 61.0)
 
     found = judge.ended(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
@@ -256,23 +277,28 @@ def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
 
 
 def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
-    judge = Judge([SWEEP], (), {(1, 1): {1: Mark(wiped_for=WipedFor.OVERRAN)}}, 60.0)
+    judge = MissingAttemptJudge(
+        [SWEEP], (), {(1, 1): {1: CancellationMark(wiped_for=WipedFor.OVERRAN)}}, 60.0
+    )
 
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
 
-    assert (found.outcome, found.forgotten_job) == (Outcome.WALLTIME, 0)
+    assert (found.outcome, found.forgotten_job) == (TaskOutcome.WALLTIME, 0)
 
 
 def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
     """Whether its cluster left or refused it: what nikita wished is over."""
-    marks = {2: Mark(wiped_for=WipedFor.UNWANTED), 3: Mark(wiped_for=WipedFor.MOVED)}
+    marks = {
+        2: CancellationMark(wiped_for=WipedFor.UNWANTED),
+        3: CancellationMark(wiped_for=WipedFor.MOVED),
+    }
 
-    found = without_end(map(attempt, (1, 2, 3)), Outcome.SITE_FAULT, marks)
+    found = without_end(map(attempt, (1, 2, 3)), TaskOutcome.SITE_FAULT, marks)
 
     assert [(one.place, one.outcome) for one in found] == [
-        (1, Outcome.SITE_FAULT),
-        (2, Outcome.UNWANTED),
-        (3, Outcome.SITE_FAULT),
+        (1, TaskOutcome.SITE_FAULT),
+        (2, TaskOutcome.UNWANTED),
+        (3, TaskOutcome.SITE_FAULT),
     ]
 
 
@@ -287,8 +313,8 @@ def test_no_task_has_run_for_longer_than_since_it_was_sent(
     """What a record says of it is charged to its owner, and others may have written it."""
     ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
 
-    (found,) = Judge([SWEEP], (), {}, 60.0).ended(
+    (found,) = MissingAttemptJudge([SWEEP], (), {}, 60.0).ended(
         ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s)
     )
 
-    assert (found.outcome, found.wallclock_s) == (Outcome.SUCCESS, ran_s)
+    assert (found.outcome, found.wallclock_s) == (TaskOutcome.SUCCESS, ran_s)

@@ -9,22 +9,22 @@ import pytest
 
 from gridbridge.decisions.campaigns.schedulers import finalize
 from gridbridge.decisions.campaigns.schedulers.finalize import is_at_end, usual_most_s
-from gridbridge.decisions.campaigns.schedulers.protocol import End
+from gridbridge.decisions.campaigns.schedulers.protocol import CampaignTail
 from gridbridge.decisions.campaigns.schedulers.registry import AT_THE_END, finalizer_of
-from gridbridge.model.campaigns.copies import Copies, Live
-from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.campaigns.copies import LiveAttempt, SpeculativeAttempts
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.sections import Finalize
 from tests.decisions.campaigns.test_distribution import campaign
 
 PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
-def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> Live:
+def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> LiveAttempt:
     """Return an attempt that runs."""
-    return Live(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
+    return LiveAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
 
 
-def end(*tasks: Live, **known: Any) -> End:
+def end(*tasks: LiveAttempt, **known: Any) -> CampaignTail:
     """Return a campaign with two tasks left; of a hundred that ended most took up to 95 s."""
     usual: dict[str, Any] = {
         "campaign": 1,
@@ -36,10 +36,10 @@ def end(*tasks: Live, **known: Any) -> End:
         "made": {},
         "limits": Finalize(),
     }
-    return End(live=tasks, **usual | known)
+    return CampaignTail(live=tasks, **usual | known)
 
 
-def chosen(one: End) -> dict[str, tuple[int, ...]]:
+def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
     """Return which tasks get a copy where."""
     return {each.cluster: each.tasks for each in finalize.copies(one)}
 
@@ -94,7 +94,7 @@ def chosen(one: End) -> dict[str, tuple[int, ...]]:
         ),
     ],
 )
-def test_who_gets_a_copy_where(one: End, expected: dict[str, tuple[int, ...]]) -> None:
+def test_who_gets_a_copy_where(one: CampaignTail, expected: dict[str, tuple[int, ...]]) -> None:
     assert chosen(one) == expected
 
 
@@ -102,7 +102,7 @@ def test_a_copy_says_what_it_was_made_for() -> None:
     """The time is kept, so that `gridbridge why` can tell it."""
     (one,) = finalize.copies(end(live(7, 96)))
 
-    assert one == Copies(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
+    assert one == SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,14 @@ def test_when_a_campaign_is_at_its_end(
 
 @pytest.mark.parametrize(
     ("type_", "is_idempotent", "expected"),
-    [(Type.DEFAULT, True, True), (Type.DEFAULT, False, False), (Type.TEST, True, False)],
+    [
+        (CampaignType.DEFAULT, True, True),
+        (CampaignType.DEFAULT, False, False),
+        (CampaignType.TEST, True, False),
+    ],
 )
 def test_only_what_may_run_twice_is_copied(
-    type_: Type, is_idempotent: bool, expected: bool
+    type_: CampaignType, is_idempotent: bool, expected: bool
 ) -> None:
     """Two copies that write the same output collide; a test sends one task a cluster, ever."""
     jdl = Jdl(name="n", type=type_, is_idempotent=is_idempotent)
@@ -152,6 +156,6 @@ def test_the_rule_of_the_manual_works() -> None:
     exec(texts[1], module)
 
     assert module["copies"](end(live(7, 4000))) == (
-        Copies(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
+        SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
     )
-    assert {Type.DEFAULT} == set(AT_THE_END)
+    assert {CampaignType.DEFAULT} == set(AT_THE_END)

@@ -13,7 +13,7 @@ from gridbridge.batch.oar.parse import read_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
@@ -66,27 +66,27 @@ KILL = 9  # as a wait status
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (JobEnd(exit_status=0), Outcome.SUCCESS),
-        (JobEnd(exit_status=3), Outcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=66), Outcome.RESUBMIT),
-        (JobEnd(exit_status=67), Outcome.RESUBMIT_LAST),
-        (JobEnd(exit_status=199), Outcome.PROGRAM_ERROR),
-        (JobEnd(signal=63), Outcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), Outcome.SETUP_ERROR),
-        (JobEnd(signal=11), Outcome.SIGNAL),
-        (JobEnd(signal=55), Outcome.PREEMPTED),
-        (JobEnd(signal=56, wallclock_s=61), Outcome.PREEMPTED),
-        (JobEnd(signal=57), Outcome.SETUP_ERROR),
-        (JobEnd(signal=9, wallclock_s=61), Outcome.WALLTIME),
-        (JobEnd(signal=9, wallclock_s=59), Outcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KilledFor.WALLTIME), Outcome.WALLTIME),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), Outcome.CANCELLED),
-        (JobEnd(signal=9, killed_for=KilledFor.PLACE), Outcome.PREEMPTED),
-        (JobEnd(is_preempted=True), Outcome.PREEMPTED),
-        (JobEnd(reason="failed 100"), Outcome.SITE_FAULT),
+        (JobEnd(exit_status=0), TaskOutcome.SUCCESS),
+        (JobEnd(exit_status=3), TaskOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), TaskOutcome.RESUBMIT),
+        (JobEnd(exit_status=67), TaskOutcome.RESUBMIT_LAST),
+        (JobEnd(exit_status=199), TaskOutcome.PROGRAM_ERROR),
+        (JobEnd(signal=63), TaskOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), TaskOutcome.SETUP_ERROR),
+        (JobEnd(signal=11), TaskOutcome.SIGNAL),
+        (JobEnd(signal=55), TaskOutcome.PREEMPTED),
+        (JobEnd(signal=56, wallclock_s=61), TaskOutcome.PREEMPTED),
+        (JobEnd(signal=57), TaskOutcome.SETUP_ERROR),
+        (JobEnd(signal=9, wallclock_s=61), TaskOutcome.WALLTIME),
+        (JobEnd(signal=9, wallclock_s=59), TaskOutcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=KilledFor.WALLTIME), TaskOutcome.WALLTIME),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), TaskOutcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=KilledFor.PLACE), TaskOutcome.PREEMPTED),
+        (JobEnd(is_preempted=True), TaskOutcome.PREEMPTED),
+        (JobEnd(reason="failed 100"), TaskOutcome.SITE_FAULT),
     ],
 )
-def test_an_end_has_one_meaning(end: JobEnd, outcome: Outcome) -> None:
+def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskOutcome) -> None:
     """What the cluster did comes before what the program said."""
     assert outcome_of(end, WALLTIME_S) is outcome
 
@@ -94,15 +94,17 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (JobEnd(exit_status=0), Outcome.SUCCESS),
-        (JobEnd(exit_status=3), Outcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=66), Outcome.UNWANTED),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), Outcome.UNWANTED),
-        (JobEnd(is_preempted=True), Outcome.UNWANTED),
-        (JobEnd(reason="failed 100"), Outcome.UNWANTED),
+        (JobEnd(exit_status=0), TaskOutcome.SUCCESS),
+        (JobEnd(exit_status=3), TaskOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), TaskOutcome.UNWANTED),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), TaskOutcome.UNWANTED),
+        (JobEnd(is_preempted=True), TaskOutcome.UNWANTED),
+        (JobEnd(reason="failed 100"), TaskOutcome.UNWANTED),
     ],
 )
-def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome: Outcome) -> None:
+def test_a_task_that_its_owner_cancelled_is_never_run_again(
+    end: JobEnd, outcome: TaskOutcome
+) -> None:
     """It may have ended by itself before it was deleted."""
     found = outcome_of(end, WALLTIME_S)
 
@@ -112,19 +114,19 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome
 @pytest.mark.parametrize(
     ("record", "outcome"),
     [
-        (RUN, Outcome.SUCCESS),
-        (replace(RUN, exit_status=3), Outcome.PROGRAM_ERROR),
-        (replace(RUN, exit_status=66), Outcome.RESUBMIT),
-        (replace(RUN, failed=100, exit_status=139), Outcome.SIGNAL),
-        (LATE, Outcome.WALLTIME),
-        (replace(RUN, failed=100, exit_status=128 + 55), Outcome.PREEMPTED),
-        (replace(RUN, failed=100, exit_status=128 + 57), Outcome.SETUP_ERROR),
-        (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), Outcome.SITE_FAULT),
+        (RUN, TaskOutcome.SUCCESS),
+        (replace(RUN, exit_status=3), TaskOutcome.PROGRAM_ERROR),
+        (replace(RUN, exit_status=66), TaskOutcome.RESUBMIT),
+        (replace(RUN, failed=100, exit_status=139), TaskOutcome.SIGNAL),
+        (LATE, TaskOutcome.WALLTIME),
+        (replace(RUN, failed=100, exit_status=128 + 55), TaskOutcome.PREEMPTED),
+        (replace(RUN, failed=100, exit_status=128 + 57), TaskOutcome.SETUP_ERROR),
+        (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), TaskOutcome.SITE_FAULT),
     ],
     ids=["0", "3", "66", "signal", "walltime", "made way", "not set up", "unseen"],
 )
 def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
-    record: AccountingRecord, outcome: Outcome
+    record: AccountingRecord, outcome: TaskOutcome
 ) -> None:
     """Each order of its end with all that may lie beside it."""
     found = {_told_by_records(some) for some in permutations((record, *BESIDE))}
@@ -132,7 +134,7 @@ def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
     assert found == {outcome}
 
 
-def _told_by_records(records: Sequence[AccountingRecord]) -> Outcome | None:
+def _told_by_records(records: Sequence[AccountingRecord]) -> TaskOutcome | None:
     end, is_disputed = settled(records, NOON)
     return outcome_of(end, WALLTIME_S) if end and not is_disputed else None
 
@@ -140,27 +142,35 @@ def _told_by_records(records: Sequence[AccountingRecord]) -> Outcome | None:
 @pytest.mark.parametrize(
     ("code", "types", "outcome"),
     [
-        (0, ("WALLTIME", "FRAG_JOB_REQUEST"), Outcome.SUCCESS),
-        (3 << 8, ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"), Outcome.PROGRAM_ERROR),
-        (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), Outcome.WALLTIME),
-        (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), Outcome.CANCELLED),
-        (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), Outcome.PREEMPTED),
-        (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), Outcome.PREEMPTED),
-        (None, ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"), Outcome.SITE_FAULT),
-        (None, ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"), Outcome.SETUP_ERROR),
-        (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), Outcome.WALLTIME),
-        (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), Outcome.SITE_FAULT),
+        (0, ("WALLTIME", "FRAG_JOB_REQUEST"), TaskOutcome.SUCCESS),
+        (3 << 8, ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"), TaskOutcome.PROGRAM_ERROR),
+        (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), TaskOutcome.WALLTIME),
+        (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskOutcome.CANCELLED),
+        (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskOutcome.PREEMPTED),
+        (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskOutcome.PREEMPTED),
+        (
+            None,
+            ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"),
+            TaskOutcome.SITE_FAULT,
+        ),
+        (
+            None,
+            ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"),
+            TaskOutcome.SETUP_ERROR,
+        ),
+        (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskOutcome.WALLTIME),
+        (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), TaskOutcome.SITE_FAULT),
     ],
 )
 def test_in_whatever_order_oar_tells_a_task_s_events_it_ended_once(
-    code: int | None, types: tuple[str, ...], outcome: Outcome
+    code: int | None, types: tuple[str, ...], outcome: TaskOutcome
 ) -> None:
     found = {_told_by_events(code, some) for some in permutations(types)}
 
     assert found == {outcome}
 
 
-def _told_by_events(code: int | None, types: Iterable[str]) -> Outcome | None:
+def _told_by_events(code: int | None, types: Iterable[str]) -> TaskOutcome | None:
     events = [
         {"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)
     ]

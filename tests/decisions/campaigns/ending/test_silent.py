@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, Outcome
-from gridbridge.model.campaigns.copies import Rival
+from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.copies import CompetingAttempt
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import Plan, Room, Seen
+from gridbridge.model.campaigns.plan import ClusterRoom, CyclePlan, CycleSituation
 from tests.decisions.campaigns.test_distribution import NOON, campaign
 
 WISH = AtCluster(exec_file="run")
@@ -29,9 +29,9 @@ def array(number: int, cluster: str, state: ArrayState, **known: Any) -> Array:
     )
 
 
-def rival(task: int, attempt: int, number: int, outcome: Outcome) -> Rival:
+def rival(task: int, attempt: int, number: int, outcome: TaskOutcome) -> CompetingAttempt:
     """Return an attempt of a task that had a copy: the first array is at beta."""
-    return Rival(
+    return CompetingAttempt(
         campaign=1,
         task=task,
         attempt=attempt,
@@ -43,14 +43,14 @@ def rival(task: int, attempt: int, number: int, outcome: Outcome) -> Rival:
     )
 
 
-def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> Plan:
+def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> CyclePlan:
     """Return what a cycle does about an array at beta, which answers, and one at gamma."""
     one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
-    seen = Seen(
+    seen = CycleSituation(
         campaigns=(one,),
         waiting={},
         arrays=(array(1, "beta", state), array(2, "gamma", state)),
-        room={"beta": Room(free_slots=0)},
+        room={"beta": ClusterRoom(free_slots=0)},
         max_tasks=9,
         asked=frozenset({"beta", "gamma"}),
         at=NOON,
@@ -62,7 +62,9 @@ def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> Plan:
 def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: ArrayState) -> None:
     found = decided(state, CampaignState.CANCELLED)
     later = decided(
-        state, CampaignState.CANCELLED, room=dict.fromkeys(("beta", "gamma"), Room(free_slots=0))
+        state,
+        CampaignState.CANCELLED,
+        room=dict.fromkeys(("beta", "gamma"), ClusterRoom(free_slots=0)),
     )
 
     assert [one.cluster for one in found.deleted] == ["beta"]
@@ -82,7 +84,7 @@ def test_no_attempt_is_ended_there_whose_task_has_succeeded() -> None:
     rivals = tuple(
         rival(task, attempt, number, outcome)
         for task, number in ((0, 1), (1, 2))
-        for attempt, outcome in ((1, Outcome.SUCCESS), (2, Outcome.PENDING))
+        for attempt, outcome in ((1, TaskOutcome.SUCCESS), (2, TaskOutcome.PENDING))
     )
 
     found = decided(ArrayState.RELEASED, CampaignState.IN_TREATMENT, rivals=rivals)

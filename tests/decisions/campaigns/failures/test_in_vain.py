@@ -7,36 +7,36 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.decisions.campaigns.failures.events import recorded
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
-from gridbridge.model.campaigns.events import Record
-from gridbridge.model.campaigns.plan import Room, Seen, There
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.events import ClusterSuccessRecord
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign
 
-ROOM = Room(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
-IN_VAIN = Record(campaign=1, cluster="beta", wiped_in_row=1)
+ROOM = ClusterRoom(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
+IN_VAIN = ClusterSuccessRecord(campaign=1, cluster="beta", wiped_in_row=1)
 
 
-def seen(**known: object) -> Seen:
+def seen(**known: object) -> CycleSituation:
     """Return a campaign whose last task waits to be sent; beta is faster, or not known yet."""
-    whole = Seen(
+    whole = CycleSituation(
         campaigns=(campaign(1, {"beta": at(), "gamma": at()}),),
         waiting={1: 1},
         arrays=(),
         max_tasks=1000,
         room={"beta": ROOM, "gamma": ROOM},
-        sharing=Sharing(mean_s={1: {"gamma": 60.0}}),
+        sharing=UsageSharing(mean_s={1: {"gamma": 60.0}}),
         at=NOON,
     )
     return replace(whole, **known)  # type: ignore[arg-type]  # a test's
 
 
-def sent(look: Seen) -> list[str]:
+def sent(look: CycleSituation) -> list[str]:
     """Return where its task goes."""
     return [one.cluster for one in plan(look).sends]
 
 
-def attempt(place: int, outcome: Outcome) -> Attempt:
+def attempt(place: int, outcome: TaskOutcome) -> Attempt:
     """Return one that ended at beta."""
     return Attempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
 
@@ -45,7 +45,7 @@ def attempt(place: int, outcome: Outcome) -> Attempt:
 @pytest.mark.parametrize("mean_s", [{"gamma": 60.0}, {"beta": 6.0, "gamma": 60.0}])
 def test_a_task_that_waited_in_vain_starts_elsewhere(by: ShareBy, mean_s: dict[str, float]) -> None:
     """It was sent there again each time that nikita had deleted it, and never ended."""
-    sharing = Sharing(by=by, mean_s={1: mean_s})
+    sharing = UsageSharing(by=by, mean_s={1: mean_s})
 
     assert sent(seen(sharing=sharing)) == ["beta"]
     assert sent(seen(sharing=sharing, records=(IN_VAIN,))) == ["gamma"]
@@ -59,16 +59,16 @@ def test_where_no_other_has_room_it_is_sent_there_again() -> None:
 
 
 def test_a_task_that_runs_there_is_a_good_sign() -> None:
-    runs = There(campaign=1, cluster="beta", waiting=0, listed=1)
+    runs = ClusterView(campaign=1, cluster="beta", waiting=0, listed=1)
 
     assert sent(seen(records=(IN_VAIN,), there=(runs,))) == ["beta"]
 
 
 def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
     """Whatever that one comes to; what is moved or cancelled says nothing."""
-    wiped = [(attempt(place, Outcome.WIPED), "beta") for place in (1, 2)]
-    other = [(attempt(3, Outcome.MOVED), "beta"), (attempt(4, Outcome.CANCELLED), "beta")]
-    begun = [*wiped, (attempt(5, Outcome.PROGRAM_ERROR), "beta")]
+    wiped = [(attempt(place, TaskOutcome.WIPED), "beta") for place in (1, 2)]
+    other = [(attempt(3, TaskOutcome.MOVED), "beta"), (attempt(4, TaskOutcome.CANCELLED), "beta")]
+    begun = [*wiped, (attempt(5, TaskOutcome.PROGRAM_ERROR), "beta")]
 
     assert recorded((), [*wiped, *other])[0].wiped_in_row == 2
     assert recorded((IN_VAIN,), wiped)[0].wiped_in_row == 3
@@ -86,6 +86,6 @@ def test_a_cycle_notes_what_waited_in_vain() -> None:
         job_id=7,
         intended_at=NOON - timedelta(seconds=950),
     )
-    look = seen(waiting={}, arrays=(array,), ended=(attempt(1, Outcome.WIPED),), over=(array,))
+    look = seen(waiting={}, arrays=(array,), ended=(attempt(1, TaskOutcome.WIPED),), over=(array,))
 
     assert plan(look).changes.records == (IN_VAIN,)

@@ -5,20 +5,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.failures.leaps import moved, noted
-from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-def at(wall: datetime, steady_s: float, *leaps: Leap, boot: str = "a") -> Clocks:
+def at(wall: datetime, steady_s: float, *leaps: ClockJump, boot: str = "a") -> CancellationClocks:
     """Return what the clocks say."""
-    return Clocks(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
+    return CancellationClocks(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
 
 
-def leap(by_s: float, when: datetime = NOON) -> Leap:
+def leap(by_s: float, when: datetime = NOON) -> ClockJump:
     """Return a leap."""
-    return Leap(at=when, by_s=by_s)
+    return ClockJump(at=when, by_s=by_s)
 
 
 BEFORE = at(NOON, 1000.0)
@@ -50,7 +50,7 @@ BEFORE = at(NOON, 1000.0)
     ],
 )
 def test_a_leap_is_time_that_the_steady_clock_did_not_see(
-    before: Clocks | None, now: Clocks, leaps: tuple[Leap, ...]
+    before: CancellationClocks | None, now: CancellationClocks, leaps: tuple[ClockJump, ...]
 ) -> None:
     """Nor did anybody see the time in which the machine was off."""
     assert noted(before, now).leaps == leaps

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.decisions.campaigns.failures.blacklist import Bar
+from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.failures.stuck import is_stuck
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
-from gridbridge.model.campaigns.events import Code
-from gridbridge.model.campaigns.plan import KeptOff, Room, Seen
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.events import EventCode
+from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation, KeptOff
 from tests.decisions.campaigns.test_distribution import at, campaign
 from tests.decisions.campaigns.test_events import array, ended, event, seen, told
 
 WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
-LARGE = Room(free_slots=0, max_slots=800, slots=800)
-SMALL = Room(free_slots=0, max_slots=4, slots=4)
-BARRED = {(1, "gamma"): Bar.PROBE}
+LARGE = ClusterRoom(free_slots=0, max_slots=800, slots=800)
+SMALL = ClusterRoom(free_slots=0, max_slots=4, slots=4)
+BARRED = {(1, "gamma"): BlacklistEntry.PROBE}
 OVERRAN = {1: (KeptOff(tasks=1, never=("beta",)),)}
 FAILED = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
 
@@ -36,12 +36,12 @@ FAILED = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
     ],
 )
 def test_whose_tasks_may_go_nowhere(
-    gamma: Room | None, known: dict[str, object], expected: bool | None
+    gamma: ClusterRoom | None, known: dict[str, object], expected: bool | None
 ) -> None:
     assert is_stuck(WIDE, look(gamma, **known), {}) is expected
 
 
-def look(gamma: Room | None, **known: object) -> Seen:
+def look(gamma: ClusterRoom | None, **known: object) -> CycleSituation:
     """Return a cycle's look at the campaign, at beta and what there is of gamma."""
     room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
@@ -58,23 +58,25 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
-def test_the_owner_is_told_until_a_cluster_takes_them(gamma: Room | None, is_over: bool) -> None:
+def test_the_owner_is_told_until_a_cluster_takes_them(
+    gamma: ClusterRoom | None, is_over: bool
+) -> None:
     """Once, also while a cluster does not answer in between."""
-    known = event(Code.NO_CLUSTER, "")
+    known = event(EventCode.NO_CLUSTER, "")
 
     first = told(look(SMALL, kept_off=OVERRAN))
     later = told(look(gamma, kept_off=OVERRAN, events=(known,)))
 
-    assert first[Code.NO_CLUSTER].closed_at is None
-    assert (Code.NO_CLUSTER in later) is is_over
+    assert first[EventCode.NO_CLUSTER].closed_at is None
+    assert (EventCode.NO_CLUSTER in later) is is_over
 
 
 def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
     """It could only wait there for ever."""
-    overran = ended(Outcome.WALLTIME)
+    overran = ended(TaskOutcome.WALLTIME)
     small, large = (
         replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE)
     )
 
     assert (plan(small).again, len(plan(large).again)) == ((), 1)
-    assert Code.WALLTIME in told(small)
+    assert EventCode.WALLTIME in told(small)

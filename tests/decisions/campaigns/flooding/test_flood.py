@@ -9,34 +9,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.flood import SAID, plan, sentences
-from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import (
+    ArrayCancellation,
+    CancellationPatience,
+    CancellationPlan,
+    ListedArray,
+    ListedAttempt,
+    WipedFor,
+)
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
-PATIENCE = Patience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+PATIENCE = CancellationPatience(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
-def part(age_s: float, places: range = range(1, 6), **other: Any) -> Part:
+def part(age_s: float, places: range = range(1, 6), **other: Any) -> ListedArray:
     """Return five tasks of campaign 1 that wait at beta."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
-    return Part(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
+    return ListedArray(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
 
 
-def running(age_s: float, **other: Any) -> Part:
+def running(age_s: float, **other: Any) -> ListedArray:
     """Return tasks that run."""
     return part(age_s, is_waiting=False, **other)
 
 
-def wiping(*parts: Part, allowed: Mapping[str, int] | None = None) -> Wiping:
+def wiping(*parts: ListedArray, allowed: Mapping[str, int] | None = None) -> CancellationPlan:
     """Decide, where nothing may wait unless it is said."""
     found = allowed or {"beta": 0}
-    return plan(Listed(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
+    return plan(ListedAttempt(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
 
 
-def wipe(wiped_for: WipedFor, *places: range, **other: Any) -> Wipe:
+def wipe(wiped_for: WipedFor, *places: range, **other: Any) -> ArrayCancellation:
     """Return what is wiped of campaign 1."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
-    return Wipe(**known | other, wiped_for=wiped_for, places=places)
+    return ArrayCancellation(**known | other, wiped_for=wiped_for, places=places)
 
 
 def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
@@ -111,7 +118,7 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     overran = running(10, marked=WipedFor.OVERRAN, array=2)
     found = wiping(marked, overran)
 
-    assert found == Wiping(
+    assert found == CancellationPlan(
         repeated=(
             wipe(WipedFor.OVERFLOW, range(1, 6)),
             wipe(WipedFor.OVERRAN, range(1, 6), array=2),
@@ -125,7 +132,7 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
     marked, others = part(901, marked=WipedFor.OVERFLOW), part(100, array=2)
     overran = running(9000, marked=WipedFor.OVERRAN, array=3)
 
-    assert wiping(marked, others, overran, allowed={"beta": 5}) == Wiping(
+    assert wiping(marked, others, overran, allowed={"beta": 5}) == CancellationPlan(
         repeated=(
             wipe(WipedFor.OVERFLOW, range(1, 6)),
             wipe(WipedFor.OVERRAN, range(1, 6), array=3),
@@ -135,7 +142,7 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
 
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     """It has its place now."""
-    assert wiping(running(10, marked=WipedFor.WAITED)) == Wiping(
+    assert wiping(running(10, marked=WipedFor.WAITED)) == CancellationPlan(
         spared=(wipe(WipedFor.WAITED, range(1, 6)),)
     )
 
@@ -144,7 +151,9 @@ def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
     unwanted = part(10, range(2, 3), is_waiting=False, marked=WipedFor.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
-    assert wiping(unwanted, other) == Wiping(cancelled=(wipe(WipedFor.UNWANTED, range(2, 3)),))
+    assert wiping(unwanted, other) == CancellationPlan(
+        cancelled=(wipe(WipedFor.UNWANTED, range(2, 3)),)
+    )
 
 
 def test_each_wipe_is_told() -> None:
@@ -184,7 +193,7 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
     found = wiping(waiting, runs, marked)
 
     cancelled = [wipe(WipedFor.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
-    assert found == Wiping(cancelled=tuple(cancelled))
+    assert found == CancellationPlan(cancelled=tuple(cancelled))
     assert sentences(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
 
 
@@ -204,7 +213,7 @@ def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
     waits, runs = part(10, marked=WipedFor.MOVED), running(10, marked=WipedFor.MOVED, array=2)
     found = wiping(waits, runs)
 
-    assert found == Wiping(
+    assert found == CancellationPlan(
         moved=(wipe(WipedFor.MOVED, range(1, 6)),),
         spared=(wipe(WipedFor.MOVED, range(1, 6), array=2),),
     )

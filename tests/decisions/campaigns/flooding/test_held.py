@@ -7,33 +7,33 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 
 
-def there(number: int = 1, waiting: int = 64, **counts: int) -> There:
+def there(number: int = 1, waiting: int = 64, **counts: int) -> ClusterView:
     """Return tasks that wait at beta."""
     known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
-    return There(campaign=number, cluster="beta", **known | counts)
+    return ClusterView(campaign=number, cluster="beta", **known | counts)
 
 
-def seen(free: int, *listed: There, **known: Any) -> Seen:
+def seen(free: int, *listed: ClusterView, **known: Any) -> CycleSituation:
     """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
-    whole = Seen(
+    whole = CycleSituation(
         campaigns=(BOBS, ALICES),
         waiting={1: 100, 2: 100},
         arrays=(),
         max_tasks=100,
-        room={"beta": Room(free_slots=free, max_slots=64, slots=64)},
+        room={"beta": ClusterRoom(free_slots=free, max_slots=64, slots=64)},
         there=listed,
     )
     return replace(whole, **known)
 
 
-def sent(look: Seen) -> dict[int, int]:
+def sent(look: CycleSituation) -> dict[int, int]:
     """Return how many tasks each campaign sends."""
     return {one.campaign: one.tasks for one in plan(look).sends}
 
@@ -52,7 +52,7 @@ def sent(look: Seen) -> dict[int, int]:
     ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
 )
 def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
-    listed: There, expected: dict[int, int]
+    listed: ClusterView, expected: dict[int, int]
 ) -> None:
     """Their own campaign gets no more for it: who holds tasks again and again floods nothing."""
     assert sent(seen(64, listed)) == expected
@@ -60,7 +60,9 @@ def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
 
 def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     """Nobody deletes them: they count neither as waiting there nor for what job ratios become."""
-    tests = tuple(replace(campaign(n, {"beta": at(slots=2)}, Type.TEST)) for n in range(3, 67))
+    tests = tuple(
+        replace(campaign(n, {"beta": at(slots=2)}, CampaignType.TEST)) for n in range(3, 67)
+    )
     listed = tuple(there(one.number, 1, old=1) for one in tests)
     tried = {one.number: frozenset({"beta"}) for one in tests}
     known = {"campaigns": (BOBS, ALICES, *tests), "tried": tried}
@@ -106,7 +108,7 @@ def test_what_may_wait_is_what_could_start(
 ) -> None:
     """Flood control counts all of those; of its own a campaign counts what is held, too."""
     bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
-    room = {"beta": Room(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
+    room = {"beta": ClusterRoom(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
     look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))
 
     assert sent(look) == expected

@@ -8,13 +8,18 @@ import pytest
 
 from gridbridge.decisions.campaigns import cycle, flood
 from gridbridge.decisions.campaigns.matching import KEPT_S
-from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import Room, Seen, There
-from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe
+from gridbridge.model.campaigns.jobratio import JobRatio
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.wiping import (
+    ArrayCancellation,
+    CancellationPatience,
+    ListedArray,
+    ListedAttempt,
+)
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign
 
-ROOM = Room(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
-PATIENCE = Patience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+ROOM = ClusterRoom(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
+PATIENCE = CancellationPatience(grace_s=60, waiting_s=900, over_walltime_s=1800)
 CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
 
 
@@ -23,8 +28,8 @@ class Stuck:
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
-        self.parts: list[Part] = []
-        self.ratios: dict[int, Ratio] = {}
+        self.parts: list[ListedArray] = []
+        self.ratios: dict[int, JobRatio] = {}
         self.sent = self.wiped = 0
 
     def run(self, cycles: int) -> None:
@@ -36,7 +41,7 @@ class Stuck:
             self._send()
 
     def _wipe(self) -> None:
-        listed = Listed(
+        listed = ListedAttempt(
             now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
         )
         for one in flood.plan(listed).wipes:
@@ -48,7 +53,7 @@ class Stuck:
         self.parts = [part for part in self.parts if part.places]
 
     def _send(self) -> None:
-        seen = Seen(
+        seen = CycleSituation(
             campaigns=self.campaigns,
             waiting={one.number: 5000 for one in self.campaigns},
             arrays=(),
@@ -62,13 +67,13 @@ class Stuck:
         plan = cycle.plan(seen)
         for one in plan.predicted:
             known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
-            self.ratios[one.campaign] = Ratio(**known, ratio=one.ratio)  # type: ignore[arg-type]
+            self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)  # type: ignore[arg-type]
         for send in plan.sends:
             self.sent += send.tasks
             self.parts.append(self._part(send.campaign, send.tasks))
 
-    def _part(self, number: int, tasks: int) -> Part:
-        return Part(
+    def _part(self, number: int, tasks: int) -> ListedArray:
+        return ListedArray(
             campaign=number,
             array=self.sent,
             cluster="beta",
@@ -78,12 +83,12 @@ class Stuck:
             walltime_s=3600,
         )
 
-    def _there(self, number: int) -> There:
+    def _there(self, number: int) -> ClusterView:
         own = [one for one in self.parts if one.campaign == number]
         fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
         old = [one for one in own if (self.now - one.since).total_seconds() > KEPT_S]
         waiting = _count(own)
-        return There(
+        return ClusterView(
             campaign=number,
             cluster="beta",
             waiting=waiting,
@@ -93,16 +98,16 @@ class Stuck:
         )
 
 
-def _is_of(part: Part, wipe: Wipe) -> bool:
+def _is_of(part: ListedArray, wipe: ArrayCancellation) -> bool:
     return (part.campaign, part.array) == (wipe.campaign, wipe.array)
 
 
-def _without(part: Part, gone: Set[int]) -> Part:
+def _without(part: ListedArray, gone: Set[int]) -> ListedArray:
     left = (place for places in part.places for place in places if place not in gone)
     return replace(part, places=tuple(range(place, place + 1) for place in left))
 
 
-def _count(parts: Iterable[Part]) -> int:
+def _count(parts: Iterable[ListedArray]) -> int:
     return sum(len(places) for part in parts for places in part.places)
 
 

@@ -7,21 +7,21 @@ import pytest
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.decisions.campaigns.flood import plan as wiping
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.plan import Room, Seen, There
-from gridbridge.model.campaigns.sharing import ShareBy, Sharing
-from gridbridge.model.campaigns.wiping import Listed, WipedFor
+from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.wiping import ListedAttempt, WipedFor
 from tests.decisions.campaigns.flooding.test_flood import NOON, PATIENCE, part
 from tests.decisions.campaigns.test_distribution import at, campaign, sends
 
 NARROW, WIDE = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=4)})
-FAIRLY = Sharing(by=ShareBy.USER)
+FAIRLY = UsageSharing(by=ShareBy.USER)
 
 
-def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> Seen:
+def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> CycleSituation:
     """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
-    beta = Room(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
-    seen = Seen(
+    beta = ClusterRoom(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
+    seen = CycleSituation(
         campaigns=ours,
         waiting=dict.fromkeys(campaigns, 50),
         arrays=(),
@@ -31,12 +31,12 @@ def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) 
     return replace(seen, **known)  # type: ignore[arg-type]
 
 
-def there(number: int, waiting: int) -> There:
+def there(number: int, waiting: int) -> ClusterView:
     """Return tasks of a campaign that wait at beta."""
-    return There(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
+    return ClusterView(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
-def told(seen: Seen) -> dict[int, int]:
+def told(seen: CycleSituation) -> dict[int, int]:
     """Return how many tasks each campaign sends."""
     return {one.campaign: one.tasks for one in sends(seen)}
 
@@ -108,7 +108,7 @@ def test_an_older_campaign_does_not_wait_for_it() -> None:
     ],
     ids=["nothing may wait", "wider than the cluster", "a stressed cluster", "of one slot"],
 )
-def test_others_do_not_wait(seen: Seen) -> None:
+def test_others_do_not_wait(seen: CycleSituation) -> None:
     assert told(seen) == {}
 
 
@@ -125,7 +125,7 @@ def test_that_it_waits_is_no_excess() -> None:
 def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     """Until it has waited too long."""
     wide, newer = part(300, slots=4, array=1), part(200, array=2)
-    seen = Listed(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
+    seen = ListedAttempt(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
     lets = replace(seen, to_wide=frozenset({"beta"}))
     late = replace(lets, parts=(replace(wide, since=part(901).since),))
     narrow = replace(lets, parts=(newer,))

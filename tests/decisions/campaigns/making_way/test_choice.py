@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.making_way.choice import chosen, lacked
-from gridbridge.model.campaigns.making_way.cell import Asked, Place
-from gridbridge.model.campaigns.making_way.contest import Contest, Yielding
+from gridbridge.model.campaigns.making_way.cell import HostResources, ResourceShortage
+from gridbridge.model.campaigns.making_way.contest import BlockedRequest, PreemptibleTask
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 
 
-def task(place: int, host: str = "n1", **amounts: float) -> Yielding:
+def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
     """Return a task of campaign 1; those of higher places are newer."""
-    return Yielding(
+    return PreemptibleTask(
         campaign=1,
         array=1,
         place=place,
@@ -27,27 +27,29 @@ def task(place: int, host: str = "n1", **amounts: float) -> Yielding:
     )
 
 
-def contest(*tasks: Yielding, **other: Any) -> Contest:
+def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedRequest:
     """Return a request for 3 of the memory of n1, where 1 is free."""
-    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": Asked(job=7)}
+    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": ResourceShortage(job=7)}
     known["places"] = (place(mem=1),)
-    known["asked"] = Asked(job=7, amounts={"mem": 3})
-    return Contest(**known | other)
+    known["asked"] = ResourceShortage(job=7, amounts={"mem": 3})
+    return BlockedRequest(**known | other)
 
 
-def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> Place:
+def place(
+    host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float
+) -> HostResources:
     """Return a local queue's place on a host."""
-    return Place(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
+    return HostResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
 
 
-def ended(one: Contest) -> list[int]:
+def ended(one: BlockedRequest) -> list[int]:
     """Return the places of the tasks that end, in that order."""
     choice = chosen(one)
     return [each.place for each in choice[1]] if choice else []
 
 
 MEM2 = [task(n, mem=1) for n in (1, 2, 3)]
-ALONE = Asked(job=7, alone=frozenset({"alone"}))
+ALONE = ResourceShortage(job=7, alone=frozenset({"alone"}))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ ALONE = Asked(job=7, alone=frozenset({"alone"}))
         "where the fewest end",
     ],
 )
-def test_memory_of_a_host(one: Contest, places: list[int]) -> None:
+def test_memory_of_a_host(one: BlockedRequest, places: list[int]) -> None:
     """Only what tasks of that host hold helps."""
     assert ended(one) == places
 
@@ -88,7 +90,7 @@ def test_memory_of_a_host(one: Contest, places: list[int]) -> None:
 def test_a_licence_is_freed_wherever_its_task_runs() -> None:
     """A task that has none goes on."""
     tasks = (task(1, "n1", lic=1), task(2, "n2", lic=1), task(3, "n2"))
-    asked = Asked(job=7, amounts={"lic": 1})
+    asked = ResourceShortage(job=7, amounts={"lic": 1})
 
     one = contest(*tasks, asked=asked, free={"lic": 0}, places=(place(),))
 
@@ -108,26 +110,26 @@ def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
 
 def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
     """Whatever else they ask for."""
-    alone = Yielding(
+    alone = PreemptibleTask(
         campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"})
     )
 
-    assert ended(contest(alone, asked=Asked(job=7), places=(place(),))) == [1]
+    assert ended(contest(alone, asked=ResourceShortage(job=7), places=(place(),))) == [1]
 
 
 def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
     """For each job takes of them without asking."""
-    asked = Asked(job=7, slots=2, defaults={"slots": 2})
+    asked = ResourceShortage(job=7, slots=2, defaults={"slots": 2})
     tasks = [task(n, slots=1) for n in (1, 2)]
 
     assert ended(contest(*tasks, asked=asked, places=(place(slots=2),))) == []
-    with_slots = Place(name="all.q@n1", slots=2, free={"slots": 0})
+    with_slots = HostResources(name="all.q@n1", slots=2, free={"slots": 0})
     assert ended(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
 
 
 def test_what_is_ending_counts_as_gone() -> None:
     """So nothing ends twice for the same."""
-    going = Yielding(
+    going = PreemptibleTask(
         campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True
     )
 
@@ -143,10 +145,10 @@ FREE = st.tuples(AMOUNT, AMOUNT)
 
 
 @st.composite
-def contests(draw: st.DrawFn) -> Contest:
+def contests(draw: st.DrawFn) -> BlockedRequest:
     """Return any request, places and tasks."""
     tasks = tuple(
-        Yielding(
+        PreemptibleTask(
             campaign=1,
             array=1,
             place=n,
@@ -160,9 +162,9 @@ def contests(draw: st.DrawFn) -> Contest:
     )
     mem, lic = draw(FREE)
     wants_alone = draw(st.booleans())
-    return Contest(
+    return BlockedRequest(
         cluster="beta",
-        asked=Asked(
+        asked=ResourceShortage(
             job=7,
             amounts={"mem": mem, "lic": lic},
             alone=frozenset({"alone"} if wants_alone else ()),
@@ -174,7 +176,7 @@ def contests(draw: st.DrawFn) -> Contest:
     )
 
 
-def starts(one: Contest, gone: set[int]) -> bool:
+def starts(one: BlockedRequest, gone: set[int]) -> bool:
     """Say, in the plainest way, whether the request starts somewhere once these have ended."""
     left = [each for each in one.tasks if each.place not in gone]
     lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
@@ -193,7 +195,7 @@ def starts(one: Contest, gone: set[int]) -> bool:
 
 
 @given(contests())
-def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: Contest) -> None:
+def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: BlockedRequest) -> None:
     """What ends is enough, and without any one of them it would not be."""
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending

@@ -16,24 +16,29 @@ from gridbridge.decisions.campaigns.making_way.contests import (
     ways,
     wipes,
 )
-from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Holder, Place
-from gridbridge.model.campaigns.making_way.contest import Ours, Way
-from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.campaigns.making_way.cell import (
+    CrowdedCell,
+    HostResources,
+    ResourceHolder,
+    ResourceShortage,
+)
+from gridbridge.model.campaigns.making_way.contest import OwnTask, Preemption
+from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
-OURS = {31: Ours(campaign=5, array=2)}
-PLACE = Place(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
+OURS = {31: OwnTask(campaign=5, array=2)}
+PLACE = HostResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
 
 
-def holder(task: int, **other: Any) -> Holder:
+def holder(task: int, **other: Any) -> ResourceHolder:
     """Return a best-effort task of array 31 on n1 that holds 1 of its memory."""
     known: dict[str, Any] = {"job": 31, "task": task, "host": "n1", "amounts": {"mem": 1}}
-    return Holder(**known | {"since": NOON, "makes_way": True} | other)
+    return ResourceHolder(**known | {"since": NOON, "makes_way": True} | other)
 
 
-def asked(job: int, mem: float = 1, **other: Any) -> Asked:
+def asked(job: int, mem: float = 1, **other: Any) -> ResourceShortage:
     """Return a job that asks for memory."""
-    return Asked(job=job, amounts={"mem": mem}, **other)
+    return ResourceShortage(job=job, amounts={"mem": mem}, **other)
 
 
 CELL = CrowdedCell(
@@ -41,7 +46,7 @@ CELL = CrowdedCell(
 )
 
 
-def way(cell: CrowdedCell, **other: Any) -> Way | None:
+def way(cell: CrowdedCell, **other: Any) -> Preemption | None:
     """Return for whom tasks end at beta."""
     return next(iter(ways(contests("beta", cell, OURS, **other))), None)
 
@@ -60,7 +65,7 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
     assert (found.job, found.lacked) == (7, ("mem",))
     assert told(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
     assert wipes(found) == (
-        Wipe(
+        ArrayCancellation(
             campaign=5,
             array=2,
             cluster="beta",
@@ -90,7 +95,7 @@ def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
     ],
     ids=["somebody else's", "an ordinary task", "it has not begun"],
 )
-def test_only_best_effort_tasks_of_ours_end(holders: tuple[Holder, ...]) -> None:
+def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...]) -> None:
     """Whatever others hold."""
     assert ended(replace(CELL, holders=holders)) == []
 
@@ -99,19 +104,21 @@ def test_only_best_effort_tasks_of_ours_end(holders: tuple[Holder, ...]) -> None
     ("holders", "ours"),
     [
         ((holder(1), holder(2, is_deleting=True)), OURS),
-        ((holder(1), holder(2)), {31: Ours(campaign=5, array=2, ending=frozenset({2}))}),
-        ((holder(1), holder(2)), {31: Ours(campaign=5, array=2, is_ending=True)}),
+        ((holder(1), holder(2)), {31: OwnTask(campaign=5, array=2, ending=frozenset({2}))}),
+        ((holder(1), holder(2)), {31: OwnTask(campaign=5, array=2, is_ending=True)}),
     ],
     ids=["deleted", "marked", "cancelled"],
 )
-def test_what_ends_already_is_enough(holders: tuple[Holder, ...], ours: dict[int, Ours]) -> None:
+def test_what_ends_already_is_enough(
+    holders: tuple[ResourceHolder, ...], ours: dict[int, OwnTask]
+) -> None:
     assert contests("beta", replace(CELL, holders=holders), ours) == ()
 
 
 def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
     """Nor for one who wants it alone beside somebody's job."""
     theirs = holder(0, job=9, makes_way=False, alone=frozenset({"alone"}))
-    alone = Asked(job=7, alone=frozenset({"alone"}))
+    alone = ResourceShortage(job=7, alone=frozenset({"alone"}))
 
     assert ended(replace(CELL, holders=(*CELL.holders, theirs))) == []
     assert ended(replace(CELL, asked=(alone,))) == [3, 2, 1]

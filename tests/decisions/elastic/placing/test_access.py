@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.access import Access, Identity, UserList, access_of
-from gridbridge.model.elastic.layout import Environment, Spread, queue_of
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.access import AccessLists, JobIdentity, UserList, access_of
+from gridbridge.model.elastic.layout import ParallelEnvironment, SlotSpread, queue_of
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
 
@@ -22,16 +22,19 @@ LISTS = {
     "pattern": UserList(entries=("al*",)),
     "nobody": UserList(),
 }
-ALICE = Identity(owner="alice", project="p1", checkpoint="blcr")
-PLAIN = Identity(owner="alice", project="")
+ALICE = JobIdentity(owner="alice", project="p1", checkpoint="blcr")
+PLAIN = JobIdentity(owner="alice", project="")
 BIG = frozenset(("n2", "n3"))
 
 
-def seen(told: dict[str, str], identity: Identity = ALICE, **job: Any) -> Situation:
+def seen(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> BalanceSituation:
     """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
     queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
-    mpi = Environment(
-        name="mpi", spread=Spread.ANY_HOSTS, slots=99, access=access_of({"user_lists": "guests"})
+    mpi = ParallelEnvironment(
+        name="mpi",
+        spread=SlotSpread.ANY_HOSTS,
+        slots=99,
+        access=access_of({"user_lists": "guests"}),
     )
     layout = replace(
         LAYOUT,
@@ -46,7 +49,7 @@ def seen(told: dict[str, str], identity: Identity = ALICE, **job: Any) -> Situat
     return cell(*full(MASTER), *hosts, wait=[row], layout=layout)
 
 
-def fits(told: dict[str, str], identity: Identity = ALICE, **job: Any) -> int:
+def fits(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> int:
     """Return how many tasks of a job fit."""
     return plan(seen(told, identity, **job), most=1).figures.fit
 
@@ -102,20 +105,20 @@ def test_a_job_without_a_project_or_checkpoints(told: dict[str, str], fit: int) 
 
 @pytest.mark.parametrize(("group", "fit"), [("her", (12, 0)), ("users", (0, 12)), ("", (12, 12))])
 def test_a_group_counts_where_it_is_known(group: str, fit: tuple[int, int]) -> None:
-    who = Identity(owner="alice", group=group)
+    who = JobIdentity(owner="alice", group=group)
 
     assert (fits({"user_lists": "hers"}, who), fits({"xuser_lists": "hers"}, who)) == fit
 
 
 def test_what_nobody_asked_keeps_no_job_out() -> None:
-    assert fits({"user_lists": "guests", "projects": "p2"}, Identity()) == 12
+    assert fits({"user_lists": "guests", "projects": "p2"}, JobIdentity()) == 12
 
 
-def new(told: dict[str, str], identity: Identity = ALICE, **job: Any) -> Plan:
+def new(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     situation = seen(told, identity, **job)
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
-    pools = {"p": Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {"p": Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(situation, cell=none), pools, most=9)
 
 
@@ -136,7 +139,7 @@ def test_no_node_is_bought_for_whom_no_queue_of_it_admits(
     done = new(told)
 
     assert done.add == 0
-    assert [(one.cause, one.wanted) for one in done.refused] == [(Refusal.NO_ACCESS, wanted)]
+    assert [(one.cause, one.wanted) for one in done.refused] == [(RefusalKind.NO_ACCESS, wanted)]
 
 
 def test_a_job_without_a_project_is_told_so() -> None:
@@ -154,7 +157,7 @@ def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
 
     assert done.add == 0
     assert [(one.cause, one.name, one.wanted) for one in done.refused] == [
-        (Refusal.BARRED, "mpi", "user alice")
+        (RefusalKind.BARRED, "mpi", "user alice")
     ]
     assert fits({}, replace(ALICE, owner="carol"), pe="mpi", slots=2) == 6
 
@@ -166,6 +169,6 @@ def test_of_several_environments_one_that_admits_the_owner_is_enough() -> None:
 def test_the_lists_of_a_queue_are_read_for_each_place() -> None:
     queue = queue_of("q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"})
 
-    assert queue.access == Access(projects=("p1",), checkpoints=())
+    assert queue.access == AccessLists(projects=("p1",), checkpoints=())
     assert queue.on("n1", ()).access.users == ("staff",)
     assert [one.names_users for one in queue.accesses] == [False, True]

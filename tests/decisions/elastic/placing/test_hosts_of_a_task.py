@@ -13,18 +13,18 @@ from hypothesis import strategies as some
 from gridbridge.decisions.elastic.demand.placing import hosts_for
 from gridbridge.decisions.elastic.sentences import reason
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import Environment, Spread, queue_of
+from gridbridge.model.elastic.layout import ParallelEnvironment, SlotSpread, queue_of
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict, RefusalKind
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import LAYOUT, RULES, cell, full, plan
 
-NEW = {"plain": Pool(slots=4, resources=Asks(mfree="8G"))}
+NEW = {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G"))}
 
 
-def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> Situation:
+def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:
     """Return a full master, and idle hosts with so many slots, and with memory of their own."""
     names = [f"n{place}" for place, _ in enumerate(sizes)]
     seen = cell(
@@ -64,7 +64,7 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     few = plan(seen, NEW, 4)
 
     assert plan(seen, NEW, 5).add == 2
-    assert (few.add, few.verdict) == (0, Verdict.FULL)
+    assert (few.add, few.verdict) == (0, DemandVerdict.FULL)
     assert [(one.job, reason(one, RULES)) for one in few.refused] == [
         (7, "it needs 2 new nodes at once, and 1 may be added now")
     ]
@@ -83,7 +83,9 @@ def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
 def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -> None:
     """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
     names = ("mpi1", "mpi2")
-    environments = {n: Environment(name=n, spread=Spread.ANY_HOSTS, slots=99) for n in names}
+    environments = {
+        n: ParallelEnvironment(name=n, spread=SlotSpread.ANY_HOSTS, slots=99) for n in names
+    }
     queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
 
@@ -96,7 +98,9 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     assert added(4, 4) == 0
 
 
-def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> Plan:
+def rested(
+    slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99
+) -> BalancePlan:
     """Return what is done for an exclusive task where unlike hosts rest."""
     names = [f"s{place}" for place, _ in enumerate(asleep)]
     silent = [instance(n, slots=k, state="au") for n, k in zip(names, asleep, strict=True)]
@@ -124,7 +128,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
-    assert [one.cause for one in few.refused] == [Refusal.TOO_FEW]
+    assert [one.cause for one in few.refused] == [RefusalKind.TOO_FEW]
     assert (none.wake, none.add) == ((), 0)
 
 
@@ -133,7 +137,7 @@ def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_to
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 
-    assert [one.cause for one in plan(busy, pools).refused] == [Refusal.TOO_FEW]
+    assert [one.cause for one in plan(busy, pools).refused] == [RefusalKind.TOO_FEW]
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:

@@ -7,10 +7,10 @@ import pytest
 
 from gridbridge.decisions.elastic.statistics import statistics
 from gridbridge.model.elastic.layout import queue_of
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.elastic.seeing import Ends
-from gridbridge.model.users import Asks
+from gridbridge.model.elastic.seeing import RecentEnds
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
 
@@ -18,7 +18,7 @@ GROUPS = {**LAYOUT.groups, "@big": frozenset(("n2", "n3"))}
 IDLE = ["n1", "n2", "n3"]
 
 
-def seen(told: dict[str, str], **job: Any) -> Situation:
+def seen(told: dict[str, str], **job: Any) -> BalanceSituation:
     """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
     queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "smp"} | told)
     layout = replace(LAYOUT, groups=GROUPS, queues={"all.q": queue})
@@ -76,14 +76,14 @@ def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_o
         layout=seen(told).layout,
     )
 
-    assert statistics(busy, Ends(), "all.q").running == 1
+    assert statistics(busy, RecentEnds(), "all.q").running == 1
 
 
-def new(told: dict[str, str], **job: Any) -> Plan:
+def new(told: dict[str, str], **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     full_hosts = replace(seen(told, **job), nodes=())
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
-    pools = {"p": Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {"p": Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(full_hosts, cell=none), pools, most=5)
 
 
@@ -92,9 +92,9 @@ def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
 
     assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
     assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
-        Refusal.NO_QUEUE
+        RefusalKind.NO_QUEUE
     ]
     assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
     assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
-        Refusal.TOO_MUCH
+        RefusalKind.TOO_MUCH
     ]

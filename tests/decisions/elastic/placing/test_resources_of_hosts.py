@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import Relation, Resource, queue_of
-from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.layout import CellResource, ResourceRelation, queue_of
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.users import Asks
+from gridbridge.model.users import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
 
 OWN = (
-    Resource(name="ssd", relation=Relation.EQUAL),
-    Resource(name="color", relation=Relation.EQUAL),
-    Resource(name="exclusive", relation=Relation.EXCLUSIVE, shortcut="excl"),
+    CellResource(name="ssd", relation=ResourceRelation.EQUAL),
+    CellResource(name="color", relation=ResourceRelation.EQUAL),
+    CellResource(name="exclusive", relation=ResourceRelation.EXCLUSIVE, shortcut="excl"),
 )
 ASKED = [
     ("ssd=TRUE", {"ssd": "1"}),
@@ -26,7 +26,7 @@ ASKED = [
 ]
 
 
-def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> Situation:
+def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> BalanceSituation:
     """Return a full master, an idle node n1 and a job; `values` are those of the master."""
     queue = queue_of("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
     known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
@@ -42,13 +42,13 @@ def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) 
     return replace(found, cell=replace(found.cell, hosts=(own, *others)))
 
 
-def without_values(situation: Situation) -> Situation:
+def without_values(situation: BalanceSituation) -> BalanceSituation:
     """Return what qhost without -F tells: no host's values."""
     hosts = tuple(Host(name=host.name) for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
-def decided(situation: Situation, pools: dict[str, Pool] | None = None) -> Plan:
+def decided(situation: BalanceSituation, pools: dict[str, Pool] | None = None) -> BalancePlan:
     """Return the plan of a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
 
@@ -59,7 +59,7 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [refused.cause for refused in done.refused] == [Refusal.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [RefusalKind.NO_VALUE]
     assert done.refused[0].name == value.partition("=")[0]
 
 
@@ -76,7 +76,7 @@ def test_a_host_has_what_its_queue_has_there(
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
-    pools = {"own": Pool(slots=4, resources=Asks(**{name: text}), hostgroups="@allhosts")}
+    pools = {"own": Pool(slots=4, resources=QueueDefaults(**{name: text}), hostgroups="@allhosts")}
 
     assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
     assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1
@@ -87,7 +87,7 @@ def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict
     done = decided(seen("NONE", dict([value.split("=")]), **asked))
 
     assert (done.figures.fit, done.add) == (0, 0)
-    assert [refused.cause for refused in done.refused] == [Refusal.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [RefusalKind.NO_VALUE]
 
 
 def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
@@ -100,7 +100,7 @@ def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
 
 def test_a_built_in_resource_is_on_every_host() -> None:
     """A host reports mem_free itself, though a queue's list may have it as well."""
-    free = Resource(name="mem_free", shortcut="mf")
+    free = CellResource(name="mem_free", shortcut="mf")
     situation = seen(f"NONE,[{MASTER}=mem_free=8G]", mem_free="1G")
     resources = situation.layout.resources | {"mem_free": free}
     layout = replace(situation.layout, resources=resources)
@@ -120,10 +120,10 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [(one.cause, one.name) for one in done.refused] == [(Refusal.NO_VALUE, "color")]
+    assert [(one.cause, one.name) for one in done.refused] == [(RefusalKind.NO_VALUE, "color")]
 
 
-def silent(situation: Situation, *names: str) -> Situation:
+def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:
     """Return a cell in which some hosts report no load values."""
     hosts = tuple(
         replace(host, values=()) if host.name in names else host for host in situation.cell.hosts

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.transfer.requests.at_home import kept, refusal, unnamed
 from gridbridge.model.job import QueueLimits, SubmittedJob
-from gridbridge.model.request import Request
+from gridbridge.model.request import JobRequest
 from gridbridge.model.users import Users
 
 PEOPLE = QueueLimits(people=("bob", "@physics"))
@@ -12,7 +12,7 @@ PEOPLE = QueueLimits(people=("bob", "@physics"))
 
 def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
     return SubmittedJob(
-        request=Request(owner=owner),
+        request=JobRequest(owner=owner),
         account="sge",
         pe=pe,
         slots=fewest,
@@ -79,6 +79,6 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
 def test_who_asks_for_other_queues_never_comes_to_this_one(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
-    told = kept("transfer-beta", Request(owner="carol", hard=hard, queues=queues))
+    told = kept("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
 
     assert bool(told) is is_kept

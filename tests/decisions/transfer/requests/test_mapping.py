@@ -2,54 +2,62 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.mapping import Asked, translate
-from gridbridge.errors import Unmappable
-from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.decisions.transfer.requests.mapping import MappedRequest, translate
+from gridbridge.errors import UnmappableRequest
+from gridbridge.model.transfer.mapping import (
+    ANY,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    MappingRule,
+    RequestMapping,
+)
 
 H_RT = (("h_rt", "1:0:0"),)
 
 
-def there(asked: Asked, **rules: Rule) -> Asked:
+def there(asked: MappedRequest, **rules: MappingRule) -> MappedRequest:
     """Translate by rules that are named `KIND_NAME`; `_any` is the one for all."""
     named = {tuple(name.split("_", 1)): rule for name, rule in rules.items()}
     mapping = {(kind, ANY if name == "any" else name): rule for (kind, name), rule in named.items()}
-    return translate(asked, Mapping(mapping), "beta")
+    return translate(asked, RequestMapping(mapping), "beta")
 
 
 @pytest.mark.parametrize(
     ("asked", "rule", "hard"),
     [
-        ("1:0:0", Rule(), "h_rt=1:0:0"),
-        ("1:0:0", Rule(to="walltime"), "walltime=1:0:0"),
-        ("1:0:0", Rule(to="walltime", unit="s"), "walltime=3600"),
-        ("1:0:0", Rule(scale="1.5"), "h_rt=5400"),
-        ("1:0:0", Rule(scale="1.5", unit="h:m:s"), "h_rt=1:30:00"),
-        ("1:0:0", Rule(scale="1.1"), "h_rt=3960"),
-        ("INFINITY", Rule(unit="s"), ""),
-        ("INFINITY", Rule(unit="s", default="1:0:0"), "h_rt=3600"),
-        ("INFINITY", Rule(to="walltime"), "walltime=INFINITY"),
-        ("1:0:0", Rule(to="time", relation="="), "time==1:0:0"),
-        ("1:0:0", Rule(to="time", relation=">="), "time>==3600"),
-        ("2K", Rule(relation="<"), "h_rt<=2048"),
-        ("INFINITY", Rule(relation=">="), ""),
-        ("2.4", Rule(to="cpufreq", relation=">="), "cpufreq>==2.4"),
-        ("sm_70", Rule(to="cc", relation=">="), "cc>==sm_70"),
-        ("titan", Rule(to="model", relation="<"), "model<=titan"),
-        ("medium", Rule(to="size", relation="<"), "size<=medium"),
-        ("1:0:0", Rule(drop="yes"), ""),
-        ("1:0:0", Rule(default="2:0:0", require="yes"), "h_rt=1:0:0"),
+        ("1:0:0", MappingRule(), "h_rt=1:0:0"),
+        ("1:0:0", MappingRule(to="walltime"), "walltime=1:0:0"),
+        ("1:0:0", MappingRule(to="walltime", unit="s"), "walltime=3600"),
+        ("1:0:0", MappingRule(scale="1.5"), "h_rt=5400"),
+        ("1:0:0", MappingRule(scale="1.5", unit="h:m:s"), "h_rt=1:30:00"),
+        ("1:0:0", MappingRule(scale="1.1"), "h_rt=3960"),
+        ("INFINITY", MappingRule(unit="s"), ""),
+        ("INFINITY", MappingRule(unit="s", default="1:0:0"), "h_rt=3600"),
+        ("INFINITY", MappingRule(to="walltime"), "walltime=INFINITY"),
+        ("1:0:0", MappingRule(to="time", relation="="), "time==1:0:0"),
+        ("1:0:0", MappingRule(to="time", relation=">="), "time>==3600"),
+        ("2K", MappingRule(relation="<"), "h_rt<=2048"),
+        ("INFINITY", MappingRule(relation=">="), ""),
+        ("2.4", MappingRule(to="cpufreq", relation=">="), "cpufreq>==2.4"),
+        ("sm_70", MappingRule(to="cc", relation=">="), "cc>==sm_70"),
+        ("titan", MappingRule(to="model", relation="<"), "model<=titan"),
+        ("medium", MappingRule(to="size", relation="<"), "size<=medium"),
+        ("1:0:0", MappingRule(drop="yes"), ""),
+        ("1:0:0", MappingRule(default="2:0:0", require="yes"), "h_rt=1:0:0"),
     ],
 )
 def test_a_resource_is_renamed_scaled_converted_or_dropped(
-    asked: str, rule: Rule, hard: str
+    asked: str, rule: MappingRule, hard: str
 ) -> None:
-    translated = there(Asked(hard=(("h_rt", asked),)), resource_h_rt=rule)
+    translated = there(MappedRequest(hard=(("h_rt", asked),)), resource_h_rt=rule)
 
     assert ",".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_what_has_no_rule_stays_as_it_is() -> None:
-    asked = Asked(
+    asked = MappedRequest(
         hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem"
     )
 
@@ -57,39 +65,67 @@ def test_what_has_no_rule_stays_as_it_is() -> None:
 
 
 def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> None:
-    rule = Rule(to="walltime", unit="s", default="0:10:0")
+    rule = MappingRule(to="walltime", unit="s", default="0:10:0")
 
-    assert there(Asked(), resource_h_rt=rule).hard == (("walltime", "600"),)
-    assert there(Asked(hard=H_RT), resource_h_rt=rule).hard == (("walltime", "3600"),)
+    assert there(MappedRequest(), resource_h_rt=rule).hard == (("walltime", "600"),)
+    assert there(MappedRequest(hard=H_RT), resource_h_rt=rule).hard == (("walltime", "3600"),)
 
 
 @pytest.mark.parametrize(
     ("asked", "rules", "words"),
     [
-        (Asked(), {"resource_h_rt": Rule(require="yes")}, "qsub -l h_rt="),
-        (Asked(soft=H_RT), {"resource_h_rt": Rule(require="yes")}, "hard; qsub -l h_rt="),
+        (MappedRequest(), {"resource_h_rt": MappingRule(require="yes")}, "qsub -l h_rt="),
         (
-            Asked(hard=(("h_rt", "INFINITY"),)),
-            {"resource_h_rt": Rule(require="yes", unit="s")},
+            MappedRequest(soft=H_RT),
+            {"resource_h_rt": MappingRule(require="yes")},
+            "hard; qsub -l h_rt=",
+        ),
+        (
+            MappedRequest(hard=(("h_rt", "INFINITY"),)),
+            {"resource_h_rt": MappingRule(require="yes", unit="s")},
             "does not ask for h_rt",
         ),
-        (Asked(), {"project_any": Rule(reject="no")}, "no job without a project: no"),
         (
-            Asked(hard=(("a", "x"), ("b", "y"))),
-            {"resource_a": Rule(to="b")},
+            MappedRequest(),
+            {"project_any": MappingRule(reject="no")},
+            "no job without a project: no",
+        ),
+        (
+            MappedRequest(hard=(("a", "x"), ("b", "y"))),
+            {"resource_a": MappingRule(to="b")},
             "b is asked for as 'x' and as 'y' there",
         ),
-        (Asked(hard=H_RT), {"resource_h_rt": Rule(reject="no limits")}, "h_rt: no limits"),
-        (Asked(hard=(("h_rt", "soon"),)), {"resource_h_rt": Rule(unit="s")}, "'soon' is no number"),
-        (Asked(pe="mpi"), {"pe_mpi": Rule(reject="slow network")}, "mpi: slow network"),
-        (Asked(project="x"), {"project_x": Rule(reject="secret")}, "project x: secret"),
-        (Asked(queues=("gpu.q",)), {"queue_gpu.q": Rule(reject="no GPU")}, "gpu.q: no GPU"),
+        (
+            MappedRequest(hard=H_RT),
+            {"resource_h_rt": MappingRule(reject="no limits")},
+            "h_rt: no limits",
+        ),
+        (
+            MappedRequest(hard=(("h_rt", "soon"),)),
+            {"resource_h_rt": MappingRule(unit="s")},
+            "'soon' is no number",
+        ),
+        (
+            MappedRequest(pe="mpi"),
+            {"pe_mpi": MappingRule(reject="slow network")},
+            "mpi: slow network",
+        ),
+        (
+            MappedRequest(project="x"),
+            {"project_x": MappingRule(reject="secret")},
+            "project x: secret",
+        ),
+        (
+            MappedRequest(queues=("gpu.q",)),
+            {"queue_gpu.q": MappingRule(reject="no GPU")},
+            "gpu.q: no GPU",
+        ),
     ],
 )
 def test_a_hard_request_that_can_not_be_met_refuses_the_job(
-    asked: Asked, rules: dict[str, Rule], words: str
+    asked: MappedRequest, rules: dict[str, MappingRule], words: str
 ) -> None:
-    with pytest.raises(Unmappable, match=r"beta|soon|there") as refused:
+    with pytest.raises(UnmappableRequest, match=r"beta|soon|there") as refused:
         there(asked, **rules)
 
     assert words in str(refused.value)
@@ -110,15 +146,15 @@ def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(
 ) -> None:
     """A default yields to what is asked for."""
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in asked.split()))
-    rule = Rule(to="h_vmem", unit="M", default="0.5G")
-    translated = there(Asked(hard=pairs), resource_mem_free=rule)
+    rule = MappingRule(to="h_vmem", unit="M", default="0.5G")
+    translated = there(MappedRequest(hard=pairs), resource_mem_free=rule)
 
     assert " ".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
-    asked = Asked(soft=(("gpu", "1"), ("arch", "lx-*")))
-    translated = there(asked, resource_gpu=Rule(reject="none there"))
+    asked = MappedRequest(soft=(("gpu", "1"), ("arch", "lx-*")))
+    translated = there(asked, resource_gpu=MappingRule(reject="none there"))
 
     assert translated.soft == (("arch", "lx-*"),)
     assert translated.notes == ("soft request gpu=1 left out: beta has no gpu: none there",)
@@ -127,16 +163,16 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
 @pytest.mark.parametrize(
     ("rule", "parallel"),
     [
-        (Rule(), ("mpi", 3)),
-        (Rule(to="orte"), ("orte", 3)),
-        (Rule(scale="2"), ("mpi", 6)),
-        (Rule(scale="0.5"), ("mpi", 2)),
+        (MappingRule(), ("mpi", 3)),
+        (MappingRule(to="orte"), ("orte", 3)),
+        (MappingRule(scale="2"), ("mpi", 6)),
+        (MappingRule(scale="0.5"), ("mpi", 2)),
     ],
 )
 def test_a_parallel_environment_is_renamed_and_its_slots_are_scaled(
-    rule: Rule, parallel: tuple[str, int]
+    rule: MappingRule, parallel: tuple[str, int]
 ) -> None:
-    translated = there(Asked(pe="mpi", slots=3), pe_mpi=rule)
+    translated = there(MappedRequest(pe="mpi", slots=3), pe_mpi=rule)
 
     assert (translated.pe, translated.slots) == parallel
 
@@ -146,16 +182,16 @@ def test_a_parallel_environment_is_renamed_and_its_slots_are_scaled(
 )
 def test_foreign_jobs_have_the_project_that_was_made_for_them(project: str, name: str) -> None:
     rules = {
-        "project_chem": Rule(to="chemistry"),
-        "project_x": Rule(drop="yes"),
-        "project_any": Rule(to="foreign"),
+        "project_chem": MappingRule(to="chemistry"),
+        "project_x": MappingRule(drop="yes"),
+        "project_any": MappingRule(to="foreign"),
     }
-    assert there(Asked(project=project), **rules).project == name
+    assert there(MappedRequest(project=project), **rules).project == name
 
 
 def test_only_queues_with_a_rule_are_asked_for() -> None:
-    asked = Asked(queues=("transfer-beta", "long.q", "longer.q"))
-    rules = {"queue_long.q": Rule(to="batch.q"), "queue_longer.q": Rule(to="batch.q")}
+    asked = MappedRequest(queues=("transfer-beta", "long.q", "longer.q"))
+    rules = {"queue_long.q": MappingRule(to="batch.q"), "queue_longer.q": MappingRule(to="batch.q")}
 
     assert there(asked, **rules).queues == ("batch.q",)
     assert there(asked).queues == ()
@@ -163,9 +199,9 @@ def test_only_queues_with_a_rule_are_asked_for() -> None:
 
 def test_every_kind_has_rules_of_its_own() -> None:
     """A resource and a project may bear one name."""
-    rules = {(kind, "x"): Rule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
-    asked = Asked(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
-    translated = translate(asked, Mapping(rules), "beta")
+    rules = {(kind, "x"): MappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
+    asked = MappedRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
+    translated = translate(asked, RequestMapping(rules), "beta")
 
     assert (translated.hard, translated.pe) == ((("resource-x", "1"),), "pe-x")
     assert (translated.project, translated.queues) == ("project-x", ("queue-x",))
@@ -173,9 +209,13 @@ def test_every_kind_has_rules_of_its_own() -> None:
 
 def test_a_shortcut_and_its_resource_are_one_request() -> None:
     """An amount suits both; a default is for a job that asks for neither."""
-    both = there(Asked(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=Rule())
-    asked = there(Asked(hard=(("virtual_free", "2G"),)), resource_vf=Rule(default="4G"))
-    silent = there(Asked(), resource_vf=Rule(default="4G"))
+    both = there(
+        MappedRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=MappingRule()
+    )
+    asked = there(
+        MappedRequest(hard=(("virtual_free", "2G"),)), resource_vf=MappingRule(default="4G")
+    )
+    silent = there(MappedRequest(), resource_vf=MappingRule(default="4G"))
 
     assert both.hard == (("vf", "2G"),)
     assert asked.hard == (("virtual_free", "2G"),)

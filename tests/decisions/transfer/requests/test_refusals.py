@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.refusals import Mark, kept_queues, marks
+from gridbridge.decisions.transfer.requests.refusals import RefusalMark, kept_queues, marks
 
 TRANSFER = ("transfer-gamma", "transfer-beta")
 NEITHER = "!transfer-beta&!transfer-gamma"
@@ -32,14 +32,14 @@ def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
     hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
 
     assert marks(hard, "", TRANSFER) == (
-        Mark(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
-        Mark(queues=NEITHER),
+        RefusalMark(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
+        RefusalMark(queues=NEITHER),
     )
 
 
 def test_a_job_for_transfer_queues_alone_has_no_other_queue() -> None:
     """Whether it could run at home by its resources is for the verification to say."""
-    assert marks((), "transfer-beta", TRANSFER) == (Mark(hard=(("remote", "false"),)),)
+    assert marks((), "transfer-beta", TRANSFER) == (RefusalMark(hard=(("remote", "false"),)),)
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])

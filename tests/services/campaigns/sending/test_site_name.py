@@ -9,15 +9,15 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.campaigns.sending import site_name
-from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.campaigns import CampaignRows
 from tests.decisions.campaigns.test_distribution import NOON
 
 
 @pytest.fixture
-def campaigns(tmp_path: Path) -> Iterator[Campaigns]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    made = Campaigns(database)
+def campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    made = CampaignRows(database)
     jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
     made.add(
         Campaign(
@@ -41,7 +41,7 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "runner.site"
 
 
-def test_another_name_is_refused_while_arrays_are_away(campaigns: Campaigns, kept: Path) -> None:
+def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, kept: Path) -> None:
     site_name.require("alpha", campaigns, str(kept), is_dry=False)
     campaigns.intend(1, "beta", 2, NOON)
     for _ in range(2):
@@ -50,13 +50,13 @@ def test_another_name_is_refused_while_arrays_are_away(campaigns: Campaigns, kep
     site_name.require("alpha", campaigns, str(kept), is_dry=False)
 
 
-def test_another_name_is_taken_when_none_is_away(campaigns: Campaigns, kept: Path) -> None:
+def test_another_name_is_taken_when_none_is_away(campaigns: CampaignRows, kept: Path) -> None:
     site_name.require("alpha", campaigns, str(kept), is_dry=False)
     site_name.require("omega", campaigns, str(kept), is_dry=False)
     assert kept.read_text() == "omega"
 
 
-def test_a_name_is_taken_that_was_never_kept(campaigns: Campaigns, kept: Path) -> None:
+def test_a_name_is_taken_that_was_never_kept(campaigns: CampaignRows, kept: Path) -> None:
     """As by a service of before, whose arrays are away."""
     campaigns.intend(1, "beta", 2, NOON)
     site_name.require("alpha", campaigns, str(kept), is_dry=False)
@@ -64,6 +64,6 @@ def test_a_name_is_taken_that_was_never_kept(campaigns: Campaigns, kept: Path) -
         site_name.require("omega", campaigns, str(kept), is_dry=False)
 
 
-def test_a_dry_run_keeps_nothing(campaigns: Campaigns, kept: Path) -> None:
+def test_a_dry_run_keeps_nothing(campaigns: CampaignRows, kept: Path) -> None:
     site_name.require("alpha", campaigns, str(kept), is_dry=True)
     assert not kept.exists()

@@ -7,19 +7,26 @@ import pytest
 
 from gridbridge.apply.campaigns.arrays import ArrayRefused
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Campaign, Noted, Sent
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    LedgerArray,
+    SentTask,
+)
 from gridbridge.model.campaigns.campaign import CampaignState as State
-from gridbridge.model.campaigns.copies import Losers
-from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.copies import SupersededAttempts
+from gridbridge.model.campaigns.events import EventCode
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Send
+from gridbridge.model.campaigns.plan import CyclePlan, TaskSend
 from gridbridge.model.campaigns.sections import Failures
-from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.actions import CycleActions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database import Database
+from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import CampaignRows
 from tests.decisions.campaigns.test_distribution import NOON
 
 ALICE, BOB = 41000, 41001
@@ -37,13 +44,13 @@ class Grid:
         self.fails_by: type[GridbridgeError] = GridbridgeError
         self.told: list[tuple[int, str]] = []
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
         """Take arrays, or tell for each that it failed."""
         try:
             self._call(arrays[0][0])
         except GridbridgeError as error:
-            return tuple(Sent(error=error) for _ in arrays)
-        return tuple(Sent(job_id=7) for _ in arrays)
+            return tuple(SentTask(error=error) for _ in arrays)
+        return tuple(SentTask(job_id=7) for _ in arrays)
 
     def release(self, array: Array) -> None:
         """Let it start."""
@@ -62,7 +69,7 @@ class Grid:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def noted(self, campaign: int) -> tuple[Noted, ...]:
+    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Know nothing."""
         del campaign
         return ()
@@ -86,9 +93,9 @@ def _grid() -> Grid:
 
 
 @pytest.fixture(name="campaigns")
-def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    campaigns = Campaigns(database)
+def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    campaigns = CampaignRows(database)
     for number in (*BOBS, ALICES):
         one = Campaign(
             number=number,
@@ -106,13 +113,13 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 
 
 @pytest.fixture(name="do")
-def _do(campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
+def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return Actions(database, Observations(database), clock, Failures(), grid).do
+    return CycleActions(database, Observations(database), clock, Failures(), grid).do
 
 
-def sent(campaigns: Campaigns, cluster: str = "gamma") -> tuple[Array, ...]:
+def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[Array, ...]:
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)
@@ -122,30 +129,30 @@ def sent(campaigns: Campaigns, cluster: str = "gamma") -> tuple[Array, ...]:
 
 
 def test_after_a_call_that_hangs_its_owners_others_wait(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     every = [
-        Send(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
+        TaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
     ]
 
-    do(Plan(sends=tuple(every)))
+    do(CyclePlan(sends=tuple(every)))
 
     assert grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
     told = {one.campaign: one.code for one in CampaignEvents(campaigns.database).open()}
-    assert told == {1: Code.SUBMIT_JOB, 2: Code.SUBMIT_JOB}
+    assert told == {1: EventCode.SUBMIT_JOB, 2: EventCode.SUBMIT_JOB}
 
 
 def test_each_pause_is_twice_as_long_for_what_is_deleted_too(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     arrays = sent(campaigns)
     cycles = 0
     for _ in range(100):
         grid.passed_s += 15
-        do(Plan(deleted=arrays))
+        do(CyclePlan(deleted=arrays))
         cycles += 1
 
     calls = grid.calls()
@@ -155,31 +162,34 @@ def test_each_pause_is_twice_as_long_for_what_is_deleted_too(
 
 
 def test_one_that_does_not_hang_ends_the_pauses(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """What fails at once holds up nobody."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     lost = tuple(
-        Losers(array=one, places=(range(1, 2),), is_whole=False) for one in sent(campaigns)[:4]
+        SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False)
+        for one in sent(campaigns)[:4]
     )
-    do(Plan(losers=lost))
+    do(CyclePlan(losers=lost))
     first = grid.calls()
     grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
-    do(Plan(losers=lost))
+    do(CyclePlan(losers=lost))
     paused = grid.calls()
     grid.passed_s += 60
-    do(Plan(losers=lost))
+    do(CyclePlan(losers=lost))
 
     assert (len(first), len(paused), len(grid.calls())) == (1, 0, 4)
 
 
 def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """The rest has its turn in the next one, and nobody is told of a trouble."""
     grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     grid.is_failing = False
-    sends = Plan(sends=tuple(Send(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES)))
+    sends = CyclePlan(
+        sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
+    )
 
     do(sends)
 
@@ -187,17 +197,17 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     left = [one for one in campaigns.open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
     assert CampaignEvents(campaigns.database).open() == ()
-    do(Plan(resumed=tuple(left)))
+    do(CyclePlan(resumed=tuple(left)))
     assert grid.calls() == [(3, "gamma"), (4, "gamma")]
 
 
 def test_what_its_cluster_refuses_has_not_hung(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
 ) -> None:
     """However slow that cluster is: the owner's other campaigns are sent."""
     grid.took_s = {(1, "gamma"): 9.0}
     grid.fails_by = ArrayRefused
 
-    do(Plan(sends=tuple(Send(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
+    do(CyclePlan(sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
 
     assert grid.calls() == [(1, "gamma"), (2, "gamma")]

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import pytest
 
 from gridbridge.decisions.elastic.replay.azge import decide
-from gridbridge.model.elastic.cell import Waiting
-from gridbridge.model.elastic.plan import Plan, Situation
-from gridbridge.model.elastic.replayed import ReplayRules, Terms
+from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.replayed import NodeTerms, ReplayRules
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.services.elastic.simulation.policies import way_of
 from tests.decisions.elastic.cells import instance, node, situation, waiting
@@ -16,17 +16,17 @@ LONG = 5.0  # minutes after which an idle node goes
 
 
 def seen(
-    idle: dict[str, float], wait: Iterable[Waiting] = (), booting: Iterable[str] = ()
-) -> Situation:
+    idle: dict[str, float], wait: Iterable[WaitingJobs] = (), booting: Iterable[str] = ()
+) -> BalanceSituation:
     """Return nodes of four slots that are idle for so many minutes, and some that boot."""
     nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
     nodes += [node(name, state="booting") for name in booting]
     return situation(*(instance(name) for name in idle), wait=wait, nodes=nodes)
 
 
-def decided(looked: Situation, *, least: int = 0, most: int = 9) -> Plan:
+def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
     """Return what a round does."""
-    terms = Terms(min_nodes=least, max_nodes=most, slots=4)
+    terms = NodeTerms(min_nodes=least, max_nodes=most, slots=4)
     return decide(looked, way_of(ReplayRules.AZGE, terms, Demand()), terms.slots)
 
 
@@ -69,6 +69,6 @@ def test_none_goes_in_a_round_in_which_one_comes() -> None:
     ],
 )
 def test_what_waits_is_packed_into_nodes(
-    wait: list[Waiting], booting: tuple[str, ...], add: int
+    wait: list[WaitingJobs], booting: tuple[str, ...], add: int
 ) -> None:
     assert decided(seen({}, wait, booting)).add == add

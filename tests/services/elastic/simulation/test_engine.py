@@ -7,28 +7,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms
+from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayOutcome, ReplayRules
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.services.elastic.simulation.comparing import frontier, swept
-from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.engine import WorkloadReplay
 from gridbridge.services.elastic.simulation.policies import way_of
-from gridbridge.services.elastic.simulation.synthetic import Asked, make
+from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
 
-TERMS = Terms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
-ONE_NODE = Terms(max_nodes=1, min_nodes=1, slots=2)
+TERMS = NodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
+ONE_NODE = NodeTerms(max_nodes=1, min_nodes=1, slots=2)
 FROM_NOTHING = replace(TERMS, min_nodes=0)
 
 
-def task(submitted_s: float, run_s: float, slots: int = 1) -> Ran:
+def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedTask:
     """Return a task that nobody held."""
-    return Ran(submitted_s=submitted_s, run_s=run_s, slots=slots)
+    return RecordedTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
 
 
 def replay(
-    tasks: tuple[Ran, ...], terms: Terms, rules: ReplayRules, demand: Demand | None = None
-) -> Outcome:
+    tasks: tuple[RecordedTask, ...],
+    terms: NodeTerms,
+    rules: ReplayRules,
+    demand: Demand | None = None,
+) -> ReplayOutcome:
     """Run tasks by a policy with its usual settings."""
-    return Replay(tasks, terms, way_of(rules, terms, demand or Demand())).run()
+    return WorkloadReplay(tasks, terms, way_of(rules, terms, demand or Demand())).run()
 
 
 @pytest.mark.parametrize(
@@ -114,8 +117,8 @@ def replay(
     ],
 )
 def test_small_replays_are_as_reckoned_by_hand(
-    tasks: tuple[Ran, ...],
-    terms: Terms,
+    tasks: tuple[RecordedTask, ...],
+    terms: NodeTerms,
     rules: ReplayRules,
     starts: tuple[float, ...],
     node_s: float,
@@ -150,8 +153,8 @@ def test_begun_units_are_paid_for_whole() -> None:
 
 @pytest.mark.parametrize("rules", list(ReplayRules))
 def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
-    asked = Asked(seed="ash", days=0.5, load=0.5, slots=32)
-    terms = Terms(max_nodes=4)
+    asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
+    terms = NodeTerms(max_nodes=4)
     first, second = (replay(make(asked).tasks, terms, rules) for _ in range(2))
 
     assert first == second
@@ -159,7 +162,7 @@ def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
 
 
 def test_a_workload_has_the_load_that_was_asked_for() -> None:
-    made = make(Asked(seed="ash", days=2, load=0.4, slots=100))
+    made = make(WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100))
     used = sum(one.run_s * one.slots for one in made.tasks)
 
     assert used / (100 * 2 * 86400) == pytest.approx(0.4, rel=0.01)
@@ -181,9 +184,9 @@ TASKS = st.lists(
 @settings(max_examples=60)
 @given(TASKS, st.sampled_from(list(ReplayRules)), st.booleans(), st.integers(0, 2))
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
-    made: list[Ran], rules: ReplayRules, is_spread: bool, least: int
+    made: list[RecordedTask], rules: ReplayRules, is_spread: bool, least: int
 ) -> None:
-    terms = Terms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
+    terms = NodeTerms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     found = replay(tasks, terms, rules)
 
@@ -206,23 +209,26 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
 @settings(max_examples=25)
 @given(TASKS, st.sampled_from(list(ReplayRules)))
 def test_a_round_that_is_left_out_would_have_done_nothing(
-    made: list[Ran], rules: ReplayRules
+    made: list[RecordedTask], rules: ReplayRules
 ) -> None:
     """Rounds are made only where something changed; one each minute gives the same replay."""
-    terms = Terms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
+    terms = NodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = way_of(rules, terms, Demand(billing_s=600))
-    sparse, dense = Replay(tasks, terms, way).run(), Replay(tasks, terms, way, is_dense=True).run()
+    sparse, dense = (
+        WorkloadReplay(tasks, terms, way).run(),
+        WorkloadReplay(tasks, terms, way, is_dense=True).run(),
+    )
 
     assert sparse == replace(dense, rounds=sparse.rounds)
     assert sparse.rounds <= dense.rounds
 
 
 def test_the_frontier_has_what_none_beats() -> None:
-    terms = Terms(max_nodes=4)
-    tasks = make(Asked(seed="ash", days=0.5, load=0.5, slots=32)).tasks
+    terms = NodeTerms(max_nodes=4)
+    tasks = make(WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)).tasks
     ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, Demand())))
-    found = [Replay(tasks, terms, way).run() for way in ways]
+    found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = frontier(found)
 
     assert best

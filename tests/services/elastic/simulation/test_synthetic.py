@@ -7,18 +7,18 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.model.elastic.replayed import Ran
-from gridbridge.services.elastic.simulation.synthetic import Asked, make
+from gridbridge.model.elastic.replayed import RecordedTask
+from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
 
 DAYS, NODE = 70, 16
-ASKED = Asked(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
+ASKED = WorkloadDistribution(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
 TASKS = make(ASKED).tasks
 BURSTS = [
     list(some) for _, some in groupby(TASKS, lambda one: (one.submitted_s, one.name, one.slots))
 ]
 
 
-def is_busy(one: Ran) -> bool:
+def is_busy(one: RecordedTask) -> bool:
     """Say whether a task came on a working day from 8 to 20 o'clock."""
     at = datetime.fromtimestamp(one.submitted_s, UTC)
     return at.weekday() < 5 and 8 <= at.hour < 20
@@ -68,7 +68,7 @@ def test_kinds_are_log_normal_around_twenty_minutes() -> None:
     medians = list[float]()
     for number in range(40):
         by_kind = dict[str, list[float]]()
-        for one in make(Asked(seed=str(number), days=2)).tasks:
+        for one in make(WorkloadDistribution(seed=str(number), days=2)).tasks:
             by_kind.setdefault(one.name, []).append(math.log(one.run_s))
         medians.extend(statistics.median(times) for times in by_kind.values())
 

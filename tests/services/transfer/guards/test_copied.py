@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.transfer.guards.copied import LOOK_S, Copies
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.transfer.guards.copied import LOOK_S, CopiedGuards
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
@@ -27,7 +27,7 @@ class Home:
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
         ledger = SimpleNamespace(all=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
         workers = SimpleNamespace(do=self._do)
-        self.copies = Copies(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.copies = CopiedGuards(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def deferred(self) -> frozenset[int]:
         """Return the jobs that wait."""
@@ -47,7 +47,9 @@ class Home:
     def answers(self) -> None:
         """Have home answer twice: what the first one began the second one takes."""
         for _ in range(2):
-            self.copies.take_answers((Answer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
+            self.copies.take_answers(
+                (ClusterAnswer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
+            )
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
         del owner

@@ -8,35 +8,35 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import Kind, Message, Outcome
+from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.services.watch.observer import Answer
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.shell.trust import name_of
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database.transfers import TransferRows
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
 from tests.states import job_state
 
 TASK = RECORD.but(guard=Guard.HOLD)
-AGAIN = TASK.but(kind=Kind.CLOSED, outcome=Outcome.REQUEUE)
-WELL = TASK.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0")
-GUARD, RELEASE = Act.GUARD_LOCAL, Act.RELEASE_LOCAL
+AGAIN = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
+WELL = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+GUARD, RELEASE = TransferAct.GUARD_LOCAL, TransferAct.RELEASE_LOCAL
 
 
 class Cell:
     """What home's qmaster is asked to do, and whether it can."""
 
     def __init__(self) -> None:
-        self.acts: list[Act] = []
+        self.acts: list[TransferAct] = []
         self.is_down = False
         self.free = threading.Event()
         self.free.set()
 
-    def far(self, action: Action) -> Message | None:
+    def far(self, action: TransferAction) -> StarterMessage | None:
         """Do it."""
         self.free.wait(10)
         if self.is_down:
@@ -49,7 +49,7 @@ class Cell:
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """Return home's qmaster."""
     cell = Cell()
-    monkeypatch.setattr(Acts, "far", lambda _, action: cell.far(action))
+    monkeypatch.setattr(TransferActs, "far", lambda _, action: cell.far(action))
     return cell
 
 
@@ -78,7 +78,9 @@ def list_at_home(machine: Machine, letters: str) -> None:
         pending=0,
         free_slots=0,
     )
-    machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
+    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+        cluster="alpha", snapshot=seen
+    )  # type: ignore[attr-defined]  # Told
     machine.service.round()
 
 
@@ -135,7 +137,7 @@ def test_a_release_that_failed_is_tried_until_it_succeeds(
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
-    assert Transfers(machine.service.resources.database).reguarded() == ()
+    assert TransferRows(machine.service.resources.database).reguarded() == ()
 
 
 def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
@@ -143,7 +145,10 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    ledger, transfers = machine.service.known.ledger, Transfers(machine.service.resources.database)
+    ledger, transfers = (
+        machine.service.known.ledger,
+        TransferRows(machine.service.resources.database),
+    )
     closed = transfers.find(NAME, os.getuid())
     assert closed
     transfers.put(closed.but(listed="yes", record=""))
@@ -169,16 +174,16 @@ def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cel
 
 @pytest.mark.parametrize(
     ("end", "letters"),
-    [(AGAIN, ""), (WELL, "hr"), (AGAIN.but(outcome=Outcome.SIGNAL, signal="9"), "hr")],
+    [(AGAIN, ""), (WELL, "hr"), (AGAIN.but(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
     ids=["gone", "exit 0", "signal"],
 )
 def test_nothing_is_let_go_that_is_gone_or_keeps_its_guard(
-    machine: Machine, cell: Cell, end: Message, letters: str
+    machine: Machine, cell: Cell, end: StarterMessage, letters: str
 ) -> None:
     """A task whose end home has not heard waits, guarded, for a new starter."""
     take_guard_away(machine)
     machine.settle()
-    machine.send(end.but(kind=Kind.ENDED), end)
+    machine.send(end.but(kind=MessageKind.ENDED), end)
     list_at_home(machine, letters)
     machine.settle()
 

@@ -9,10 +9,10 @@ import pytest
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.guards.missing import LOOK_S, Guards
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.transfer.guards.missing import LOOK_S, GuardRestorer
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import VERDICT, a_row, a_snapshot, a_transfer
 
@@ -24,7 +24,7 @@ class Home:
 
     def __init__(self, *transfers: Transfer) -> None:
         self.open = {one.name: one for one in transfers}
-        self.acts: list[Action] = []
+        self.acts: list[TransferAction] = []
         self.asked: list[tuple[int, ...]] = []
         self.now_s = 0.0
         self.kept: dict[int, RequestAtHome] | GridbridgeError = {}
@@ -32,13 +32,15 @@ class Home:
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
         workers = SimpleNamespace(do=self._do)
-        self.guards = Guards(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.guards = GuardRestorer(
+            policy, ledger, acts, workers, self.acts.append, lambda: self.now_s
+        )  # type: ignore[arg-type]  # what it needs of them
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
         """Have home list these jobs; return what is done then, and with which guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
-        self.guards.take_answers((Answer(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.take_answers((ClusterAnswer(cluster="alpha", snapshot=seen),), "alpha")
         self.guards.send()
         return [(each.act.value, each.transfer.guard) for each in self.acts]
 
@@ -56,7 +58,7 @@ class Home:
         return SimpleNamespace(done=lambda: True, result=lambda: act(subject))  # type: ignore[operator]
 
 
-HELD = [(Act.GUARD_LOCAL.value, Guard.HOLD)]
+HELD = [(TransferAct.GUARD_LOCAL.value, Guard.HOLD)]
 
 
 def test_a_hold_that_two_answers_miss_is_put_back() -> None:
@@ -79,7 +81,7 @@ def test_others_are_asked_for_once_a_minute() -> None:
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
     home.now_s += LOOK_S
     assert home.answers("r") == []
-    assert home.answers("r") == [(Act.GUARD_LOCAL.value, Guard.START)]
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
     assert home.asked == [(7,)]
 
 
@@ -98,7 +100,7 @@ def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
     home.now_s += LOOK_S
     home.answers("r")
 
-    assert home.answers("r") == [(Act.GUARD_LOCAL.value, Guard.START)]
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
     assert home.open["gb.alpha.7.0.1"].guard == Guard.START
 
 

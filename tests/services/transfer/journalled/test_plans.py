@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.plan import plan
 from gridbridge.decisions.transfer.relevant_rows import relevant_rows
-from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.message import Desired
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.plan import WORDS, Act
+from gridbridge.model.transfer.plan import WORDS, TransferAct
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import ROWS, Journal
+from gridbridge.services.journal import ROWS, DecisionJournal
 from gridbridge.services.transfer.journalled.plans import PlanJournal, again, said, sentence
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,
@@ -31,7 +31,7 @@ from tests.decisions.transfer.test_plan import (
 from tests.states import queue_state
 
 LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
-DESIRED = st.sampled_from(["", Desired.RUNNING, Desired.DEAD])
+DESIRED = st.sampled_from(["", DesiredJobState.RUNNING, DesiredJobState.DEAD])
 QUEUE = QueueStatus(
     name="all.q@n1",
     slots_used=0,
@@ -43,25 +43,25 @@ QUEUE = QueueStatus(
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database.open(f"sqlite:///{tmp_path}/state.db")
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
-def keep(database: Database, *transfers: Transfer, **known: object) -> None:
+def keep(database: StateFile, *transfers: Transfer, **known: object) -> None:
     situation = a_situation(**known)  # type: ignore[arg-type]
     keep_news(database, PlanJournal(), transfers, situation)
 
 
 def keep_news(
-    database: Database,
+    database: StateFile,
     plan_journal: PlanJournal,
     transfers: Sequence[Transfer],
-    situation: Situation,
+    situation: TransferSituation,
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
     planned = plan(transfers, situation, POLICY)
     if entry := plan_journal.entry(transfers, situation, POLICY, planned):
-        Journal(database).keep(entry)
+        DecisionJournal(database).keep(entry)
 
 
 @given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
@@ -96,7 +96,7 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
 
 @pytest.mark.parametrize("remote", ["dr", "Eqw", ""], ids=["deleting", "error", "gone"])
 def test_a_decision_is_made_again_from_what_the_state_file_has(
-    database: Database, remote: str
+    database: StateFile, remote: str
 ) -> None:
     transfers = (
         a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
@@ -104,8 +104,8 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     )
     keep(database, *transfers, remote=remote)
 
-    (kept,) = Decisions(database).last(9)
-    assert Decisions(database).find(kept.number) == kept
+    (kept,) = DecisionRows(database).last(9)
+    assert DecisionRows(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
@@ -114,30 +114,30 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     assert again(changed) == []
 
 
-def test_what_is_decided_in_the_same_words_is_kept_once(database: Database) -> None:
+def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
     plan_journal = PlanJournal()
     for at_s in (60, 65, 70):
         situation = a_situation(remote="", at_s=at_s)
         keep_news(database, plan_journal, [one], situation)
-    assert len(Decisions(database).last(9)) == 1
+    assert len(DecisionRows(database).last(9)) == 1
 
     running = a_situation(at_s=75)
     keep_news(database, plan_journal, [one], running)
     situation = a_situation(remote="", at_s=80)
     keep_news(database, plan_journal, [one], situation)
-    assert len(Decisions(database).last(9)) == 2
+    assert len(DecisionRows(database).last(9)) == 2
 
 
 def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
-    database: Database,
+    database: StateFile,
 ) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
     planned = plan(many, situation, POLICY)
     keep_news(database, PlanJournal(), many, situation)
 
-    (kept,) = Decisions(database).last(9)
+    (kept,) = DecisionRows(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
         "100 transfers: telling its starter: exit status 0"
@@ -147,10 +147,10 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
-    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in Act]
+    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferAct]
 
-    assert set(WORDS) == set(Act)
-    assert said(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in Act]
+    assert set(WORDS) == set(TransferAct)
+    assert said(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferAct]
 
 
 def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
@@ -163,13 +163,13 @@ def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
     ]
 
 
-def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
+def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> None:
     for at_s in range(10):
-        Decisions(database).record(
+        DecisionRows(database).record(
             at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
         )
-    Decisions(database).forget(second(2), 1 << 20)
-    assert len(Decisions(database).last(99)) == 8
+    DecisionRows(database).forget(second(2), 1 << 20)
+    assert len(DecisionRows(database).last(99)) == 8
 
-    Decisions(database).forget(second(2), 500)
-    assert [one.at for one in Decisions(database).last(99)] == [second(n) for n in range(6, 10)]
+    DecisionRows(database).forget(second(2), 500)
+    assert [one.at for one in DecisionRows(database).last(99)] == [second(n) for n in range(6, 10)]

@@ -6,25 +6,25 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import Journal
+from gridbridge.services.journal import DecisionJournal
 from gridbridge.services.transfer.journalled import recalls
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
 from tests.decisions.transfer.test_plan import a_row, a_situation, a_snapshot, a_transfer, second
 
 RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database.open(f"sqlite:///{tmp_path}/state.db")
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
 def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
-    database: Database,
+    database: StateFile,
 ) -> None:
     """Also those that needed more slots than were free: whose turn it is depends on them."""
     transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
@@ -33,9 +33,9 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     troubles = {"beta": "beta is drained"}
     wanted = recall.wanted([one for one, _ in transfers], situation, queues, troubles)
     due = tuple(recall.due(wanted, situation, queues, troubles, 3))
-    Journal(database).keep(recalls.entry(wanted, due, situation, queues, troubles, 3))
+    DecisionJournal(database).keep(recalls.entry(wanted, due, situation, queues, troubles, 3))
 
-    (kept,) = Decisions(database).last(9)
+    (kept,) = DecisionRows(database).last(9)
     assert kept.program == recalls.PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
@@ -52,7 +52,7 @@ def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     return one.but(wake=f"w{job}"), slots
 
 
-def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> Situation:
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferSituation:
     rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
     beta = a_snapshot("beta", 60, *rows)
     asleep = frozenset(one.wake for one in transfers)

@@ -10,25 +10,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.situation import Situation
+from gridbridge.apply.transfer.acts import TransferActs
+from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
+from gridbridge.model.message import (
+    KEYS,
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    encode,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import PollerSection, TransferQueue
 from gridbridge.services.transfer.journalled import refusals
 from gridbridge.services.transfer.mail.mail import PREMATURE_OF_UID
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.work.workers import Workers
+from gridbridge.services.work.workers import OwnerThreads
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.reading import SpooledMessage
 from tests.services.transfer.messages import NAME, RECORD, without_account
 
@@ -43,7 +51,7 @@ class Inboxes:
         self.messages: list[SpooledMessage] = []
         self._known: dict[str, SpooledMessage] = {}
 
-    def put(self, message: Message, uid: int = ALICE) -> None:
+    def put(self, message: StarterMessage, uid: int = ALICE) -> None:
         """Add a message of that uid."""
         name = files.random_name("m.")
         self.messages.append(SpooledMessage(path=f"/spool/{name}", uid=uid, message=message))
@@ -90,14 +98,14 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
         site=Site(cluster="alpha"),
         clusters={"alpha": cluster, "beta": cluster},
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
-        poller=Poller(spool_files_per_uid=LIMIT),
+        poller=PollerSection(spool_files_per_uid=LIMIT),
     )
-    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     views = NoViews(policy, Clock(), str(folder))
     resources = Resources(
         database=database,
         inbox=Inboxes(),
-        acts=Acts(policy, str(folder), str(tmp_path / "spool")),
+        acts=TransferActs(policy, str(folder), str(tmp_path / "spool")),
         views=views,
         observers={},
         spool=str(tmp_path / "spool"),
@@ -108,14 +116,14 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     database.close()
 
 
-class NoViews(Views):
+class NoViews(PublishedViews):
     """Views of no cluster: nothing is known of their load."""
 
     def load(self, *_: object) -> None:
         """Publish no load values."""
 
 
-def send(service: TransferService, *messages: Message, uid: int = ALICE) -> None:
+def send(service: TransferService, *messages: StarterMessage, uid: int = ALICE) -> None:
     """Let a person send messages, and the service do a round after each."""
     for message in messages:
         service.resources.inbox.put(message, uid)
@@ -125,7 +133,7 @@ def send(service: TransferService, *messages: Message, uid: int = ALICE) -> None
 def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
-    (kept,) = Decisions(service.resources.database).last(9)
+    (kept,) = DecisionRows(service.resources.database).last(9)
     assert kept.program == refusals.PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
     assert refusals.again(kept.inputs) == kept.inputs["actions"]
@@ -135,22 +143,24 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     "forged",
     [
         RECORD,
-        RECORD.but(phase=Phase.SUBMITTING, remote_id=""),
-        Message(kind=Kind.INTENT, desired=Desired.DEAD),
-        Message(kind=Kind.ENDED, remote_id="40", outcome=Outcome.EXIT, exit_status="1"),
-        Message(kind=Kind.CLOSED, outcome=Outcome.EXIT),
-        Message(kind=Kind.ASK, wake="b0"),
+        RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""),
+        StarterMessage(kind=MessageKind.INTENT, desired=DesiredJobState.DEAD),
+        StarterMessage(
+            kind=MessageKind.ENDED, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="1"
+        ),
+        StarterMessage(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT),
+        StarterMessage(kind=MessageKind.ASK, wake="b0"),
     ],
     ids=["record", "first record", "intent", "ended", "closed", "ask"],
 )
 def test_a_forged_message_leaves_anothers_transfer_alone(
-    service: TransferService, forged: Message
+    service: TransferService, forged: StarterMessage
 ) -> None:
     send(service, RECORD)
-    before = Transfers(service.resources.database).find(NAME, ALICE)
+    before = TransferRows(service.resources.database).find(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
 
-    assert Transfers(service.resources.database).find(NAME, ALICE) == before
+    assert TransferRows(service.resources.database).find(NAME, ALICE) == before
     assert service.known.ledger.open[NAME, ALICE] == before
     assert not Path(verdicts(service, ALICE)).exists()
 
@@ -163,7 +173,11 @@ def verdicts(service: TransferService, uid: int) -> str:
 def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> None:
     """A question names the file that its answer appears in."""
     send(service, RECORD)
-    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
+    send(
+        service,
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake),
+        uid=BOB,
+    )
 
     root = Path(service.resources.acts.verdicts._folder)
     assert list(root.glob("verdicts/**/*")) == []
@@ -175,10 +189,12 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     """Else a task that runs again would adopt a transfer of which nothing lives."""
     send(service, RECORD)
     service.resources.inbox.put(
-        Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
     )
     service.resources.inbox.put(
-        Message(kind=Kind.CLOSED, transfer=NAME, at="2", outcome=Outcome.REQUEUE)
+        StarterMessage(
+            kind=MessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE
+        )
     )
     service.round()
 
@@ -195,7 +211,9 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
     old = Path(verdicts(service, BOB))
     old.mkdir(parents=True)
     service.load()
-    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+    send(
+        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+    )
 
     modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
     assert modes == ["0o711", "0o711"]
@@ -204,7 +222,9 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
 def test_nobody_has_endless_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
         service.resources.inbox.put(
-            Message(kind=Kind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
+            StarterMessage(
+                kind=MessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}"
+            )
         )
     service.round()
 
@@ -212,7 +232,9 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
-    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+    send(
+        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+    )
     path = published.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
@@ -248,7 +270,7 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     first = open_of_bob()
     assert len(first) == LIMIT // 2
     assert (NAME, ALICE) in service.known.ledger.open
-    send(service, Message(kind=Kind.CLOSED, transfer=min(first), at="1"), uid=BOB)
+    send(service, StarterMessage(kind=MessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
     service.round()
     assert len(open_of_bob()) == LIMIT // 2
     assert len(open_of_bob() - first) == 1
@@ -259,18 +281,25 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
 ) -> None:
     others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
     send(service, *others)
-    send(service, RECORD.but(phase=Phase.HELD), RECORD.but(at="1767225601.000"))
-    send(service, Message(kind=Kind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
+    send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
+    send(
+        service, StarterMessage(kind=MessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at)
+    )
     service.round()
 
-    assert service.known.ledger.open[NAME, ALICE].phase == Phase.RELEASED
+    assert service.known.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
 
 def test_messages_before_their_record_are_kept_for_a_while_but_few(
     service: TransferService,
 ) -> None:
-    ended = Message(
-        kind=Kind.ENDED, transfer=NAME, at="1", remote_id="40", outcome="exit", exit_status="0"
+    ended = StarterMessage(
+        kind=MessageKind.ENDED,
+        transfer=NAME,
+        at="1",
+        remote_id="40",
+        outcome="exit",
+        exit_status="0",
     )
     send(service, ended)
     for number in range(PREMATURE_OF_UID + 50):
@@ -289,7 +318,7 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(
 ) -> None:
     path = f"{service.resources.spool}/{spool.WAKE}/f0"
     squat(path)
-    send(service, RECORD, Message(kind=Kind.CLOSED, transfer=NAME, at="2"))
+    send(service, RECORD, StarterMessage(kind=MessageKind.CLOSED, transfer=NAME, at="2"))
 
     assert service.known.ledger.open == {}
 
@@ -308,19 +337,25 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(
 def test_no_content_stops_the_service(
     service: TransferService, contents: list[dict[str, str]]
 ) -> None:
-    kinds = (Kind.RECORD, Kind.INTENT, Kind.ENDED, Kind.CLOSED, Kind.ASK)
+    kinds = (
+        MessageKind.RECORD,
+        MessageKind.INTENT,
+        MessageKind.ENDED,
+        MessageKind.CLOSED,
+        MessageKind.ASK,
+    )
     for kind in kinds:
         for values in contents:
-            message = Message(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
+            message = StarterMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
             if len(encode(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.known.situations.gather(()), Situation)
+    assert isinstance(service.known.situations.gather(()), TransferSituation)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
     never = threading.Event()
-    workers = Workers()
+    workers = OwnerThreads()
     for _ in range(50):
         workers.do("bob", lambda event: event.wait(60), never)
 
@@ -331,7 +366,7 @@ def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
 
 
 def test_threads_of_those_who_need_none_are_dismissed() -> None:
-    workers = Workers()
+    workers = OwnerThreads()
     for number in range(50):
         workers.do(f"user{number}", str, number).result(timeout=5)
     workers.do("alice", str, 1).result(timeout=5)

@@ -8,14 +8,21 @@ from itertools import groupby
 import pytest
 
 from gridbridge.decisions.transfer.receive import judge
-from gridbridge.model.message import MOST_REASON, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import (
+    MOST_REASON,
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer import Listed
+from gridbridge.model.transfer.transfer import OwnershipProof
 from gridbridge.services.transfer.ledger import EVENTS_AN_HOUR
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LINES, Quota
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.shell.quota import LINES, LogQuota
+from gridbridge.state.database.transfers import TransferRows
 from tests.decisions.transfer.test_plan import a_row, a_snapshot
 from tests.services.transfer.mail.test_hostile_messages import ALICE, BOB, send, service
 from tests.services.transfer.messages import NAME, RECORD
@@ -24,8 +31,12 @@ from tests.steps import steps
 __all__ = ["service"]
 
 MOST = 3  # transfers of a person that are not proved
-ENDED = Message(
-    kind=Kind.ENDED, at="1767225600.000", remote_id="40", outcome=Outcome.EXIT, exit_status="0"
+ENDED = StarterMessage(
+    kind=MessageKind.ENDED,
+    at="1767225600.000",
+    remote_id="40",
+    outcome=TransferOutcome.EXIT,
+    exit_status="0",
 )
 
 
@@ -38,7 +49,7 @@ def full(service: TransferService) -> TransferService:
     return service
 
 
-def of(job: int, task: int = 0) -> Message:
+def of(job: int, task: int = 0) -> StarterMessage:
     return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
 
 
@@ -63,7 +74,7 @@ def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferSer
 
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.known.ledger.open[NAME, ALICE].listed == Listed.YES
+    assert full.known.ledger.open[NAME, ALICE].listed == OwnershipProof.YES
     assert full.known.mail.unproved.jobs() == set()
 
 
@@ -80,7 +91,7 @@ def test_what_home_does_not_list_is_refused_in_one_line(
     full: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     for job in range(200, 300):
-        send(full, of(job).but(remote_id="", phase=Phase.SUBMITTING))
+        send(full, of(job).but(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha"))
 
     told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
@@ -90,7 +101,7 @@ def test_what_home_does_not_list_is_refused_in_one_line(
 
 
 def test_another_persons_job_is_no_proof(full: TransferService) -> None:
-    send(full, RECORD.but(remote_id="", phase=Phase.SUBMITTING))
+    send(full, RECORD.but(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
 
     assert (NAME, ALICE) not in full.known.ledger.open
@@ -109,16 +120,21 @@ def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> Non
 
 def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
     send(full, RECORD, ENDED.but(transfer=NAME))
-    send(full, Message(kind=Kind.INTENT, transfer=NAME, at="2", desired=Desired.SUSPENDED))
+    send(
+        full,
+        StarterMessage(
+            kind=MessageKind.INTENT, transfer=NAME, at="2", desired=DesiredJobState.SUSPENDED
+        ),
+    )
     hear(full, answer("alpha", a_row(7, "r")))
 
     one = full.known.ledger.open[NAME, ALICE]
     assert one.verdict is not None
-    assert one.desired == Desired.SUSPENDED
+    assert one.desired == DesiredJobState.SUSPENDED
 
 
 def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferService) -> None:
-    send(full, RECORD.but(phase=Phase.SUBMITTING, remote_id=""), RECORD)
+    send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD)
     hear(full, answer("alpha", a_row(7, "r")))
 
     assert full.known.ledger.open[NAME, ALICE].remote_id == 40
@@ -140,37 +156,53 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
     """So records and ends of jobs that don't exist leave no row each."""
     service.known.mail.unproved.most = MOST
     for job in range(200, 210):
-        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
         service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
         service.known.mail.take_answer(answer("alpha"), {})
-    transfers = Transfers(service.resources.database)
+    transfers = TransferRows(service.resources.database)
     known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [207, 208, 209]
-    assert Transfers(service.resources.database).events(of(200).transfer, ALICE) == ()
+    assert TransferRows(service.resources.database).events(of(200).transfer, ALICE) == ()
 
 
 def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
     """A task that is put back finds what it was; what is too much waits as if it were open."""
     service.known.mail.unproved.most = MOST
     for job in range(200, 210):
-        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
         if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
             service.known.ledger.stop_watching(ended)
 
-    assert Transfers(service.resources.database).find(of(200).transfer, ALICE) is not None
+    assert TransferRows(service.resources.database).find(of(200).transfer, ALICE) is not None
     assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
     service: TransferService,
 ) -> None:
-    for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": Listed.YES})):
-        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+    for job, values in (
+        (200, {}),
+        (201, {"reguarded": True}),
+        (202, {"listed": OwnershipProof.YES}),
+    ):
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
         ended = service.known.ledger.ended[of(job).transfer, ALICE]
         service.known.ledger.stop_watching(ended.but(**values))
     service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
-    transfers = Transfers(service.resources.database)
+    transfers = TransferRows(service.resources.database)
     known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [201, 202]
@@ -182,7 +214,7 @@ def test_a_sentence_of_hers_is_kept_in_part(
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
-    kept = Transfers(service.resources.database).events(NAME, ALICE)
+    kept = TransferRows(service.resources.database).events(NAME, ALICE)
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
     assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
@@ -193,13 +225,13 @@ def test_what_she_brings_about_is_told_in_part(
     service: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = Quota(Clock().steady_s, LINES)
+    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
         send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
 
-    assert len(Transfers(service.resources.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(TransferRows(service.resources.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
     assert len(caplog.records) <= 2 * LINES
 
 
@@ -208,23 +240,23 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = Quota(Clock().steady_s, LINES)
+    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
     send(service, RECORD)
     one = service.known.ledger.open[NAME, ALICE]
     for number in range(LINES):
         service.known.ledger.note(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.known.ledger.keep(one.but(listed=Listed.NO))
+    service.known.ledger.keep(one.but(listed=OwnershipProof.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.known.ledger.keep(one.but(listed=Listed.YES))
-    service.known.ledger.keep(one.but(listed=Listed.YES))
+    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
+    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
 def test_how_many_lines_were_left_out_is_told_once() -> None:
     now_s = 0.0
-    quota = Quota(lambda: now_s, 2, 60.0)
+    quota = LogQuota(lambda: now_s, 2, 60.0)
     allowed = [quota.allows(ALICE) for _ in range(5)]
     early, now_s = quota.left_out(), 61.0
 

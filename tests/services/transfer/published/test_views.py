@@ -9,23 +9,23 @@ import pytest
 
 from gridbridge.apply.clusters import away
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import Message
+from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownDrain, ShownTransfers
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.services.transfer.published.rows import show
-from gridbridge.services.transfer.published.views import Views
-from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown
-from gridbridge.state.database import Database
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.transfers import TransferRows
 from tests.states import job_state
 
 NOW = datetime.now(UTC)
@@ -60,13 +60,13 @@ def folder(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database.open(f"sqlite:///{tmp_path}/state.db")
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
 @pytest.fixture
-def job_history(folder: str, database: Database) -> JobHistory:
-    return JobHistory("alpha", database, Views(POLICY, Clock(), folder))
+def job_history(folder: str, database: StateFile) -> JobHistory:
+    return JobHistory("alpha", database, PublishedViews(POLICY, Clock(), folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
@@ -79,12 +79,14 @@ def texts(folder: str, job: str) -> list[list[str]]:
 
 
 def test_a_history_has_every_attempt_with_its_events(
-    folder: str, database: Database, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistory
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
-        Transfers(database).put(one)
-        Transfers(database).add_event(Event(name=one.name, uid=one.uid, at=NOW, text=text))
+        TransferRows(database).put(one)
+        TransferRows(database).add_event(
+            TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
+        )
         job_history.touch(one)
 
     job_history.publish()
@@ -93,30 +95,30 @@ def test_a_history_has_every_attempt_with_its_events(
 
 
 def test_an_open_history_goes_on_without_being_read_again(
-    folder: str, database: Database, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
+    folder: str, database: StateFile, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what the state file has, in every attempt, though only the first look reads that."""
     again = TRANSFER.but(name="gb.alpha.12.0.2")
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
 
     def tell(one: Transfer, text: str) -> None:
-        event = Event(name=one.name, uid=one.uid, at=NOW, text=text)
-        Transfers(database).put(one)
+        event = TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
+        TransferRows(database).put(one)
         job_history.keep(None, one)
-        Transfers(database).add_event(event)
+        TransferRows(database).add_event(event)
         job_history.add(event)
         job_history.touch(one)
         job_history.publish()
 
     tell(TRANSFER, "first")
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(Transfers, "of_task", lambda *_: pytest.fail("was read again"))
+        unreadable.setattr(TransferRows, "of_task", lambda *_: pytest.fail("was read again"))
         tell(again, "second")
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state=job_state("r")), "third")
     kept = shown.read_job(folder, "12")
-    fresh = JobHistory("alpha", database, Views(POLICY, Clock(), folder))
+    fresh = JobHistory("alpha", database, PublishedViews(POLICY, Clock(), folder))
     fresh.touch(again)
     fresh.publish()
 
@@ -126,14 +128,14 @@ def test_an_open_history_goes_on_without_being_read_again(
 
 
 def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
-    folder: str, database: Database, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
+    folder: str, database: StateFile, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
-    read = Transfers.of_task
-    monkeypatch.setattr(Transfers, "of_task", lambda *of: reads.append(of[1:]) or read(*of))
+    read = TransferRows.of_task
+    monkeypatch.setattr(TransferRows, "of_task", lambda *of: reads.append(of[1:]) or read(*of))
     for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
-        Transfers(database).put(one)
+        TransferRows(database).put(one)
         job_history.keep(None, one)
         job_history.touch(one)
         job_history.publish()
@@ -145,9 +147,9 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
 
 
 def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
-    folder: str, database: Database, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistory
 ) -> None:
-    Transfers(database).put(TRANSFER)
+    TransferRows(database).put(TRANSFER)
     job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
     job_history.publish()
 
@@ -160,10 +162,10 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
 
 
 def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
-    folder: str, database: Database, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistory
 ) -> None:
-    Views(POLICY, Clock(), folder).transfers([TRANSFER], {})
-    Transfers(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
+    PublishedViews(POLICY, Clock(), folder).transfers([TRANSFER], {})
+    TransferRows(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
 
     job_history.load()
     job_history.publish()
@@ -172,7 +174,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     assert task.attempts[0].transfer.closed_at is not None
 
 
-@pytest.mark.parametrize(("listed", "text"), [(Listed.YES, "call 555"), ("", "")])
+@pytest.mark.parametrize(("listed", "text"), [(OwnershipProof.YES, "call 555"), ("", "")])
 def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
     folder: str, listed: str, text: str
 ) -> None:
@@ -180,17 +182,17 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
         created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
     )
 
-    Views(POLICY, Clock(), folder).transfers([told], {})
+    PublishedViews(POLICY, Clock(), folder).transfers([told], {})
 
     (row,) = shown.read(f"{folder}/{shown.TRANSFERS}", ShownTransfers).transfers
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
 def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
-    folder: str, database: Database, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistory
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
-    Transfers(database).put(foreign)
+    TransferRows(database).put(foreign)
     job_history.touch(foreign)
     job_history.publish()
 
@@ -200,7 +202,7 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
 def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     folder: str, job_history: JobHistory
 ) -> None:
-    views = Views(POLICY, Clock(), folder)
+    views = PublishedViews(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
         os.utime(published.history_path(job, folder), (0, 0))
@@ -212,8 +214,8 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
 
 
 def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
-    views = Views(POLICY, Clock(), folder)
-    views.answer(Answer(cluster="beta", trouble="qstat: no answer in time"), None)
+    views = PublishedViews(POLICY, Clock(), folder)
+    views.answer(ClusterAnswer(cluster="beta", trouble="qstat: no answer in time"), None)
 
     seen = shown.read(f"{folder}/{shown.CLUSTERS}/beta.json", shown.ShownCluster)
 
@@ -223,13 +225,13 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 
 def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
-    Views(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
+    PublishedViews(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
     rules = published.read_mapping("transfer-beta", folder)
     mapped = published.read_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
-    Views(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
+    PublishedViews(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
     kept = published.read_mapping("transfer-beta", folder)
-    Views(elsewhere, Clock(), folder).routes(frozenset())
+    PublishedViews(elsewhere, Clock(), folder).routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
     assert not os.path.exists(published.mapping_path("transfer-beta", folder))
@@ -239,10 +241,10 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
     folder: str,
 ) -> None:
     nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
-    Views(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
+    PublishedViews(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
     unmapped = published.read_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
-    Views(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
+    PublishedViews(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
 
     assert unmapped == ""
     assert published.read_mapping("transfer-beta", folder).splitlines() == [
@@ -253,10 +255,10 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 
 
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
-    views, words = Views(POLICY, Clock(), folder), Vocabulary(pe=frozenset({"smp"}))
+    views, words = PublishedViews(POLICY, Clock(), folder), ClusterVocabulary(pe=frozenset({"smp"}))
     before = published.read_vocabulary("beta", folder)
-    views.answer(Answer(cluster="beta", vocabulary=words), None)
-    views.answer(Answer(cluster="beta", trouble="no answer"), None)
+    views.answer(ClusterAnswer(cluster="beta", vocabulary=words), None)
+    views.answer(ClusterAnswer(cluster="beta", trouble="no answer"), None)
 
     assert (before, published.read_vocabulary("beta", folder)) == (
         None,
@@ -265,12 +267,12 @@ def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
-    views = Views(POLICY, Clock(), folder)
+    views = PublishedViews(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": Observer("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
+    observers = {"beta": ClusterObserver("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
@@ -287,12 +289,12 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
 
 def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
-    views = Views(POLICY, Clock(), folder)
+    views = PublishedViews(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": Observer("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
+    observers = {"beta": ClusterObserver("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
@@ -306,7 +308,7 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
 def test_what_a_terminal_would_obey_is_replaced() -> None:
     hostile = TRANSFER.but(
-        reason="\x1b[2Jgone\n\udcff", verdict=Message(outcome="error", reason="\x07bell")
+        reason="\x1b[2Jgone\n\udcff", verdict=StarterMessage(outcome="error", reason="\x07bell")
     )
 
     seen = show(hostile)
@@ -325,12 +327,14 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
         cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
     )
     told = []
-    views = Views(POLICY, Clock(), folder)
+    views = PublishedViews(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
-        views.answer(Answer(cluster="beta", snapshot=snapshot), snapshot)
+        views.answer(ClusterAnswer(cluster="beta", snapshot=snapshot), snapshot)
         told.append(published.read_stay("beta", folder))
-    Views(POLICY, Clock(), folder).answer(Answer(cluster="beta", snapshot=seen), seen)
+    PublishedViews(POLICY, Clock(), folder).answer(
+        ClusterAnswer(cluster="beta", snapshot=seen), seen
+    )
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
     assert published.read_stay("beta", folder) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.shown import ShownConfiguration
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 from tests.services.transfer.published.test_views import NOW, POLICY
@@ -22,7 +22,7 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
 ) -> None:
     known = ShownConfiguration(sha256="1f", since=NOW)
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
-    views = Views(POLICY, Clock(), folder, known)
+    views = PublishedViews(POLICY, Clock(), folder, known)
     views.routes(frozenset())
     first = shown.read_service(folder)
     views.configured(refusing)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import Phase
+from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.round.recovery import Recovery
-from gridbridge.services.watch.observer import Answer
+from gridbridge.services.transfer.round.recovery import StarterWakeup
+from gridbridge.services.watch.observer import ClusterAnswer
 from gridbridge.state import spool
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
-SILENCE = Answer(cluster="beta", trouble="no answer in time")
-GOOD = Answer(cluster="beta", snapshot=a_snapshot("beta", 0))
+SILENCE = ClusterAnswer(cluster="beta", trouble="no answer in time")
+GOOD = ClusterAnswer(cluster="beta", snapshot=a_snapshot("beta", 0))
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def sleeper(folder: str) -> Iterator[tuple[Transfer, int]]:
     """Return a transfer that waits to submit, and the reading end of its starter's FIFO."""
     wake = spool.make_wake(folder)
     end = os.open(f"{folder}/{spool.WAKE}/{wake}", os.O_RDWR | os.O_NONBLOCK)
-    yield a_transfer(wake=wake, uid=os.getuid(), phase=Phase.SUBMITTING, remote_id=0), end
+    yield a_transfer(wake=wake, uid=os.getuid(), phase=StarterPhase.SUBMITTING, remote_id=0), end
     os.close(end)
 
 
@@ -43,7 +43,7 @@ def test_the_first_answer_after_silence_wakes_who_waits_to_submit(
     folder: str, sleeper: tuple[Transfer, int]
 ) -> None:
     one, end = sleeper
-    recovery = Recovery(folder)
+    recovery = StarterWakeup(folder)
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
@@ -54,13 +54,13 @@ def test_the_first_answer_after_silence_wakes_who_waits_to_submit(
 
 
 @pytest.mark.parametrize(
-    "other", [{"phase": Phase.HELD}, {"remote": "gamma"}], ids=["submitted", "elsewhere"]
+    "other", [{"phase": StarterPhase.HELD}, {"remote": "gamma"}], ids=["submitted", "elsewhere"]
 )
 def test_nobody_else_is_woken(
     folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]
 ) -> None:
     one, end = sleeper
-    recovery = Recovery(folder)
+    recovery = StarterWakeup(folder)
     recovery.take_answer(SILENCE, [one])
     recovery.take_answer(GOOD, [one.but(**other)])
 

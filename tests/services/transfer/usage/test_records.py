@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import Disputed
-from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.errors import ConflictingEnds
+from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import Kind, Message, Outcome, Phase
+from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Retention, TransferQueue
-from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.published.views import Views
+from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
+from gridbridge.services.transfer.published.views import PublishedViews
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts, published
-from gridbridge.state.database import Database
-from gridbridge.state.database.accounting import Accounting
-from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.accounting import UsageRows
+from gridbridge.state.database.transfers import TransferRows
 from tests.services.work.test_threads import without_room
 from tests.states import job_state
 
@@ -53,12 +53,12 @@ class Beta:
     def start(self, policy: Policy | None = None) -> None:
         """Start over with what the state file knows."""
         policy = policy or self.policy
-        self.database = Database.open(self.url)
+        self.database = StateFile.open(self.url)
         self.clock = Clock(lambda: YEAR_LATER_S + time.monotonic(), lambda: 0.0)
         self.usage_records = UsageRecords(
             policy=policy,
             database=self.database,
-            views=Views(policy, self.clock, self.folder),
+            views=PublishedViews(policy, self.clock, self.folder),
             clock=self.clock,
         )
         self.usage_records.load()
@@ -101,7 +101,7 @@ def transfer(**values: object) -> Transfer:
         owner="alice",
         remote="beta",
         queue="transfer-beta",
-        phase=Phase.RELEASED,
+        phase=StarterPhase.RELEASED,
         record="",
         wake="",
         rerun="",
@@ -121,7 +121,7 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
         *("alice", 0),
     )
     assert record.max_rss_kb == 4796.0
-    assert Accounting(site.database).records_of("alpha", 7, 0) == (record,)
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
 
@@ -147,7 +147,7 @@ def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_
 
 def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
     site.look()
-    offset = Accounting(site.database).cursors()[0].place.offset
+    offset = UsageRows(site.database).cursors()[0].place.offset
     site.usage_records.dismiss()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
@@ -210,7 +210,9 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
     site.look()
     site.usage_records.readers["beta"]._due = 60
 
-    with pytest.raises(Disputed, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
+    with pytest.raises(
+        ConflictingEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"
+    ):
         site.usage_records.end(transfer())
     assert site.usage_records.tells(transfer())
     assert site.usage_records.readers["beta"]._due == 0
@@ -243,7 +245,7 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
 
 
 def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
-    Transfers(site.database).put(transfer(listed=Listed.YES))
+    TransferRows(site.database).put(transfer(listed=OwnershipProof.YES))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
 
@@ -265,9 +267,9 @@ def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
     assert site.usage_records.end(transfer()) is None
 
 
-ENDED = Message(
-    kind=Kind.ENDED,
-    outcome=Outcome.SIGNAL,
+ENDED = StarterMessage(
+    kind=MessageKind.ENDED,
+    outcome=TransferOutcome.SIGNAL,
     signal="9",
     host="delta-n1",
     wallclock_s="61",
@@ -280,7 +282,7 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
-    assert (record.source, record.exit_status, record.failed) == (Source.MESSAGE, 137, None)
+    assert (record.source, record.exit_status, record.failed) == (UsageSource.MESSAGE, 137, None)
     assert (record.wallclock_s, record.user_s, record.system_s) == (61.0, 62.5, 0.25)
     assert record.max_rss_kb is None
 
@@ -293,9 +295,9 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
     site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
     path = Path(published.usage_path("7", transfer().owner, site.folder))
 
-    assert [one.source for one in before] == [Source.ACCOUNTING]
+    assert [one.source for one in before] == [UsageSource.ACCOUNTING]
     assert site.records() == before
-    assert Accounting(site.database).records_of("alpha", 7, 0) == before
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == before
     assert path.exists() == (queue == "asking")
 
 
@@ -305,7 +307,7 @@ def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) 
 
     site.usage_records.tell_end(transfer(verdict=ENDED))
 
-    assert [one.source for one in site.records()] == [Source.MESSAGE]
+    assert [one.source for one in site.records()] == [UsageSource.MESSAGE]
 
 
 def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
@@ -357,7 +359,7 @@ def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     site.usage_records.sweep()
 
     assert site.records() == ()
-    assert Accounting(site.database).records_of("alpha", 7, 0) == ()
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == ()
 
 
 def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
