@@ -44,11 +44,11 @@ import json, os, subprocess, sys, time
 from dataclasses import replace
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.services.transfer.usage.records import UsageRecords
-from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.model.site.site_section import Site
+from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.shell.clock import Clock
-from gridbridge.state import accounts
+from gridbridge.transfer.store import published_accounts as accounts
 from gridbridge.state.database import StateFile
 
 folder, count, line, new, runs = sys.argv[1], int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])

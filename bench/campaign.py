@@ -43,9 +43,9 @@ from bench import (
 )
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.config.submission import jdl
-from gridbridge.services.campaigns.intake import CampaignIntake
-from gridbridge.services.tools import campaigns
+from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.tools import campaign_client
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -136,8 +136,8 @@ def _brought(folder: Path) -> tuple[float, float, float]:
 
 
 def _submit(folder: Path) -> None:
-    said = jdl.load("b.json", JDL, folder=str(folder))
-    campaigns.submit(said, str(folder / "files"), str(folder / "published"))
+    said = jdl_reader.load("b.json", JDL, folder=str(folder))
+    campaign_client.submit(said, str(folder / "files"), str(folder / "published"))
 
 
 def _serve(folder: Path) -> None:

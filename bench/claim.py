@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch import claim
-from gridbridge.batch.wrapper import JobStartMode, WrappedJob, bundle
+from gridbridge.batch import wrapper_claim
+from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, bundle
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
@@ -75,8 +75,8 @@ def _wrapped(folder: Path, of: str) -> float:
 
 def _claimed(of: str, spool: str) -> str:
     """Write the key of a claim, and return what claims the job."""
-    claim.keep_key(of, spool, os.getuid())
-    return claim.lines(of, "file", spool, os.getuid())
+    wrapper_claim.keep_key(of, spool, os.getuid())
+    return wrapper_claim.lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

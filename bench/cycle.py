@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.decisions.campaigns import cycle
+from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -19,16 +19,16 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.events import (
+from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     ClusterSuccessRecord,
     EventCode,
     EventKind,
 )
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import JobRatio
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, sized(1_000_000, 100_000)
 ENDED, EVENTS, USERS = 5000, 100, 20
@@ -58,7 +58,7 @@ def _took_s(seen: CycleSituation) -> float:
 
 def _once_s(seen: CycleSituation) -> float:
     began = time.process_time()
-    plan = cycle.plan(seen)
+    plan = campaign_cycle.plan(seen)
     took_s = time.process_time() - began
     assert plan.sends
     return took_s

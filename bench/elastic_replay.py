@@ -23,12 +23,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.brief import judged, sized
-from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayOutcome, ReplayRules
-from gridbridge.model.elastic.sections import Demand
-from gridbridge.services.elastic.simulation import comparing
-from gridbridge.services.elastic.simulation.engine import WorkloadReplay
-from gridbridge.services.elastic.simulation.policies import way_of
-from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
+from gridbridge.elastic.simulation import policy_comparison
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
+from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.replay_outcome import (
+    NodeTerms,
+    RecordedTask,
+    ReplayOutcome,
+    ReplayRules,
+)
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
 TERMS, SPREAD = NodeTerms(), NodeTerms(is_spread=True)
@@ -73,8 +78,8 @@ def week(seed: str, load: float, days: float) -> tuple[RecordedTask, ...]:
 
 def swept(tasks: tuple[RecordedTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = comparing.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()))
-    return (*comparing.compare(tasks, TERMS, ways), always_on)
+    ways = policy_comparison.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()))
+    return (*policy_comparison.compare(tasks, TERMS, ways), always_on)
 
 
 def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
@@ -140,7 +145,7 @@ def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
 
 def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
-    best, off = comparing.frontier(others), off_frontier(one, others)
+    best, off = policy_comparison.frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
     for other in sorted(others, key=lambda each: each.cost):
         name = f"{'x' if other in best else ' '} {other.way.settings or other.way.rules.value}"

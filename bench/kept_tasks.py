@@ -17,15 +17,15 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
+from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
 from gridbridge.model.campaigns.campaign import Array, ArrayState, TaskOutcome
-from gridbridge.services.campaigns.forecasts import ForecastUpdates
-from gridbridge.services.campaigns.publication import CampaignPublication
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_copies import CampaignCopies
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.predictions import PredictionRows
 
 ARRAY = 1000
 MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2

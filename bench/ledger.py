@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.state.ledger import RootLedger
+from gridbridge.campaigns.store.root_ledger import RootLedger
 
 AN_ARRAY = sized(10_000, 1_000)  # tasks
 SOME = 10  # arrays, of which the median counts

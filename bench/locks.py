@@ -18,21 +18,21 @@ from sqlalchemy import Connection
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
+from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.errors import AlreadySubmitted
 from gridbridge.model.campaigns.campaign import Attempt, LedgerArray, TaskOutcome
-from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
-from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation, Retry, TaskSend
-from gridbridge.model.campaigns.sections import Failures
-from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
-from gridbridge.services.campaigns import journalled
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.journal import DecisionJournal
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation, Retry, TaskSend
+from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
+from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
 from tests.services.campaigns.test_actions import Grid
 
 TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster was away
@@ -166,7 +166,7 @@ def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = journalled.entry(seen, CyclePlan(ended=ended), NOON)
+    entry = campaign_journal.entry(seen, CyclePlan(ended=ended), NOON)
     assert entry
     DecisionJournal(database).keep(entry)
 

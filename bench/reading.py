@@ -13,19 +13,19 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.decisions.campaigns.ending.judge import MissingAttemptJudge
+from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns.ending.ended_attempts import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.predictions import PredictionRows
 
 SIZE, FEW, MANY, RUNS = (
     1000,

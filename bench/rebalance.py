@@ -21,13 +21,12 @@ from random import Random
 
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.decisions.rebalance.hosts import plan_host
-from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.decisions.rebalance.automatic_round import plan
+from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.decisions.rebalance.host_balance import plan_host
+from gridbridge.decisions.rebalance.job_balance import plan_job
 from gridbridge.model.rebalance.moves import MovePlan
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementJob,
@@ -36,6 +35,7 @@ from gridbridge.model.rebalance.snapshot import (
     RecentMoves,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 HOSTS, TASKS = sized(1000, 100), sized(1_000_000, 100_000)

@@ -17,9 +17,9 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.apply.rebalance import areas, originals
-from gridbridge.apply.rebalance.areas import StorageArea
-from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder, by_rsync
+from gridbridge.rebalance.replicas import storage_area as areas, originals
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder, by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.clock import Clock

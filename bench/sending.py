@@ -18,16 +18,16 @@ from typing import cast
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.methods.arrays.content import VerifiedTasks
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.model.campaigns.names import UNIQUE, ArrayId
-from gridbridge.state.ledger import RootLedger
-from gridbridge.state.verified_campaign import VerifiedCampaign
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends
 MOST_CALLS, MOST_TIMES = 3.0, 1.2
-LOADED = "import gridbridge.methods.as_user, gridbridge.methods.arrays.sending"
+LOADED = "import gridbridge.privileged.as_user, gridbridge.privileged.arrays.send_arrays"
 AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s": 60}
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 
 from bench.bag import campaign
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.forecast import CampaignProgress, ClusterThroughput
-from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioRule
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioRule
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0

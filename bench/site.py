@@ -22,7 +22,7 @@ BINARIES = "/opt/gb-bench-binaries"
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 BETA_SLOTS = 50  # a host; its gid_range lets 100 jobs run
 METHODS = "/opt/gridbridge/sge-methods"
-POLLER = "gridbridge.services.poller"
+POLLER = "gridbridge.transfer.poller.program"
 PLAIN = "plain-beta"  # the queue of the plain starter
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ AT_ONCE = sized(50, 10)  # slots of the queue, tools/lab-site
 JOB = ("-o", "/dev/null", "-j", "y")
 
 # Run `ssh HOST qsub` so many times, so many at once; print the CPU seconds of one and the
-# seconds from the first to the last that was through. The pause is that of methods/answers.py.
+# seconds from the first to the last that was through; the pause is the starter's (step_answers.py)
 BARE = """
 import json, os, random, resource, subprocess, sys, threading, time
 count, at_once = map(int, sys.argv[1:])

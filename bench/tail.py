@@ -14,12 +14,17 @@ from random import Random
 
 from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.copies import CompetingAttempt, LiveAttempt, StragglerTail
-from gridbridge.model.campaigns.jobratio import JobRatio
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CyclePlan, CycleSituation
-from gridbridge.model.campaigns.sections import Finalize
+from gridbridge.model.campaigns.campaign_sections import Finalize
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    ClusterView,
+    CyclePlan,
+    CycleSituation,
+)
+from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.speculation import CompetingAttempt, LiveAttempt, StragglerTail
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
 

@@ -8,11 +8,11 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-from gridbridge.config import words
+from gridbridge.config import mistakes
 from gridbridge.config.capabilities import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.settings import describe
-from gridbridge.model.transfer.rules import KINDS
+from gridbridge.model.transfer.mapping_sections import KINDS
 
 
 def sections() -> dict[str, type[Any]]:
@@ -45,8 +45,8 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
     yield nodes.Text(f"{describe(key).meaning}. ")
-    yield nodes.emphasis("", words.right(key))
-    default = words.default(key)
+    yield nodes.emphasis("", mistakes.right(key))
+    default = mistakes.default(key)
     if default.startswith("default ") and not describe(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))

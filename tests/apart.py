@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from gridbridge.batch.embedded.answers import EndLine, JobLine, read_end, read_jobs
+from gridbridge.batch.embedded.embedded_output import EndLine, JobLine, read_end, read_jobs
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = "65534"

@@ -8,7 +8,7 @@ from sqlite3 import Connection as Sqlite
 
 from sqlalchemy import Connection, text
 
-from gridbridge.state.database import file
+from gridbridge.state.database import state_file
 
 MIGRATED = text(
     "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'sqlite_stat1' ORDER BY rowid"
@@ -16,18 +16,18 @@ MIGRATED = text(
 ALIKE = text("SELECT tbl, idx, stat FROM sqlite_stat1")
 KNOWN_ALIKE = text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
 VERSION = text("INSERT INTO alembic_version VALUES (:head)")
-_migrate, _set_up = file._migrate, file._set_up
+_migrate, _set_up = state_file._migrate, state_file._set_up
 _tables: list[str] = []
 _alike: list[dict[str, str]] = []
 
 
 def migrate(connection: Connection, name: str) -> None:
     """Do as `_migrate` does, at once for an empty SQLite file."""
-    is_empty = connection.dialect.name == "sqlite" and not file._version(connection, name)
+    is_empty = connection.dialect.name == "sqlite" and not state_file._version(connection, name)
     if is_empty and _tables:
         for one in _tables:
             connection.exec_driver_sql(one)
-        connection.execute(VERSION, {"head": file.HEAD})
+        connection.execute(VERSION, {"head": state_file.HEAD})
         connection.exec_driver_sql("ANALYZE alembic_version")
         connection.exec_driver_sql("DELETE FROM sqlite_stat1")
         connection.execute(KNOWN_ALIKE, _alike)

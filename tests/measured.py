@@ -3,13 +3,20 @@
 from dataclasses import replace
 from pathlib import Path
 
-from gridbridge.decisions.elastic.shown import RoundOutcome, after
-from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome, after
+from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind, ShownEvents
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    EventCode,
+    EventKind,
+    ShownEvents,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.shown import (
+from gridbridge.model.campaigns.published_campaigns import (
     ShownAtCluster,
     ShownCampaign,
     ShownCampaigns,
@@ -17,18 +24,21 @@ from gridbridge.model.campaigns.shown import (
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.elastic.plan import (
+from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     DemandVerdict,
     Figures,
     RefusalKind,
     UnservedDemand,
 )
-from gridbridge.model.elastic.seeing import EndedTask, PublishedBalance, RecentEnds, minute_of
-from gridbridge.model.rebalance.rounds import RebalanceRound
-from gridbridge.state import campaigns_shown
-from gridbridge.state.elastic import balance_shown
-from gridbridge.state.rebalance import rounds
+from gridbridge.model.elastic.published_balance import (
+    EndedTask,
+    PublishedBalance,
+    RecentEnds,
+    minute_of,
+)
+from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.state import published_round_files
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
 
@@ -54,11 +64,11 @@ def site(folder: Path) -> tuple[str, str]:
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
-        campaigns_shown.put(value, str(folder / "published"))
-    rounds.begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
-    rounds.begin(RebalanceRound.DATASETS, ago(7200), str(folder / "published"))
-    rounds.end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
-    balance_shown.put(balance(), str(folder / "balance"))
+        published_campaign_files.put(value, str(folder / "published"))
+    published_round_files.begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
+    published_round_files.begin(RebalanceRound.DATASETS, ago(7200), str(folder / "published"))
+    published_round_files.end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
+    published_balance_file.put(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
 

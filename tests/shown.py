@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gridbridge.model.shown import (
+from gridbridge.model.published import (
     PublishedState,
     PublishedTransferTask,
     ShownCluster,
@@ -18,8 +18,8 @@ from gridbridge.model.shown import (
     ShownTransfer,
     ShownTransfers,
 )
-from gridbridge.state import published
-from gridbridge.state import shown as files
+from gridbridge.state import published_json as files
+from gridbridge.state import published_values
 from tests.states import job_state, queue_state
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -117,6 +117,6 @@ def publish(folder: Path, what: PublishedState, *tasks: PublishedTransferTask) -
     if what.load:
         stale_s = what.load.stale.total_seconds()
         taken_at = what.load.taken_at.timestamp()
-        data = published.encode_load(taken_at, stale_s, dict(what.load.values))
+        data = published_values.encode_load(taken_at, stale_s, dict(what.load.values))
         (folder / "load").write_bytes(data)
     return str(folder)

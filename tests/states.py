@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.letters import read_job, read_queue
+from gridbridge.batch.gridengine.sge_state_letters import read_job, read_queue
 from gridbridge.model.states import UNSEEN, JobState, QueueState
 
 

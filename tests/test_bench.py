@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
-from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayRules
-from gridbridge.model.elastic.sections import Demand
-from gridbridge.services.elastic.simulation.engine import WorkloadReplay
-from gridbridge.services.elastic.simulation.policies import way_of
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.replay_outcome import NodeTerms, RecordedTask, ReplayRules
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},

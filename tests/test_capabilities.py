@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config.capabilities import CAPABILITIES
-from gridbridge.services.capabilities import JOURNALLED
+from gridbridge.site.journalled_capabilities import JOURNALLED
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gridbridge"
-LAYERS = ("model", "decisions", "apply", "services")
-SHARED = {"tools", "watch", "work"}  # folders of services that are no capability's
+PURE = ("model", "decisions")
 
 
 def folders(layer: str) -> set[str]:
-    """Return the capabilities of a layer, by its folders."""
-    found = {path.parent.name for path in (PACKAGE / layer).glob("*/__init__.py")}
-    return found - SHARED
+    """Return the capabilities of a pure library, by its folders."""
+    return {path.parent.name for path in (PACKAGE / layer).glob("*/__init__.py")}
 
 
 KNOWN = folders("model")
@@ -37,43 +35,35 @@ def page(name: str) -> str:
     return (ROOT / name).read_text()
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_capability_is_called_alike_in_every_layer(layer: str) -> None:
-    assert folders(layer) == KNOWN
+def test_a_capability_is_a_folder_of_each_pure_library_and_one_of_its_own() -> None:
+    assert folders("decisions") == KNOWN
+    assert {name for name in KNOWN if (PACKAGE / name / "__init__.py").is_file()} == KNOWN
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_no_other_folder_is_called_as_a_capability(name: str) -> None:
+    found = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob(name) if path.is_dir()}
+
+    assert found == {name, f"model/{name}", f"decisions/{name}"}
 
 
 def test_each_capability_has_a_module_of_config_in_the_table() -> None:
     assert {one.__name__.rpartition(".")[2] for one in CAPABILITIES} == KNOWN  # type: ignore[attr-defined]  # they are modules
 
 
-@pytest.mark.parametrize("name", ["capabilities", "services"])
+@pytest.mark.parametrize("name", ["layers", "decisions"])
 def test_the_import_contracts_name_each_capability(name: str) -> None:
     named = {one for line in contract(name) for one in line.split(" | ")}
 
     assert named >= KNOWN
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
-def test_an_import_contract_says_what_a_capability_knows_of_each_other(name: str) -> None:
-    """The contract of one layer does not see what a layer takes from another."""
-    setup = ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    told = [
-        one["forbidden_modules"]
-        for one in setup.values()
-        if f"gridbridge.decisions.{name}" in one.get("source_modules", "").split("\n")
-    ]
-
-    for other in KNOWN - {name}:
-        assert any(f"gridbridge.services.{other}" in one.split("\n") for one in told)
-
-
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
     """A decision of another program could be kept, but not made again."""
     keeps = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in (PACKAGE / "services").rglob("*.py")
-        if "PROGRAM" in assigned(path)
+        for path in PACKAGE.rglob("*.py")
+        if "PROGRAM" in assigned(path) and path.stem.endswith("journal")
     }
 
     assert {one.__name__ for one in JOURNALLED} == keeps  # type: ignore[attr-defined]  # they are modules
@@ -86,20 +76,25 @@ def assigned(path: Path) -> set[str]:
     return {name.id for one in assigns for name in one.targets if isinstance(name, ast.Name)}
 
 
-def test_the_picture_of_the_tree_has_each_capability() -> None:
-    shown = set(re.findall(r"^ +(\w+)/ ", page("docs/explanation/architecture.md"), re.M))
+def test_the_picture_of_the_tree_has_the_folders_that_there_are() -> None:
+    told = set(re.findall(r"^ +(\w+)/ ", page("docs/explanation/architecture.md"), re.M))
+    there = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
 
-    assert KNOWN - shown == set()
+    assert there - told == set()
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
 def test_the_tests_of_a_capability_are_where_contributing_says(name: str) -> None:
     """One that has no rule in a layer has no tests of that layer, but some in most of them."""
     told = page("CONTRIBUTING.md")
-    tested = {layer for layer in (*LAYERS, "lab") if (ROOT / "tests" / layer / name).is_dir()}
+    tested = {
+        layer
+        for layer in ("decisions", "services", "lab")
+        if (ROOT / "tests" / layer / name).is_dir()
+    }
 
     assert {"`tests/LAYER/CAPABILITY`", "`tests/lab/CAPABILITY`"} <= set(re.findall("`.+?`", told))
-    assert {"decisions", "services", "lab"} <= tested
+    assert tested == {"decisions", "services", "lab"}
 
 
 def test_a_command_that_is_no_subcommand_is_a_module_that_setup_cfg_names() -> None:
@@ -108,7 +103,7 @@ def test_a_command_that_is_no_subcommand_is_a_module_that_setup_cfg_names() -> N
     named = setup["options.entry_points"]["console_scripts"]
     programs = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in (PACKAGE / "cli").rglob("*.py")
+        for path in PACKAGE.glob("**/cli/**/*.py")
         if "def main(" in path.read_text()
     }
 

@@ -1,6 +1,6 @@
 """Batch systems, with an adapter each. Hot programs load here only the adapter that they need.
 
-The rest of an adapter is in apply/adapters, where mypy checks it against batch/protocol.py.
+The rest of an adapter is in batch/adapters, where mypy checks it against batch/protocol.py.
 """
 
 from gridbridge.model.route import EMBEDDED, GRIDENGINE, OAR, Away, Home
@@ -56,13 +56,13 @@ def _embedded() -> "ModuleType":
 
 
 def _gridengine_home() -> "ModuleType":
-    from gridbridge.batch.gridengine import home
+    from gridbridge.batch.gridengine import home_queues as home
 
     return home
 
 
 def _embedded_home() -> "ModuleType":
-    from gridbridge.batch.embedded import home
+    from gridbridge.batch.embedded import embedded_home as home
 
     return home
 

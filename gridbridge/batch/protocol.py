@@ -22,7 +22,7 @@ What differs between the systems and is not promised:
 from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 
-from gridbridge.batch.submission import Submission
+from gridbridge.batch.submission_result import Submission
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.request import JobRequest, JobSpec, Variant
 from gridbridge.model.snapshot import ClusterSnapshot

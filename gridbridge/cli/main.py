@@ -4,8 +4,8 @@ import logging
 
 import click
 
-from gridbridge.cli import program
-from gridbridge.cli.commands import LazyCommands
+from gridbridge.cli import error_boundary
+from gridbridge.cli.command_group import LazyCommands
 from gridbridge.cli.options import version_option
 
 MODULES = {
@@ -48,4 +48,4 @@ def gridbridge(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line; every error ends as lines and a documented exit status."""
-    program.run(gridbridge, "gridbridge")
+    error_boundary.run(gridbridge, "gridbridge")

@@ -53,7 +53,7 @@ def version_option(message: str = "{program} {version}") -> Option:
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            from gridbridge.services.version import version  # may ask git
+            from gridbridge.program.version import version  # may ask git
 
             output.line(message.format(program=ctx.info_name, version=version()))
             ctx.exit()

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gridbridge.config.mistakes import Table, key_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.config.words import Table, key_name, table_of
-from gridbridge.model.campaigns.sections import (
+from gridbridge.model.campaigns.campaign_sections import (
     CampaignsAt,
     Failures,
     Finalize,

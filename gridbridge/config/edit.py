@@ -15,7 +15,7 @@ from tomlkit.container import Container
 from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
 
 from gridbridge.config import policy_file
-from gridbridge.config.words import key_name
+from gridbridge.config.mistakes import key_name
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.shell import files
 

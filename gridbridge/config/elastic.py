@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gridbridge.config import providers
+from gridbridge.config.mistakes import Table, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.config.words import Table, table_of
-from gridbridge.model.elastic.sections import (
+from gridbridge.model.elastic.balance_sections import (
     HOST_NAME,
     SCHEDULE,
     Balance,

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.kinds import of_kind
+from gridbridge.config.cluster_kinds import of_kind
+from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
 from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
-from gridbridge.config.words import KeyMistake, Table, key_name, table_of
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.request import is_place
-from gridbridge.model.transfer import mapping
-from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule, Rules
+from gridbridge.model.transfer import request_rules
+from gridbridge.model.transfer.mapping_sections import KINDS, THERE, AnyRule, ResourceRule, Rules
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
@@ -78,9 +78,9 @@ def problems(sections: Table) -> Iterator[str]:
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules)
-            if kind == mapping.PE and not _asks_by_rule(clusters, cluster):
+            if kind == request_rules.PE and not _asks_by_rule(clusters, cluster):
                 yield from _spread_problems(f"{title}.{kind}", rules)
-            if kind == mapping.RESOURCE:
+            if kind == request_rules.RESOURCE:
                 by_rule = _asks_by_rule(clusters, cluster)
                 times = (WALLTIME,) if by_rule else TIMES
                 yield from _time_problems(f"{title}.{kind}", rules, times)
@@ -95,7 +95,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
         cluster = str(table_of(queues, name).get("cluster"))
         if not _asks_by_rule(clusters, cluster):
             yield from _queue_of_oar_problems(name, table_of(queues, name))
-        rules = table_of(table_of(table_of(sections, MAPS), cluster), mapping.RESOURCE)
+        rules = table_of(table_of(table_of(sections, MAPS), cluster), request_rules.RESOURCE)
         for resource, value in table_of(table_of(queues, name), "asks").items():
             told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
             rule = table_of(rules, resource)
@@ -200,7 +200,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         found = list(problems_of(rule, table, section))
         yield from found or _contradictions(rule, name, kind, table_of(rules, name))
     yield from _cycle_problems(title, rules)
-    if kind == mapping.RESOURCE:
+    if kind == request_rules.RESOURCE:
         yield from _meeting_problems(title, rules)
 
 
@@ -210,7 +210,7 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     for first, others in EXCLUDES.items():
         if first in said and (both := [key for key in said if key in others]):
             yield f"[{title}]: {first} and {both[0]} contradict each other; one of them"
-    if kind != mapping.RESOURCE:
+    if kind != request_rules.RESOURCE:
         return
     for word in (name, str(rule.get("to", ""))):
         if is_place(word):

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.config.capabilities import CAPABILITIES, GROUPS
+from gridbridge.config.mistakes import Table, key_name, table_of
 from gridbridge.config.sections import above_all, misplaced, named_alone
-from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.words import KeyMistake, Table, key_name, table_of
-from gridbridge.model.elastic.sections import (
+from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
+from gridbridge.model.elastic.balance_sections import (
     FILE,
     MAC,
     PLACE,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.config.words import KeyMistake, Table, key_name, table_of
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 
 SECTION = SingleSection(name="rebalance", kind=Rebalance)

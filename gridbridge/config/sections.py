@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from gridbridge.config.words import (
+from gridbridge.config.mistakes import (
     TABLES,
     KeyMistake,
     Table,
@@ -25,7 +25,7 @@ from gridbridge.config.words import (
     toml,
 )
 from gridbridge.model.settings import OBJECT_NAME, TextFormat, describe
-from gridbridge.model.users import Users
+from gridbridge.model.text_tables import Users
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

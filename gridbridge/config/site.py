@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.kinds import of_kind
+from gridbridge.config.cluster_kinds import of_kind
+from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.config.words import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.model.cluster import Claim, Cluster, PushKind
 from gridbridge.model.settings import CLUSTER_NAME
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 
 GROUPS: tuple[SectionGroup, ...] = (
     SingleSection(name="site", kind=Site),

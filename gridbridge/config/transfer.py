@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 
 from gridbridge.config import maps
+from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.config.words import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.site.queues import why_none
-from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
+from gridbridge.model.site.transfer_queue_support import why_none
+from gridbridge.model.transfer.transfer_sections import (
+    Breaker,
+    PollerSection,
+    Retention,
+    TransferQueue,
+)
 
 GROUPS: tuple[SectionGroup, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),

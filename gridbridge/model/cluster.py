@@ -13,7 +13,7 @@ from gridbridge.model.settings import (
     SSH_PLACE,
     setting,
 )
-from gridbridge.model.users import Users
+from gridbridge.model.text_tables import Users
 
 MAX_PORT = 65535
 # Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.

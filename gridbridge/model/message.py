@@ -5,7 +5,7 @@ it there.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model import lines
+from gridbridge.model import key_value_lines
 
 MAX_BYTES = 4096
 MOST_REASON = 200  # characters of a sentence that the service keeps, and tells in its log
@@ -133,7 +133,7 @@ CAUSES = frozenset(value for name, value in vars(FailureCause).items() if name.i
 
 def encode(message: StarterMessage) -> bytes:
     """Write a message as it lies on disk."""
-    return lines.encode(vars(message))
+    return key_value_lines.encode(vars(message))
 
 
 def encode_short(message: StarterMessage) -> bytes:
@@ -165,7 +165,7 @@ def decode(data: bytes) -> StarterMessage:
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    message = StarterMessage(**lines.decode(data, KEYS))
+    message = StarterMessage(**key_value_lines.decode(data, KEYS))
     if message.cause and message.cause not in CAUSES:
         message.cause = FailureCause.UNKNOWN
     return message

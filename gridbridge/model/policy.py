@@ -9,7 +9,7 @@ A capability's sections are in its folder of the model.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.sections import (
+from gridbridge.model.campaigns.campaign_sections import (
     CampaignsAt,
     Failures,
     Finalize,
@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.sections import (
     RunnerSection,
 )
 from gridbridge.model.cluster import Cluster, ClusterKind
-from gridbridge.model.elastic.sections import (
+from gridbridge.model.elastic.balance_sections import (
     Balance,
     Bootstrap,
     Demand,
@@ -28,12 +28,17 @@ from gridbridge.model.elastic.sections import (
     ProviderSection,
     Squeeze,
 )
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.site.queues import why_none
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.rules import Rules
-from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.transfer_queue_support import why_none
+from gridbridge.model.transfer.mapping_sections import Rules
+from gridbridge.model.transfer.transfer_sections import (
+    Breaker,
+    PollerSection,
+    Retention,
+    TransferQueue,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

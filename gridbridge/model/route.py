@@ -4,7 +4,7 @@ The published form is lines of `key=value` (lines.py), so that a hot program rea
 configuration file.
 """
 
-from gridbridge.model import lines
+from gridbridge.model import key_value_lines
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # what every client program is given
 GRIDENGINE = "gridengine"  # kinds, in the configuration and in routes; an empty one is this
@@ -227,9 +227,9 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 def encode(route: TransferRoute) -> bytes:
     """Write a route as it is published."""
-    return lines.encode(vars(route))
+    return key_value_lines.encode(vars(route))
 
 
 def decode(data: bytes) -> TransferRoute:
     """Read a published route; ParseError for anything else."""
-    return TransferRoute(**lines.decode(data, KEYS))
+    return TransferRoute(**key_value_lines.decode(data, KEYS))

@@ -5,7 +5,7 @@ for something, for it would be no use to submit what the cluster does not offer,
 there would send the job on.
 """
 
-from gridbridge.model import lines
+from gridbridge.model import key_value_lines
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class ClusterVocabulary:
 
 def encode(vocabulary: ClusterVocabulary) -> bytes:
     """Write a vocabulary as it is published: `KIND=NAME NAME ...`, a line a kind."""
-    return lines.encode(
+    return key_value_lines.encode(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in ClusterVocabulary.KINDS}
     )
 
 
 def decode(data: bytes) -> ClusterVocabulary:
     """Read a published vocabulary; ParseError for anything that encode would not have written."""
-    read = lines.decode(data, ClusterVocabulary.KINDS) if data else {}
+    read = key_value_lines.decode(data, ClusterVocabulary.KINDS) if data else {}
     return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
@@ -124,9 +124,9 @@ def _is_pattern(name: str) -> bool:
 
 def encode_queues(queues: LocalQueues) -> bytes:
     """Write them as they are published."""
-    return lines.encode(vars(queues))
+    return key_value_lines.encode(vars(queues))
 
 
 def decode_queues(data: bytes) -> LocalQueues:
     """Read what is published; ParseError for anything else."""
-    return LocalQueues(**{"queues": "", **lines.decode(data, ("queues", "all_say"))})
+    return LocalQueues(**{"queues": "", **key_value_lines.decode(data, ("queues", "all_say"))})

@@ -11,9 +11,9 @@ from dataclasses import replace
 from math import inf
 
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.nodes import is_same_host
-from gridbridge.model.site.host import FolderRoom, PathFacts
-from gridbridge.model.site.setup import DaemonEdit
+from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.site.host_facts import FolderRoom, PathFacts
+from gridbridge.model.site.setup_findings import DaemonEdit
 from gridbridge.shell import files
 
 UNIT = ".service"

@@ -11,8 +11,8 @@ from queue import Empty, LifoQueue
 from gridbridge.errors import NotStarted
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
-from gridbridge.shell.session import SshSession
 from gridbridge.shell.ssh import OpenSshClient
+from gridbridge.shell.ssh_session import SshSession
 
 PATIENCE_S = 1.0  # for an idle session before another login, which costs both hosts 0.1 s of CPU
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model import lines
+from gridbridge.model import key_value_lines
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.shown import ShownDrain
+from gridbridge.model.published import ShownDrain
 from gridbridge.shell import files, trust
-from gridbridge.state import publishing
+from gridbridge.state import published_files
 
 DRAINED = "drained"
 KEYS = ("by", "at", "reason")
@@ -21,7 +21,7 @@ MAX_BYTES = 4096
 
 def make_folder(folder: str = PUBLISHED) -> None:
     """Make the place of the drains; it is the service account's."""
-    publishing.make_folder(f"{folder}/{DRAINED}")
+    published_files.make_folder(f"{folder}/{DRAINED}")
 
 
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
@@ -31,7 +31,7 @@ def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    files.replace(f"{folder}/{DRAINED}/{cluster}", lines.encode(values))
+    files.replace(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode(values))
 
 
 def remove(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -73,7 +73,7 @@ def read(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
 def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
-        values = lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
+        values = key_value_lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
         at = datetime.fromisoformat(values["at"])
     except FileNotFoundError:  # taken back just now, or not written completely
         return

@@ -19,9 +19,9 @@ from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
-from gridbridge.state import reading
-from gridbridge.state.reading import FolderScan, SpooledMessage, SpoolFile, SpoolReader
+from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
+from gridbridge.state.spool_reader import FolderScan, SpooledMessage, SpoolFile, SpoolReader
 
 MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
 UIDS_TOLD = 5  # of those whose folders lie in the spool
@@ -77,7 +77,7 @@ class Inbox:
         """Remove a message that the state file has taken over, unless a newer one lies there."""
         name = os.path.basename(path)
         try:
-            now = reading.mark(os.lstat(f"{self._folder}/{name}"))
+            now = spool_reader.mark(os.lstat(f"{self._folder}/{name}"))
         except OSError:
             return
         if not self._reader.has_replaced(name, now):
@@ -105,7 +105,7 @@ class Inbox:
         return self._record(path).submitted
 
     def _record(self, path: str) -> StarterMessage:
-        return reading.record(f"{self._folder}/{os.path.basename(path)}")
+        return spool_reader.record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
     def is_amid_sweep(self) -> bool:
@@ -136,7 +136,7 @@ class Inbox:
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
-        found = [one for one in map(reading.look, entries) if one is not None]
+        found = [one for one in map(spool_reader.look, entries) if one is not None]
         dead = (one for one in found if one.is_unfinished and not self._reader.is_young(one))
         for one in islice(dead, REMOVALS_A_SCAN):
             self._remove(one.name)
@@ -166,7 +166,7 @@ class Inbox:
         """Read a uid's oldest new messages, in the order of their own times."""
         new = [one for one in of_uid if self._reader.is_due(one)]
         read = (self._open(one) for one in new[:MESSAGES_A_SCAN])
-        return sorted((one for one in read if one is not None), key=reading.age)
+        return sorted((one for one in read if one is not None), key=spool_reader.age)
 
     def _open(self, found: SpoolFile) -> SpooledMessage | None:
         try:
@@ -182,7 +182,7 @@ class Inbox:
         read later.
         """
         removed = False
-        if reading.is_writers_fault(error):
+        if spool_reader.is_writers_fault(error):
             removed = self._remove(found.name)
             self._reader.skip(found)
         if self._quota.allows(found.uid):
@@ -262,7 +262,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
-    found = reading.look(entry)
+    found = spool_reader.look(entry)
     return found.changed_s if found else float("inf")
 
 
@@ -276,4 +276,6 @@ def _by_uid(found: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
 def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
     """Take the first message of each uid, then the second of each, and so on."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
-    return tuple(one for _, one in sorted(ranked, key=lambda one: (one[0], reading.age(one[1]))))
+    return tuple(
+        one for _, one in sorted(ranked, key=lambda one: (one[0], spool_reader.age(one[1])))
+    )

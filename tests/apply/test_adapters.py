@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.adapters import ADAPTERS, Adapter, adapter_of
-from gridbridge.apply.clusters import REACHED
 from gridbridge.batch import HOT, MARKERS, RECALLERS, recaller_of, submitter
-from gridbridge.config.kinds import OF_KIND
-from gridbridge.decisions.site.check import JUDGES
+from gridbridge.batch.adapters import ADAPTERS, Adapter, adapter_of
+from gridbridge.batch.clusters import REACHED
+from gridbridge.config.cluster_kinds import OF_KIND
+from gridbridge.decisions.site.check_findings import JUDGES
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, OarServer

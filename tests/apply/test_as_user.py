@@ -2,16 +2,16 @@
 
 import pytest
 
-from gridbridge.apply import as_user
+from gridbridge.batch import as_user_call
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.shell.runner import CompletedProgram
 
 
 @pytest.mark.parametrize(
     ("kind", "first"),
-    [(ClusterKind.GRIDENGINE, as_user.SUDO), (ClusterKind.EMBEDDED, as_user.ALONE)],
+    [(ClusterKind.GRIDENGINE, as_user_call.SUDO), (ClusterKind.EMBEDDED, as_user_call.ALONE)],
     ids=["others", "alone"],
 )
 def test_only_a_site_of_several_people_needs_sudo(
@@ -23,11 +23,11 @@ def test_only_a_site_of_several_people_needs_sudo(
         asked.append(argv)
         return CompletedProgram(argv, 0, b"", b"")
 
-    monkeypatch.setattr(as_user, "run", run)
-    monkeypatch.setattr(as_user, "_is_personal", False)
+    monkeypatch.setattr(as_user_call, "run", run)
+    monkeypatch.setattr(as_user_call, "_is_personal", False)
     site = Site(cluster="alpha")
-    as_user.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
-    as_user.call("list-arrays", "c.1")
+    as_user_call.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
+    as_user_call.call("list-arrays", "c.1")
 
     assert asked == [(*first, "list-arrays", "c.1")]
 
@@ -37,8 +37,8 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
 ) -> None:
     """Root has removed it, and goes on."""
     said = b"ledger-cut c.12 14\nno job\n"
-    monkeypatch.setattr(as_user, "run", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
-    as_user.call("list-arrays", "c.12")
+    monkeypatch.setattr(as_user_call, "run", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
+    as_user_call.call("list-arrays", "c.12")
 
     assert [one.getMessage() for one in caplog.records] == [
         "event=ledger_cut ledger='c.12' bytes=14"

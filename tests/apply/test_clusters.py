@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply import clusters
-from gridbridge.batch import submitter
+from gridbridge.batch import clusters, submitter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.requests.mapping import MappedRequest, translate
+from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import route
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer import mapping
-from gridbridge.model.transfer.rules import (
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.text_tables import QueueDefaults, Users
+from gridbridge.model.transfer import request_rules
+from gridbridge.model.transfer.mapping_sections import (
     AmountUnit,
     AnyRule,
     PeRule,
@@ -29,8 +29,7 @@ from gridbridge.model.transfer.rules import (
     Relation,
     ResourceRule,
 )
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.users import QueueDefaults, Users
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import SessionPool
 
@@ -57,7 +56,9 @@ def a_policy(**more: object) -> Policy:
 
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
     """Translate a request with the rules as starters read them."""
-    rules = mapping.decode(mapping.encode(clusters.mapping(a_policy(), "gamma", "transfer-gamma")))
+    rules = request_rules.decode(
+        request_rules.encode(clusters.mapping(a_policy(), "gamma", "transfer-gamma"))
+    )
     request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate(request, rules, "gamma")
 
@@ -67,7 +68,9 @@ def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    found = mapping.decode(mapping.encode(clusters.mapping(policy, "gamma", "transfer-gamma")))
+    found = request_rules.decode(
+        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-gamma"))
+    )
     return translate(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
 
@@ -149,7 +152,9 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     policy, asks = a_policy(), QueueDefaults({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
-    rules = mapping.decode(mapping.encode(clusters.mapping(policy, "gamma", "transfer-big")))
+    rules = request_rules.decode(
+        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-big"))
+    )
 
     assert sorted(
         translate(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
@@ -187,7 +192,7 @@ def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
     """Clusters of this host are asked meanwhile."""
     program = """
 import sys
-from gridbridge.apply import clusters
+from gridbridge.batch import clusters
 from gridbridge.errors import NotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import commands
-from gridbridge.batch.gridengine.records import NO_LINE, NOT_READ
+from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine.accounting_file import NO_LINE, NOT_READ
 from gridbridge.model.route import GridEngineCell
 
 DAY_S = 86400.0
@@ -33,7 +33,7 @@ def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     cell = GridEngineCell(
         root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
     )
-    argv = commands.accounted(cell, list(accounts))
+    argv = client_commands.accounted(cell, list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 

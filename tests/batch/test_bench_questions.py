@@ -3,8 +3,8 @@
 import pytest
 
 from bench.questions import QUESTIONS
-from gridbridge.batch.gridengine import commands as gridengine
-from gridbridge.batch.oar import commands as oar
+from gridbridge.batch.gridengine import client_commands as gridengine
+from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.model.route import GridEngineCell, OarServer
 
 CELL = GridEngineCell(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import claim
+from gridbridge.batch import wrapper_claim
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, name_of
-from gridbridge.state import claims
+from gridbridge.transfer.store import claim_folder
 from tests.batch.test_wrapper import Site, make_site
 
 RUNS = b"echo ran\n"
@@ -29,12 +29,12 @@ def site(tmp_path: Path) -> Site:
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
     """Run a job with a claim by file, whose key is there; return its exit status and its output."""
-    claim.keep_key(f"file.{token}", str(site.spool), ME)
+    wrapper_claim.keep_key(f"file.{token}", str(site.spool), ME)
     return run_without_key(site, token)
 
 
 def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
-    lines = claim.lines(f"file.{token}", "file", str(site.spool), ME).replace(":-60", ":-0")
+    lines = wrapper_claim.lines(f"file.{token}", "file", str(site.spool), ME).replace(":-60", ":-0")
     status = site.run(script=RUNS, claim=lines)
     return status, site.out.read_text() if site.out.exists() else ""
 
@@ -45,7 +45,7 @@ def test_a_job_claims_itself_and_runs(site: Site) -> None:
 
 
 def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
-    claims.take(f"{ME}.t0", ME, str(site.spool))
+    claim_folder.take(f"{ME}.t0", ME, str(site.spool))
 
     assert run(site) == (199, "")
     (message,) = site.spool.glob("w.*")
@@ -74,9 +74,9 @@ def told(site: Site) -> set[str]:
 
 def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     """Everybody can read a job's script, and could make the claim first."""
-    of = claim.make("file")
-    lines = claim.lines(of, "file", str(site.spool), ME)
-    claim.keep_key(of, str(site.spool), ME)
+    of = wrapper_claim.make("file")
+    lines = wrapper_claim.lines(of, "file", str(site.spool), ME)
+    wrapper_claim.keep_key(of, str(site.spool), ME)
     (key,) = (site.spool / FOLDER).iterdir()
 
     assert str(key) in lines
@@ -130,14 +130,14 @@ def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> Non
     os.chown(site.spool / FOLDER, BOB, BOB)
 
     with pytest.raises(StateError, match="not the service's own"):
-        claim.keep_key("file.t0", str(site.spool), ME)
+        wrapper_claim.keep_key("file.t0", str(site.spool), ME)
     assert not [*(site.spool / FOLDER).iterdir()]
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
     """Whatever others put beside it: set -C alone would open a FIFO or a device."""
-    claims.take(f"{ME}.t0", ME, str(site.spool))
+    claim_folder.take(f"{ME}.t0", ME, str(site.spool))
     os.mkfifo(site.spool / FOLDER / "claimed-by-home")
     claim_path = str(site.spool / FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
@@ -153,17 +153,17 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
     (site.spool / FOLDER / "1001.t0").touch()
 
     with pytest.raises(StateError, match=f"made by uid {ME}, who has no claim"):
-        claims.take("1001.t0", 1001, str(site.spool))
+        claim_folder.take("1001.t0", 1001, str(site.spool))
 
 
 def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     """Everybody may read the log."""
-    name = name_of(of := claim.make("file"), 1001)
+    name = name_of(of := wrapper_claim.make("file"), 1001)
     (site.spool / FOLDER / name).touch()
     half, word = key_of(of, 1001)
 
     with pytest.raises(StateError) as failed:
-        claims.take(name, 1001, str(site.spool))
+        claim_folder.take(name, 1001, str(site.spool))
     assert word not in str(failed.value)
     assert f"{FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
@@ -175,18 +175,18 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     (site.spool / FOLDER).rmdir()
     (site.spool / FOLDER).symlink_to(tmp_path / "precious")
 
-    claims.sweep((), time.time() + 10 * claims.MAX_AGE_S, str(site.spool))
+    claim_folder.sweep((), time.time() + 10 * claim_folder.MAX_AGE_S, str(site.spool))
     with pytest.raises(StateError, match="not the service's own"):
-        claims.take(f"{ME}.t0", ME, str(site.spool))
+        claim_folder.take(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
 
 
 def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
-    claims.take(f"{ME}.t1", ME, str(site.spool))
+    claim_folder.take(f"{ME}.t1", ME, str(site.spool))
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / FOLDER / name).touch()
 
-    claims.sweep({f"{ME}.t2"}, time.time() + 2 * claims.MAX_AGE_S, str(site.spool))
+    claim_folder.sweep({f"{ME}.t2"}, time.time() + 2 * claim_folder.MAX_AGE_S, str(site.spool))
 
     left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]
@@ -195,13 +195,16 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
 def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     spool = str(site.spool)
 
-    assert [claims.take(f"{ME}.t0", ME, spool), claims.take(f"{ME}.t0", ME, spool)] == [True, True]
+    assert [claim_folder.take(f"{ME}.t0", ME, spool), claim_folder.take(f"{ME}.t0", ME, spool)] == [
+        True,
+        True,
+    ]
 
 
 def test_home_does_not_get_what_a_job_has(site: Site) -> None:
     run(site)
 
-    assert not claims.take(f"{ME}.t0", ME, str(site.spool))
+    assert not claim_folder.take(f"{ME}.t0", ME, str(site.spool))
 
 
 def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
@@ -223,18 +226,18 @@ def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> 
 
 def take_late(spool: str, late_s: float) -> bool:
     time.sleep(late_s)  # the pace of the race, not a wait
-    return claims.take(f"{ME}.t0", ME, spool)
+    return claim_folder.take(f"{ME}.t0", ME, spool)
 
 
 @pytest.fixture
 def granted(site: Site, tmp_path: Path) -> Path:
     """Return where the grant of a job has to appear."""
-    return tmp_path / claim.GRANTS / f"{ME}.t0"
+    return tmp_path / wrapper_claim.GRANTS / f"{ME}.t0"
 
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = claim.lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
+    lines = wrapper_claim.lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 
@@ -259,7 +262,9 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / FOLDER).rmdir()
-    lines = claim.lines("grant.t0", "grant 5 x", "", ME).replace("~x", str(granted.parents[2]))
+    lines = wrapper_claim.lines("grant.t0", "grant 5 x", "", ME).replace(
+        "~x", str(granted.parents[2])
+    )
     ended = site.run(script=b"kill -15 $$\n", claim=lines)
 
     assert (ended, site.told().signal) == (-15, "15")
@@ -267,7 +272,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
 
 @pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
 def test_a_claim_that_is_made_is_one(kind: str) -> None:
-    assert is_claim(claim.make(kind))
+    assert is_claim(wrapper_claim.make(kind))
 
 
 @pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])

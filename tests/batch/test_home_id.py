@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper import JobStartMode
+from gridbridge.batch.wrapper_script import JobStartMode
 from tests.batch.test_wrapper import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'

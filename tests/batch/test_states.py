@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import parse
-from gridbridge.batch.gridengine.letters import read_job, read_queue
-from gridbridge.batch.shown import job_letters, queue_letters
+from gridbridge.batch.gridengine.sge_state_letters import read_job, read_queue
+from gridbridge.batch.state_letters import job_letters, queue_letters
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.submission import Result, unanswered
+from gridbridge.batch.submission_result import Result, unanswered
 from gridbridge.errors import CommandFailed, NotReached
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.task import ScriptTask, script
+from gridbridge.batch.task_script import ScriptTask, script
 
 SETTINGS = {
     "campaign": "12",

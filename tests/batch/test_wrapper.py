@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper import BODY, JobStartMode, WrappedJob, bundle
-from gridbridge.decisions.wrapper import true_status, why_unstarted
+from gridbridge.batch.wrapper_script import BODY, JobStartMode, WrappedJob, bundle
+from gridbridge.decisions.wrapper_end import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import FailureCause, StarterMessage
 from tests.messages import decode_in_place

@@ -15,9 +15,9 @@ import pytest
 
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_status
-from gridbridge.decisions.elastic.demand.placing import hosts_for
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.services.elastic import deciding, looking
+from gridbridge.decisions.elastic.demand.first_fit import hosts_for
+from gridbridge.elastic.balancer import cell_observer, plan_preview
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -65,7 +65,9 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
         pools = {"small": Pool(slots=4, price=1, limit=5000)}
         rules = Balance(max_nodes=100_000)
-        return lambda: deciding.planned(looking.look_at(str(folder)), rules, Demand(), pools)
+        return lambda: plan_preview.planned(
+            cell_observer.look_at(str(folder)), rules, Demand(), pools
+        )
 
     assert growth(planned, 40) <= MOST_GROWTH
 

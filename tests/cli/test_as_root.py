@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.cli import as_root
-from gridbridge.cli.as_root import BEGIN, END, NotKnown, RootRefusal
 from gridbridge.errors import UntrustedFile
+from gridbridge.privileged import as_root
+from gridbridge.privileged.as_root import BEGIN, END, NotKnown, RootRefusal
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -175,7 +175,7 @@ while True:
 """
 ASK = """
 import resource, socket, sys
-from gridbridge.cli import as_root
+from gridbridge.privileged import as_root
 held = []
 if sys.argv[1] == "hold":
     for port in range(40000, 40011):
@@ -195,7 +195,7 @@ except as_root.NotKnown as error:
 """
 MAIN = """
 import atexit, os
-from gridbridge.cli import as_root
+from gridbridge.privileged import as_root
 atexit.register(lambda: print(dict(os.environ)))
 as_root.main()
 """

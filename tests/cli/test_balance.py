@@ -8,11 +8,11 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.apply.elastic import cells, tagging
-from gridbridge.batch.gridengine.standby import tags
+from gridbridge.batch.gridengine.standby import gb_tags
 from gridbridge.cli.main import gridbridge
-from gridbridge.services.elastic import remembering
-from gridbridge.state.elastic import saved
+from gridbridge.elastic.acts import cell_queries, host_tags
+from gridbridge.elastic.balancer import round_state_reader
+from gridbridge.elastic.store import saved_round_folder
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -151,8 +151,8 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(
 
 
 def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagging, "require_host", lambda *_: None)
-    monkeypatch.setattr(tagging, "change", lambda *_, **__: ("htools:standby:1",))
+    monkeypatch.setattr(host_tags, "require_host", lambda *_: None)
+    monkeypatch.setattr(host_tags, "change", lambda *_, **__: ("htools:standby:1",))
 
     done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
 
@@ -164,9 +164,9 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     """Nothing is asked of the cell but which hosts it has."""
-    monkeypatch.setattr(tags, "hosts", lambda _: ("alpha-n1.cluster",))
+    monkeypatch.setattr(gb_tags, "hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
-    monkeypatch.setattr(tagging, "change", change)
+    monkeypatch.setattr(host_tags, "change", change)
     config = ("--config", site(tmp_path))
 
     unknown = run("tag", "alpha-n77", "1", *more, *config)
@@ -180,7 +180,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
 def test_a_snapshot_tells_as_json_where_it_is(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
     target = str(tmp_path / "saved")
 
     done = run("snapshot", target, "--config", site(tmp_path), "--json")
@@ -192,8 +192,8 @@ def test_a_snapshot_tells_as_json_where_it_is(
 def test_who_may_not_know_the_nodes_is_told_so(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
-    monkeypatch.setattr(remembering, "is_hidden", lambda: True)
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
 
     done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
     of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
@@ -219,8 +219,8 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
-    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
-    monkeypatch.setattr(remembering, "is_hidden", lambda: True)
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:
         end.write(RACK.format(enabled))

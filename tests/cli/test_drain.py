@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.transfer.health import judge_queue
+from gridbridge.decisions.transfer.queue_health import judge_queue
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
-from gridbridge.services.tools.drain import MAX_CHARACTERS
-from gridbridge.state import campaigns_shown, drains
-from gridbridge.state import shown as files
+from gridbridge.model.campaigns.published_campaigns import ShownGrid, ShownGridCluster
+from gridbridge.site.draining import MAX_CHARACTERS
+from gridbridge.state import drains
+from gridbridge.state import published_json as files
 from tests.shown import publish, shown
 
 
@@ -86,7 +87,7 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_folder(folder)
     gamma = ShownGridCluster(name="gamma", kind="oar")
-    campaigns_shown.put(ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder)
+    published_campaign_files.put(ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder)
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")
     status = run(folder, "status")

@@ -7,12 +7,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli import check, main, setup
+from gridbridge.cli import main
 from gridbridge.config import policy_file
-from gridbridge.model.site.setup import EditVerb, FindingState, SetupEdit
-from gridbridge.services.site.check import CheckItem, CheckReport
-from gridbridge.shell import lock
+from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
+from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
+from gridbridge.site.check import CheckItem, CheckReport
+from gridbridge.site.cli import check_command, setup_command
 
 CONFIG = """[site]
 cluster = "alpha"
@@ -37,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "gridbridge.toml"
     path.write_text(CONFIG)
-    monkeypatch.setattr(setup, "CONFIG", str(path))
+    monkeypatch.setattr(setup_command, "CONFIG", str(path))
     return path
 
 
@@ -123,10 +124,10 @@ def test_a_second_setup_makes_no_change_while_another_one_does(
 ) -> None:
     """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(lock, "PAUSE_S", 0.0)
-    await_turn = lock.await_turn
-    monkeypatch.setattr(lock, "await_turn", lambda path, tell: await_turn(path, tell, 0.1))
-    assert lock.take(f"{configured}.lock")
+    monkeypatch.setattr(poller_lock, "PAUSE_S", 0.0)
+    await_turn = poller_lock.await_turn
+    monkeypatch.setattr(poller_lock, "await_turn", lambda path, tell: await_turn(path, tell, 0.1))
+    assert poller_lock.take(f"{configured}.lock")
 
     status = run(monkeypatch, "setup", *what, "--apply")
 
@@ -143,10 +144,10 @@ def test_who_is_not_root_makes_no_balancer(
 ) -> None:
     """Useradd would only say that it can't lock a file, and to try later."""
     edit = SetupEdit(verb=EditVerb.SHELL, value="false")
-    step = setup.SetupStep(what="x", line="false", environment="", where="", edit=edit)
-    monkeypatch.setattr(setup.balancer, "balancer_steps", lambda _: (step,))
+    step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
+    monkeypatch.setattr(setup_command.balancer_setup, "balancer_steps", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
-    monkeypatch.setattr(setup.policy_file, "load", lambda _: None)
+    monkeypatch.setattr(setup_command.policy_file, "load", lambda _: None)
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 
@@ -157,7 +158,7 @@ def test_who_is_not_root_makes_no_balancer(
 def test_an_unexpected_error_shows_its_place_only_with_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check.service, "check", lambda *_: 1 // 0)
+    monkeypatch.setattr(check_command.service, "check", lambda *_: 1 // 0)
 
     status = run(monkeypatch, "check")
 
@@ -226,7 +227,7 @@ def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = CheckReport(items=(an_item(FindingState(state)),), worst=FindingState(state))
-    monkeypatch.setattr(check.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
 
@@ -235,7 +236,7 @@ def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingState.BROKEN),), worst=FindingState.BROKEN)
-    monkeypatch.setattr(check.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
 
     run(monkeypatch, "check")
 
@@ -255,8 +256,8 @@ def test_the_check_says_once_what_mends_several_items(
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
-    report = check.service.check(Clock(), str(wrong))
-    monkeypatch.setattr(check.service, "check", lambda *_: report)
+    report = check_command.service.check(Clock(), str(wrong))
+    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
 
     status = run(monkeypatch, "check")
 
@@ -269,7 +270,7 @@ def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingState.WARNING),), worst=FindingState.WARNING)
-    monkeypatch.setattr(check.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
 
     run(monkeypatch, "check", "--json")
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge import cli
-from gridbridge.cli.balancing import program
 from gridbridge.cli.main import gridbridge
 from gridbridge.cli.options import FiniteNumber
-from gridbridge.cli.qacct_remote import qacct_remote
+from gridbridge.elastic.cli import balance_program
+from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 
 
 def commands(one: click.Command) -> Iterator[click.Command]:
@@ -52,7 +52,7 @@ def test_no_option_takes_nan_or_infinity() -> None:
         (gridbridge, ("simulate", "--synthetic", "a", "--max-nodes", "2", "--load")),
         (gridbridge, ("simulate", "--synthetic", "a", "--max-nodes", "2", "--price")),
         (gridbridge, ("balance", "plan", "--job-wait-time")),
-        (program.balance, ("--interval",)),
+        (balance_program.balance, ("--interval",)),
         (qacct_remote, ("-d",)),
     ],
     ids=["minimal", "target", "load", "price", "wait", "interval", "days"],

@@ -19,10 +19,10 @@ from gridbridge.model.rebalance.moves import (
     RecheckedMoves,
     RejectedMove,
 )
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import PlacementSnapshot
-from gridbridge.services.rebalance import running
-from gridbridge.services.rebalance.deciding import RebalancePlan
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.rebalance.mover import mover_wiring
+from gridbridge.rebalance.mover.rule_choice import RebalancePlan
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"
@@ -141,7 +141,7 @@ def test_quiesce_tells_programs_too(
     words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = list[bool]()
-    monkeypatch.setattr(running, "quiesce", lambda _, *, is_quiesced: done.append(is_quiesced))
+    monkeypatch.setattr(mover_wiring, "quiesce", lambda _, *, is_quiesced: done.append(is_quiesced))
     told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
 
     assert json.loads(told.output) == {"quiesced": is_quiesced}
@@ -160,7 +160,7 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     planned = RebalancePlan(snapshot=seen, rules=Rebalance(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="it is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
-    monkeypatch.setattr(running, "run", lambda *_, **__: (planned, checked))
+    monkeypatch.setattr(mover_wiring, "run", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
 
     lines = CliRunner().invoke(gridbridge, words).output.splitlines()

@@ -9,16 +9,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.batch.gridengine.accounting import AccountingRecord
-from gridbridge.cli import program
-from gridbridge.cli import qacct_remote as qacct_command
-from gridbridge.cli.qacct_remote import qacct_remote
-from gridbridge.cli.qalter_remote import qalter_remote
-from gridbridge.cli.qdel_remote import qdel_remote
-from gridbridge.cli.qstat_remote import qstat_remote
+from gridbridge.batch.gridengine.qacct import AccountingRecord
+from gridbridge.cli import error_boundary
 from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.services.tools.qacct_remote import TaskAccounting
-from gridbridge.services.version import version
+from gridbridge.program.version import version
+from gridbridge.transfer.cli import qacct_remote_command as qacct_command
+from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
+from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
+from gridbridge.transfer.cli.qdel_remote_command import qdel_remote
+from gridbridge.transfer.cli.qstat_remote_command import qstat_remote
+from gridbridge.transfer.remote_tools.qacct_remote import TaskAccounting
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -67,7 +67,7 @@ def run(
     """Run a program as its console script does and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
-        program.run(command or PROGRAMS[name], name)
+        error_boundary.run(command or PROGRAMS[name], name)
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
@@ -230,7 +230,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
     with pytest.raises(SystemExit) as ended:
-        program.run(qalter_remote, "qalter_remote")
+        error_boundary.run(qalter_remote, "qalter_remote")
 
     told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)

@@ -7,16 +7,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.life import LifecyclePatience
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.owned import World
+from gridbridge.model.elastic.owned_nodes import World
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.services.encoding import encode
-from gridbridge.services.journal import DecisionJournal
-from gridbridge.services.tools import replay as service
-from gridbridge.services.transfer.journalled.plans import PlanJournal
+from gridbridge.program.encoding import encode
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller.plan_journal import PlanJournal
 from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
 PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=120)

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.elastic.store import ganeti_reader
 from gridbridge.errors import ParseError
-from gridbridge.state.elastic import ganeti
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "hsqueeze-3.0.2"
 CASES = tuple(path.stem for path in sorted(GOLDEN.glob("*.data")))
@@ -170,7 +170,7 @@ def test_a_file_of_another_systems_editor_is_read(
 
 
 def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ganeti, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(ganeti_reader, "MOST_BYTES", 1 << 20)
     done = run(Path("/dev/zero"))
 
     assert isinstance(done.exception, ParseError)

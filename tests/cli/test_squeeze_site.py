@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
-from gridbridge.services.tools import squeeze
+from gridbridge.elastic.tools import squeeze_preview
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -70,7 +70,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
-    found = squeeze.lacking(policy_file.parse("FILE", (CELL + more).encode()))
+    found = squeeze_preview.lacking(policy_file.parse("FILE", (CELL + more).encode()))
 
     assert [lack.partition(":")[0] for lack in found] == lacks
 

@@ -31,7 +31,7 @@ def test_a_model_is_squeezed_without_what_a_site_needs() -> None:
 
     found = loaded("squeeze", "--model", str(model))
 
-    assert "gridbridge.services.elastic.ganeti" in found
+    assert "gridbridge.elastic.balancer.ganeti_squeeze" in found
     assert not (SLOW | CONFIGURED) & found
 
 

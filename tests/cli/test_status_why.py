@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli import status as status_command
-from gridbridge.cli import why as why_command
 from gridbridge.cli.main import gridbridge
 from gridbridge.cli.options import clock
-from gridbridge.services.tools import reports
+from gridbridge.program import reports
+from gridbridge.site.cli import status_command, why_command
 from tests.services.tools.test_home_jobs import NUMBER, site
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 

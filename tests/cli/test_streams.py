@@ -119,10 +119,12 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
 ) -> None:
     """A script that repeats what ended with 2 or 75 would run everything twice."""
     program = (
-        "from gridbridge.config.submission.jdl import ParsedJdl as Read\n"
-        "from gridbridge.services.tools import campaign_tasks, campaigns\n"
-        "from gridbridge.services.tools.submission import admission, sources\n"
-        "from gridbridge.cli.grid import gridsub, relay\n"
+        "from gridbridge.campaigns.submission.jdl_reader import ParsedJdl as Read\n"
+        "from gridbridge.campaigns.tools import task_views as campaign_tasks\n"
+        "from gridbridge.campaigns.tools import campaign_client as campaigns\n"
+        "from gridbridge.campaigns.tools import admission_check as admission\n"
+        "from gridbridge.campaigns.tools import submission_sources as sources\n"
+        "from gridbridge.campaigns.cli import gridsub, relay\n"
         "relay.host = lambda *_: ''\n"
         "admission.require_admitted = lambda said: said\n"
         "sources.array = lambda *_: Said()\n"

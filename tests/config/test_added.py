@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.submission import added
-from gridbridge.config.submission.named import named_once, told
+from gridbridge.campaigns.submission import added_tasks
+from gridbridge.campaigns.submission.task_names import named_once, told
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.names import words
+from gridbridge.model.campaigns.campaign_names import words
 
 BEFORE = ("a 1", "b 2", "b#2 3")
 
@@ -16,7 +16,7 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     """A name that the campaign has gets a number that no other has."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
-    lines = added.of_file(f"{tmp_path}/more")
+    lines = added_tasks.of_file(f"{tmp_path}/more")
 
     assert lines == ("c 4", "a 5", "b 6", "b 7")
     assert named_once(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
@@ -38,26 +38,26 @@ def test_a_file_that_is_a_json_list_is_read_as_one(
     """As CiGri's -F; lines that only look like one are tasks."""
     (tmp_path / "more").write_text(text)
 
-    assert added.of_file(f"{tmp_path}/more") == lines
+    assert added_tasks.of_file(f"{tmp_path}/more") == lines
 
 
 def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("[1, 2]")
 
     with pytest.raises(ConfigError):
-        added.of_file(f"{tmp_path}/more")
+        added_tasks.of_file(f"{tmp_path}/more")
 
 
 def test_a_json_list_is_added() -> None:
     """As a JDL's params."""
-    assert added.of_text("-J", '["c 4", "a"]') == ("c 4", "a")
+    assert added_tasks.of_text("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     """In one line, with what would be right."""
     with pytest.raises(ConfigError) as told:
-        added.of_text("-J", text)
+        added_tasks.of_text("-J", text)
 
     assert '["FIRST TASK", "SECOND TASK"]' in str(told.value)
     assert len(str(told.value).splitlines()) == 1
@@ -79,7 +79,7 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
         (tmp_path / "more").write_bytes(data)
 
     with pytest.raises(ConfigError) as told:
-        added.of_file(f"{tmp_path}/more")
+        added_tasks.of_file(f"{tmp_path}/more")
 
     assert problem in str(told.value)
 

@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from gridbridge.batch.task import BODY
-from gridbridge.config.submission import jdl
+from gridbridge.batch.task_script import BODY
+from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.errors import ConfigError
 
 
 def _read(command: str) -> str:
     known = {"name": "n", "nb_jobs": 1, "exec_file": command, "clusters": {"beta": {}}}
-    return jdl.load("n.json", json.dumps(known)).jdl.clusters["beta"].exec_file
+    return jdl_reader.load("n.json", json.dumps(known)).jdl.clusters["beta"].exec_file
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.submission import jdl, jdl_ranges, jdl_words
+from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_writer
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import DatasetWish, Jdl
-from gridbridge.services.encoding import decode, encode
+from gridbridge.program.encoding import decode, encode
 from gridbridge.state.database.campaign_tables import jdl_of
 
 KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
 
 def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
-    return jdl.load("n.json", json.dumps(KNOWN | said), folder=folder).jdl
+    return jdl_reader.load("n.json", json.dumps(KNOWN | said), folder=folder).jdl
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 
     assert decode(encode(found), Jdl) == found
     assert jdl_of(json.loads(json.dumps(asdict(found)))) == found
-    said = jdl_words.as_jdl(found, ["0"])
-    assert jdl.load("n", json.dumps(said)).jdl.datasets == found.datasets
+    said = jdl_writer.as_jdl(found, ["0"])
+    assert jdl_reader.load("n", json.dumps(said)).jdl.datasets == found.datasets
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: DatasetWish) -> None:
     right = load({})
 
-    assert jdl_ranges.out_of_range(right) == ""
-    assert jdl_ranges.out_of_range(Jdl(name="n", datasets={name: wish})).startswith("datasets.")
+    assert jdl_limits.out_of_range(right) == ""
+    assert jdl_limits.out_of_range(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from gridbridge.config.submission import jdl
+from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.errors import ConfigError
 
 
 def wrong_with(text: str) -> list[str]:
     """Return what is told of a JDL, each up to what would be right."""
     with pytest.raises(ConfigError) as told:
-        jdl.load("n", text)
+        jdl_reader.load("n", text)
     return [problem.partition(";")[0] for problem in str(told.value).splitlines()]
 
 

@@ -8,8 +8,8 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import PollerSection, TransferQueue
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.sections import (
+from gridbridge.model.elastic.balance_sections import (
     DecisionPolicy,
     Pool,
     PoweredHost,

@@ -9,14 +9,13 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.config.mistakes import Table, table_of
 from gridbridge.config.sections import SectionGroup, SingleSection
-from gridbridge.config.words import Table, table_of
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import setting
-from gridbridge.model.site import sections as site_sections
-from gridbridge.model.transfer import rules
-from gridbridge.model.transfer import sections as transfer_sections
+from gridbridge.model.site import site_section as site_sections
+from gridbridge.model.transfer import mapping_sections, transfer_sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> N
     assert expected == list(group.problems(table))
 
 
-@pytest.mark.parametrize("module", [cluster, site_sections, transfer_sections, rules])
+@pytest.mark.parametrize("module", [cluster, site_sections, transfer_sections, mapping_sections])
 def test_a_key_is_one_line(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     keys = [

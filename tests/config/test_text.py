@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.config import policy_file, words
-from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.config import mistakes, policy_file
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
-from gridbridge.model.elastic.sections import ProviderSection, Squeeze
+from gridbridge.model.elastic.balance_sections import ProviderSection, Squeeze
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -28,8 +28,9 @@ from gridbridge.model.settings import (
     STATE_URL,
     describe,
 )
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.rules import (
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.text_tables import QueueDefaults, Users
+from gridbridge.model.transfer.mapping_sections import (
     AMOUNT,
     ASKED_FOR,
     KINDS,
@@ -42,7 +43,7 @@ from gridbridge.model.transfer.rules import (
     Relation,
     ResourceRule,
 )
-from gridbridge.model.transfer.sections import (
+from gridbridge.model.transfer.transfer_sections import (
     STAGED_IN,
     STAGED_OUT,
     Breaker,
@@ -50,7 +51,6 @@ from gridbridge.model.transfer.sections import (
     Retention,
     TransferQueue,
 )
-from gridbridge.model.users import QueueDefaults, Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
@@ -288,7 +288,7 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = describe(key)
-        comment = f"\n# {known.meaning}\n# {words.right(key)}; {words.default(key)}\n"
+        comment = f"\n# {known.meaning}\n# {mistakes.right(key)}; {mistakes.default(key)}\n"
 
-        assert known.unit in words.right(key)
+        assert known.unit in mistakes.right(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)

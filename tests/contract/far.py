@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.submission import Result, Submission
+from gridbridge.batch.submission_result import Result, Submission
 from gridbridge.model.job import JobEnd
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin

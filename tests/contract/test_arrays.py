@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from gridbridge.batch.task import ScriptTask, script
-from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
+from gridbridge.batch.task_script import ScriptTask, script
+from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.request import JobRequest
@@ -24,7 +24,7 @@ numbers = itertools.count()
 
 
 def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: object) -> str:
-    """Submit a held array, a task for each parameter, in the words of batch/task; return its id.
+    """Submit a held array, a task for each parameter, by batch/task_script; return its id.
 
     No task of a campaign is sent twice as the same attempt: both would write the same files.
     """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.batch.submission import Result
-from gridbridge.batch.wrapper import JobStartMode, WrappedJob, bundle
+from gridbridge.batch.submission_result import Result
+from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.request import JobRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.wrapper import why_unstarted
+from gridbridge.decisions.wrapper_end import why_unstarted
 from gridbridge.model.states import JobFact
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import sentences
-from gridbridge.decisions.campaigns.failures.event_words import text
+from gridbridge.decisions.campaigns.campaign_cycle import sentences
+from gridbridge.decisions.campaigns.failures.event_messages import text
 from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.plan import CyclePlan, Retry
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.local_queues import local_queues
+from gridbridge.decisions.local_only_queues import local_queues
 from gridbridge.model.request import JobRequest
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.vocabulary import LocalQueues

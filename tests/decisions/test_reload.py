@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.reload import unchangeable
+from gridbridge.decisions.configuration_reload import unchangeable
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import LogLevel, Site
-from gridbridge.model.transfer.sections import PollerSection, TransferQueue
-from gridbridge.model.users import Users
+from gridbridge.model.site.site_section import LogLevel, Site
+from gridbridge.model.text_tables import Users
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)
 SITE = Site(cluster="alpha")

@@ -5,12 +5,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gridbridge.config import admission
-from gridbridge.decisions.campaigns.admission import admit
+from gridbridge.campaigns.submission import admission_rules
+from gridbridge.decisions.campaigns.admission_decision import admit
 from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.task import DROPPED, SENT, WAITING, WORDS
+from gridbridge.model.campaigns.published_tasks import DROPPED, SENT, WAITING, WORDS
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
@@ -26,7 +26,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     """One changes, one refuses, and physics may do what it likes."""
     (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
-    rules = admission.load(str(tmp_path), os.getuid())
+    rules = admission_rules.load(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
 
     assert admit(rules, BROUGHT).jdl.clusters["beta"].is_besteffort

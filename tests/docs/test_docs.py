@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 import pytest
 
-from gridbridge.apply.as_user import PATIENCE_S
+from gridbridge.batch.as_user_call import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
-from gridbridge.methods.sensor import HUNG_S
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import HOME
 from gridbridge.model.settings import Setting
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
+from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
 KINDS = ("tutorials", "how-to", "reference", "explanation")

@@ -6,11 +6,11 @@ from dataclasses import fields
 
 import pytest
 
-from gridbridge.cli.balancing.planning import plan
 from gridbridge.config import policy_file
+from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram, require_fit
+from gridbridge.elastic.cli.plan_command import plan
+from gridbridge.elastic.tools.balance_preview import BalanceOptions, ruled
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic.program import BalanceOptionsOfProgram, require_fit
-from gridbridge.services.tools.balance import BalanceOptions, ruled
 from tests.docs.console import ROOT
 
 HOW_TO = (ROOT / "docs/how-to/elastic.md").read_text()

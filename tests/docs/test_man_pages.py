@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import words
+from gridbridge.config import mistakes as words
 from gridbridge.config.capabilities import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.settings import describe
-from gridbridge.model.transfer.rules import KINDS
+from gridbridge.model.transfer.mapping_sections import KINDS
 from tests.docs.console import ROOT
 
 SOURCES = list((ROOT / "docs/reference/commands").glob("*.md"))

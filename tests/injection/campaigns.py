@@ -20,28 +20,28 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import gridbridge
-from gridbridge.apply import as_user
+from gridbridge.batch import as_user_call
+from gridbridge.campaigns.nikita.nikita import NikitaDaemon
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunner
+from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_register
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.config import policy_file
-from gridbridge.methods import as_user as as_user_program
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.request import OwnerVerb
-from gridbridge.model.campaigns.steps import STEPS
+from gridbridge.model.campaigns.owner_request import OwnerVerb
+from gridbridge.model.campaigns.prologues import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.services import cycle
-from gridbridge.services.campaigns.nikita.service import NikitaDaemon
-from gridbridge.services.campaigns.runner import CampaignRunner
-from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
-from gridbridge.services.rebalance.live import Rebalancer
+from gridbridge.privileged import as_user as as_user_program
+from gridbridge.program import cycle
+from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state import campaign_files, campaign_inbox, campaign_register
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
 from tests.injection import killing, sandbox
 
 ALICE = 4000
@@ -55,15 +55,24 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
-    *("state/campaign_files", "state/campaign_register", "state/campaign_inbox"),
+    *(
+        "campaigns/store/campaign_files",
+        "campaigns/store/campaign_register",
+        "campaigns/store/campaign_inbox",
+    ),
 )
 NIKITAS = (
-    *("services/campaigns/nikita/", "services/campaigns/requests", "apply/campaigns/"),
-    *("state/database/marks", "state/clocks", "state/campaign_files", "state/campaign_register"),
+    *("services/campaigns/nikita/", "campaigns/runner/owner_requests", "apply/campaigns/"),
+    *(
+        "campaigns/store/cancellation_marks",
+        "campaigns/store/host_clocks",
+        "campaigns/store/campaign_files",
+        "campaigns/store/campaign_register",
+    ),
 )
-MOVERS = ("services/rebalance/", "state/database/rebalance/", "state/database/marks")
+MOVERS = ("services/rebalance/", "state/database/rebalance/", "campaigns/store/cancellation_marks")
 MOVED_BY = ("services/campaigns/", "apply/campaigns/", "state/database/camp")
-OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
+OWNERS = ("methods/arrays/", "privileged/owner", "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"
@@ -627,13 +636,13 @@ def _restore(early: int, late: int) -> None:
 
 def torn(each: int) -> Iterator[str]:
     """Cut the ledger's last line where the power went while it was written; yield after each."""
-    source = (PACKAGE / "state/ledger.py").read_text().splitlines()
+    source = (PACKAGE / "campaigns/store/root_ledger.py").read_text().splitlines()
     (line,) = [n for n, text in enumerate(source, start=1) if "os.fsync(" in text]
     for cut in range(1, 12, each):
         reset()
         KILLER.aim(())
         brought()
-        KILLER.aim(OWNERS, (str(PACKAGE / "state/ledger.py"), line))
+        KILLER.aim(OWNERS, (str(PACKAGE / "campaigns/store/root_ledger.py"), line))
         killing.run(_a_cycle)
         path = Path(LEDGER, "c.1")
         path.write_bytes(path.read_bytes()[:-cut])
@@ -702,7 +711,7 @@ def main(name: str, each: int = 1) -> int:
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
-    vars(as_user)["run"] = call
+    vars(as_user_call)["run"] = call
     reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

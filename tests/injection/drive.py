@@ -17,9 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge.apply import as_user
-from gridbridge.methods import control, starter
-from gridbridge.methods.task import LocalTask
+from gridbridge.batch import as_user_call
 from gridbridge.model.message import (
     DesiredJobState,
     MessageKind,
@@ -29,14 +27,16 @@ from gridbridge.model.message import (
 )
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
-from gridbridge.services.configuration import Configuration
-from gridbridge.services.transfer.assembly import build
-from gridbridge.services.transfer.service import TransferService
+from gridbridge.program.configuration import Configuration
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published, spool
+from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.poller.poller_wiring import build
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.starter import control_methods, starter
+from gridbridge.transfer.starter.local_task import LocalTask
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.injection import killing, sandbox
 from tests.injection.killing import ANSWER
 from tests.injection.sandbox import NAME
@@ -66,7 +66,7 @@ def method(name: str) -> Callable[[], None]:
 
     def act() -> None:
         _be_the_owner(name)
-        control.main()
+        control_methods.main()
 
     return act
 
@@ -111,7 +111,7 @@ def end(**values: str) -> Callable[[], None]:
 
     def act() -> None:
         killing.run(step)
-        path = published.verdict_path(NAME, os.getuid())
+        path = published_values.verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, encode(VERDICT.but(**values)))
 
@@ -150,7 +150,7 @@ def is_over(service: TransferService) -> bool:
 
 def has_verdict(service: TransferService) -> bool:
     """Say whether the starter can see its verdict."""
-    return os.path.exists(published.verdict_path(NAME, os.getuid()))
+    return os.path.exists(published_values.verdict_path(NAME, os.getuid()))
 
 
 def claimed() -> None:
@@ -242,7 +242,7 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
     def look() -> list[str]:
         killing.run(step)
-        files.remove(published.verdict_path(NAME, os.getuid()))
+        files.remove(published_values.verdict_path(NAME, os.getuid()))
         told = {m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT}
         return [*waits(state)(), *check("the service knows", told, {desired})]
 
@@ -367,7 +367,7 @@ SCENARIOS = {
 def main(name: str, each: int = 1, how: str = "") -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
-    as_user.SUDO = ("/opt/sudo", "-n", AS_USER)
+    as_user_call.SUDO = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

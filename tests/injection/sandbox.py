@@ -12,7 +12,7 @@ from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.route import TransferRoute, encode
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
-from gridbridge.state import published
+from gridbridge.state import published_values
 from gridbridge.state.spool import MARK, MESSAGE
 
 QUEUE = "transfer-beta"
@@ -91,7 +91,7 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    files.replace(published.route_path(QUEUE), encode(a_route()))
+    files.replace(published_values.route_path(QUEUE), encode(a_route()))
 
 
 def _make_cell(folder: Path) -> None:
@@ -157,7 +157,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    files.replace(published.route_path(QUEUE), encode(route))
+    files.replace(published_values.route_path(QUEUE), encode(route))
 
 
 def claims() -> list[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import control
-from gridbridge.methods.answers import ROOM_S
-from gridbridge.methods.starter import give_up, take
 from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, encode
+from gridbridge.transfer.starter import control_methods
+from gridbridge.transfer.starter.starter import give_up, take
+from gridbridge.transfer.starter.step_answers import ROOM_S
 from tests.methods.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"
@@ -137,7 +137,7 @@ def test_a_deletion_is_noted_in_a_full_tmpdir(small: Place) -> None:
     step(small)
     small.home(letters="dr")
     fill(small)
-    control.terminate(small.task())
+    control_methods.terminate(small.task())
 
     assert step(small) == "signal 9"
     assert (len(small.calls("beta qdel")), small.away()) == (1, None)

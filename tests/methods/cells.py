@@ -7,11 +7,11 @@ The clients keep each job's state letters in a file, so that what was asked show
 import os
 from pathlib import Path
 
-from gridbridge.methods.starter import Starter
-from gridbridge.methods.task import LocalTask
 from gridbridge.model import route
 from gridbridge.model.message import MessageKind, StarterMessage, decode, encode
 from gridbridge.model.route import TransferRoute
+from gridbridge.transfer.starter.local_task import LocalTask
+from gridbridge.transfer.starter.starter import Starter
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"

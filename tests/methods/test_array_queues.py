@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.arrays.queues import kept_there, on_their_hosts
-from gridbridge.methods.owner import STATUS, RefusedThere
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.vocabulary import ClusterVocabulary, LocalQueues, encode, encode_queues
+from gridbridge.privileged.arrays.queue_choice import kept_there, on_their_hosts
+from gridbridge.privileged.owner import STATUS, RefusedThere
 
 
 def publish(folder: Path, queues: LocalQueues) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.arrays import request
-from gridbridge.methods.arrays.request import require_asked
-from gridbridge.methods.owner import OwnerRefusal
+from gridbridge.privileged.arrays import owner_request_file
+from gridbridge.privileged.arrays.owner_request_file import require_asked
+from gridbridge.privileged.owner import OwnerRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()
@@ -16,8 +16,8 @@ UID = os.getuid()
 
 @pytest.fixture(name="spool")
 def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(request, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(request, "ROOT", -1)
+    monkeypatch.setattr(owner_request_file, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(owner_request_file, "ROOT", -1)
     (tmp_path / "begun").mkdir()
     return tmp_path / "begun"
 

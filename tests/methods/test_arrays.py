@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerLost, NotOurs
-from gridbridge.methods import as_user, owner
-from gridbridge.methods.arrays import order, verbs
-from gridbridge.methods.arrays import worker as worker_module
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.methods.arrays.sending import ArraySender
-from gridbridge.methods.arrays.sent import SentArray
-from gridbridge.methods.arrays.worker import OwnerWorker, WorkerGone
-from gridbridge.methods.owner import OwnerNotReady, OwnerRefusal, RefusedThere
-from gridbridge.methods.scope import FIRST_SIGNAL
-from gridbridge.model.campaigns.names import UNIQUE, words
+from gridbridge.model.campaigns.campaign_names import UNIQUE, words
 from gridbridge.model.places import REFUSED_THERE
-from gridbridge.state import campaign_files
-from gridbridge.state.ledger import RootLedger
+from gridbridge.privileged import as_user, owner
+from gridbridge.privileged import setuid_worker as worker_module
+from gridbridge.privileged.arrays import array_order as order
+from gridbridge.privileged.arrays import array_verbs
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.send_arrays import ArraySender
+from gridbridge.privileged.arrays.sent_array import SentArray
+from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal, RefusedThere
+from gridbridge.privileged.scope import FIRST_SIGNAL
+from gridbridge.privileged.setuid_worker import OwnerWorker, WorkerGone
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
@@ -190,7 +191,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Ar
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(LedgerLost, match=r"c\.12: root's ledger has nothing of it"),
     ):
-        verbs._acted(asked("release-array c.12 beta 3"), ledger)
+        array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
@@ -201,8 +202,8 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
     folder = tmp_path / "ledger"
     with RootLedger(99, str(folder)) as ledger, suppress(LedgerLost):
         assert ledger.arrays() == ()
-        verbs.note_end(99, ledger, str(tmp_path))
-        verbs._acted(asked(told), ledger)
+        array_verbs.note_end(99, ledger, str(tmp_path))
+        array_verbs._acted(asked(told), ledger)
 
     assert [*folder.iterdir()] == []
 
@@ -217,7 +218,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     for number in (12, 13):
         (tmp_path / f"c.{number}").write_bytes(campaign_files.encode({UNIQUE: "a"}, ("1",)))
         with RootLedger(number, str(folder)) as ledger:
-            verbs.note_end(number, ledger, str(tmp_path))
+            array_verbs.note_end(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
         "c.12"
@@ -256,7 +257,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedger(12, folder) as ledger:
-        verbs.note_end(12, ledger, str(tmp_path))
+        array_verbs.note_end(12, ledger, str(tmp_path))
 
     with RootLedger(12, folder) as ledger, pytest.raises(CampaignClosed):
         ledger.intend(1, "beta", "0:1")
@@ -275,7 +276,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedger(12, str(folder)) as ledger:
-        verbs.note_end(12, ledger, str(tmp_path))
+        array_verbs.note_end(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
 
@@ -330,9 +331,9 @@ def test_places_that_an_array_does_not_have_are_refused(
     with RootLedger(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")
-        verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
+        array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
             with pytest.raises(OwnerRefusal, match="places"):
-                verbs._require_there(
+                array_verbs._require_there(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

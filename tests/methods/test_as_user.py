@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import as_user, owner
-from gridbridge.methods.scope import FIRST_SIGNAL, ProcessScope
+from gridbridge.privileged import as_user, owner
+from gridbridge.privileged.scope import FIRST_SIGNAL, ProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 

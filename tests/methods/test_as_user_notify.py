@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.owner import OwnerRefusal
-from gridbridge.methods.people import notify
+from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.owner_acts import notify_owner
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
 
@@ -17,7 +17,7 @@ PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"
     [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")],
 )
 def test_a_word_becomes_a_line(word: str, line: str) -> None:
-    assert notify._line(word) == line
+    assert notify_owner._line(word) == line
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def test_a_word_becomes_a_line(word: str, line: str) -> None:
 )
 def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
     with pytest.raises(OwnerRefusal):
-        notify._line(word)
+        notify_owner._line(word)
 
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(notify, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(notify_owner, "CAMPAIGNS", str(tmp_path))
     return tmp_path
 
 
 def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
     (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
 
-    assert notify.read_wish("tell.ab12") == ("/home/alice/told", os.getuid())
+    assert notify_owner.read_wish("tell.ab12") == ("/home/alice/told", os.getuid())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
     with pytest.raises(OwnerRefusal):
-        notify.read_wish(name)
+        notify_owner.read_wish(name)
 
 
 @pytest.mark.parametrize("name", ["tell.../../etc/passwd", "tell.", "../tell.ab", "tell.none"])
@@ -84,7 +84,7 @@ def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     del folder
 
     with pytest.raises(OwnerRefusal):
-        notify.read_wish(name)
+        notify_owner.read_wish(name)
 
 
 def test_a_link_is_not_followed(folder: Path) -> None:
@@ -92,4 +92,4 @@ def test_a_link_is_not_followed(folder: Path) -> None:
     (folder / "tell.ab").symlink_to(folder / "real")
 
     with pytest.raises(OwnerRefusal):
-        notify.read_wish("tell.ab")
+        notify_owner.read_wish("tell.ab")

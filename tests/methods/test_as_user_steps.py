@@ -8,18 +8,18 @@ from typing import Any, cast
 
 import pytest
 
-from gridbridge.batch.gridengine import commands as gridengine
-from gridbridge.batch.oar import commands as oar
-from gridbridge.config.submission import jdl
-from gridbridge.methods.arrays import content
-from gridbridge.methods.arrays.content import VerifiedTasks
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.methods.owner import OwnerRefusal
-from gridbridge.model.campaigns.names import ArrayId
+from gridbridge.batch.gridengine import client_commands as gridengine
+from gridbridge.batch.oar import oar_commands as oar
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.model.campaigns.campaign_names import ArrayId
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import GridEngineCell, OarServer
-from gridbridge.state.ledger import RootLedger
-from gridbridge.state.verified_campaign import VerifiedCampaign
+from gridbridge.privileged.arrays import campaign_content
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.owner import OwnerRefusal
 
 AT: dict[str, Any] = {
     "exec_file": "run",
@@ -80,7 +80,7 @@ CELL = GridEngineCell(
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:
     """Return what gridsub writes of these keys."""
     table = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", **text}}}
-    return asdict(jdl.load("n.json", json.dumps(table)).jdl.clusters["b"])
+    return asdict(jdl_reader.load("n.json", json.dumps(table)).jdl.clusters["b"])
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_root_splits_no_parameters_into_words(
 ) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
-    really = content.words
-    monkeypatch.setattr(content, "words", lambda line: split.append(line) or really(line))
+    really = campaign_content.words
+    monkeypatch.setattr(campaign_content, "words", lambda line: split.append(line) or really(line))
     monkeypatch.setattr(VerifiedTasks, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
@@ -173,7 +173,7 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Half a gigabyte of them would be several in root's hands."""
-    monkeypatch.setattr(content, name, 9)
+    monkeypatch.setattr(campaign_content, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
     with pytest.raises(OwnerRefusal, match="a task's parameters have at most"):

@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.methods.begin import begin
-from gridbridge.methods.sending import claim_lines
-from gridbridge.methods.step import StarterStep
 from gridbridge.model import route
 from gridbridge.model.message import (
     MessageKind,
@@ -18,6 +15,9 @@ from gridbridge.model.message import (
     encode,
 )
 from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, split
+from gridbridge.transfer.starter.first_note import begin
+from gridbridge.transfer.starter.starter_step import StarterStep
+from gridbridge.transfer.starter.submission_step import claim_lines
 from tests.methods.cells import TRANSFER, Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"

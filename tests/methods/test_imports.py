@@ -23,29 +23,30 @@ INTERPRETER = {
 MESSAGES = {
     "gridbridge",
     "gridbridge.errors",
-    "gridbridge.methods",
+    "gridbridge.transfer",
+    "gridbridge.transfer.starter",
     "gridbridge.model",
     "gridbridge.model.transfer",
     "gridbridge.model.transfer.guard",
-    "gridbridge.model.lines",
+    "gridbridge.model.key_value_lines",
     "gridbridge.model.message",
     "gridbridge.model.places",
     "gridbridge.model.route",
     "gridbridge.shell",
     "gridbridge.shell.files",
     "gridbridge.state",
-    "gridbridge.state.published",
+    "gridbridge.state.published_values",
 }
 COMMANDS = {
     "gridbridge.batch",
     "gridbridge.batch.gridengine",
-    "gridbridge.batch.gridengine.commands",
-    "gridbridge.batch.gridengine.request",
+    "gridbridge.batch.gridengine.client_commands",
+    "gridbridge.batch.gridengine.submitted_request",
     "gridbridge.batch.gridengine.submit",
-    "gridbridge.batch.submission",
-    "gridbridge.methods.intents",
-    "gridbridge.methods.notes",
-    "gridbridge.methods.task",
+    "gridbridge.batch.submission_result",
+    "gridbridge.transfer.starter.method_intents",
+    "gridbridge.transfer.starter.task_notes",
+    "gridbridge.transfer.starter.local_task",
     "gridbridge.model.ids",
     "gridbridge.model.request",
     "gridbridge.shell.runner",
@@ -56,22 +57,22 @@ COMMANDS = {
 }
 STARTER = {
     "gridbridge.batch.home_id",
-    "gridbridge.batch.wrapper",
-    "gridbridge.methods.answers",
-    "gridbridge.methods.begin",
-    "gridbridge.methods.guard",
-    "gridbridge.methods.job",
-    "gridbridge.methods.remote",
-    "gridbridge.methods.sending",
-    "gridbridge.methods.starter",
-    "gridbridge.methods.step",
+    "gridbridge.batch.wrapper_script",
+    "gridbridge.transfer.starter.step_answers",
+    "gridbridge.transfer.starter.first_note",
+    "gridbridge.transfer.starter.task_guard",
+    "gridbridge.transfer.starter.remote_job_spec",
+    "gridbridge.transfer.starter.remote_state",
+    "gridbridge.transfer.starter.submission_step",
+    "gridbridge.transfer.starter.starter",
+    "gridbridge.transfer.starter.starter_step",
 }
 SENSOR = {
     "fcntl",
-    "gridbridge.methods.sensor",
+    "gridbridge.transfer.starter.sensor",
     "gridbridge.model.transfer",
-    "gridbridge.model.transfer.load",
-    "gridbridge.shell.lock",
+    "gridbridge.model.transfer.load_values",
+    "gridbridge.shell.poller_lock",
     "select",
 }
 ADAPTER = {
@@ -79,13 +80,13 @@ ADAPTER = {
     "gridbridge",
     "gridbridge.batch",
     "gridbridge.batch.embedded",
-    "gridbridge.batch.embedded.answers",
-    "gridbridge.batch.embedded.commands",
+    "gridbridge.batch.embedded.embedded_output",
+    "gridbridge.batch.embedded.embedded_commands",
     "gridbridge.batch.embedded.submit",
-    "gridbridge.batch.submission",
+    "gridbridge.batch.submission_result",
     "gridbridge.errors",
     "gridbridge.model",
-    "gridbridge.model.lines",
+    "gridbridge.model.key_value_lines",
     "gridbridge.model.request",
     "gridbridge.model.route",
     "gridbridge.shell",
@@ -94,7 +95,7 @@ ADAPTER = {
 }
 OAR = {
     "gridbridge.batch.oar",
-    "gridbridge.batch.oar.commands",
+    "gridbridge.batch.oar.oar_commands",
     "gridbridge.batch.oar.submit",
     "gridbridge.shell.files",
     "gridbridge.shell.ssh",
@@ -105,7 +106,7 @@ BY_SSH = {
     "gridbridge.errors",
     "gridbridge.model",
     "gridbridge.model.transfer",
-    "gridbridge.model.lines",
+    "gridbridge.model.key_value_lines",
     "gridbridge.model.route",
     "gridbridge.shell",
     "gridbridge.shell.files",
@@ -117,11 +118,14 @@ BY_SSH = {
 ALLOWED = {
     "gridbridge.batch.embedded.submit": ADAPTER,
     "gridbridge.batch.oar.submit": ADAPTER | OAR,
-    "gridbridge.methods.starter": MESSAGES | COMMANDS | STARTER,
-    "gridbridge.methods.control": MESSAGES | COMMANDS | STARTER | {"gridbridge.methods.control"},
-    "gridbridge.methods.sensor": MESSAGES | SENSOR,
+    "gridbridge.transfer.starter.starter": MESSAGES | COMMANDS | STARTER,
+    "gridbridge.transfer.starter.control_methods": MESSAGES
+    | COMMANDS
+    | STARTER
+    | {"gridbridge.transfer.starter.control_methods"},
+    "gridbridge.transfer.starter.sensor": MESSAGES | SENSOR,
     "gridbridge.shell.ssh": BY_SSH,
-    "gridbridge.shell.session": BY_SSH | {"fcntl", "gridbridge.shell.session", "termios"},
+    "gridbridge.shell.ssh_session": BY_SSH | {"fcntl", "gridbridge.shell.ssh_session", "termios"},
 }
 
 
@@ -168,6 +172,6 @@ def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str
 
 def test_what_is_loaded_is_seen() -> None:
     """The test above can fail: a module that no hot program may load shows up."""
-    assert "gridbridge.decisions.transfer.receive" in loaded(
-        "gridbridge.decisions.transfer.receive"
+    assert "gridbridge.decisions.transfer.message_rules" in loaded(
+        "gridbridge.decisions.transfer.message_rules"
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import control, intents
-from gridbridge.methods.task import LocalTask
 from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
+from gridbridge.transfer.starter import control_methods, method_intents
+from gridbridge.transfer.starter.local_task import LocalTask
 from tests.methods.cells import TRANSFER, Place
 
 RUNNING, SUSPENDED = DesiredJobState.RUNNING, DesiredJobState.SUSPENDED
@@ -21,7 +21,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 
 def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
     """Do what a method does whose shell began then."""
-    intents.note(task.private, desired, order)
+    method_intents.note(task.private, desired, order)
     task.note_done("intent")
 
 
@@ -80,20 +80,23 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 ) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while intents.ago() <= intents.begun(first.pid):
+    while method_intents.ago() <= method_intents.begun(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
     first.communicate(b"go\n", timeout=30)
 
     assert [*statuses, first.returncode] == [0, 0]
-    assert intents.desired_of(intents.newest(place.task().private)) == RUNNING
+    assert method_intents.desired_of(method_intents.newest(place.task().private)) == RUNNING
 
 
 def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
     """Start the shell of a method, as the shepherd does, with something to do before its Python."""
     task = place.task()
-    ask = "import os, sys; from gridbridge.methods.task import LocalTask; LocalTask(dict(os.environ)).ask({!r})"
+    ask = (
+        "import os, sys; from gridbridge.transfer.starter.local_task import LocalTask;"
+        " LocalTask(dict(os.environ)).ask({!r})"
+    )
     script = f'{before}; "{sys.executable}" -c "$0" || exit 1; exit 0'
     return subprocess.Popen(
         ["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE
@@ -108,24 +111,24 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 ) -> None:
     """The service's clock is not the one that orders methods."""
     task = place.task()
-    note(task, SUSPENDED, intents.ago(10))
+    note(task, SUSPENDED, method_intents.ago(10))
 
-    task.learn(RUNNING, intents.ago(10 - later_s))
+    task.learn(RUNNING, method_intents.ago(10 - later_s))
 
-    assert intents.desired_of(intents.newest(task.private)) == expected
+    assert method_intents.desired_of(method_intents.newest(task.private)) == expected
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
-    ours = intents.begun(os.getpid())
+    ours = method_intents.begun(os.getpid())
 
-    assert intents.begun(os.getppid())[0] <= ours[0] <= intents.ago()[0]
+    assert method_intents.begun(os.getppid())[0] <= ours[0] <= method_intents.ago()[0]
     assert ours[1] == os.getpid()
 
 
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
 def test_nothing_was_seen_later_than_now(age_s: float) -> None:
     """Else no method would be heard until then."""
-    assert intents.ago(age_s)[0] <= intents.ago()[0]
+    assert method_intents.ago(age_s)[0] <= method_intents.ago()[0]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,8 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
     place.step()
     place.start_away()
     see(place, RUNNING, age_s=30)
-    control.suspend(place.task())
-    note(place.task(), SUSPENDED, intents.ago())
+    control_methods.suspend(place.task())
+    note(place.task(), SUSPENDED, method_intents.ago())
 
     place.step()
 
@@ -162,7 +165,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
 def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, intents.ago(30))
+    note(place.task(), SUSPENDED, method_intents.ago(30))
     place.step()
     see(place, RUNNING, age_s=20)
 
@@ -174,7 +177,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
 def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(
     place: Place,
 ) -> None:
-    note(place.task(), SUSPENDED, intents.ago(30))
+    note(place.task(), SUSPENDED, method_intents.ago(30))
     place.step()
     held = place.away()
     see(place, RUNNING)
@@ -226,7 +229,7 @@ def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
 def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, intents.ago())
+    note(place.task(), SUSPENDED, method_intents.ago())
     spool = place.folder / "spool"
     spool.rename(place.folder / "away")
     with pytest.raises(GridbridgeError):

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.methods.sensor import NOTHING_YET, QUIT, REPORT, Sensor, SensorRequests
-from gridbridge.state import published
+from gridbridge.state import published_values
+from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, Sensor, SensorRequests
 from tests.services.work.test_threads import without_room
 from tests.shell.holders import a_holder
 
@@ -45,7 +45,7 @@ def home() -> Iterator[Path]:
 
 def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES) -> Path:
     path = home / "published/load"
-    path.write_bytes(published.encode_load(time.time() - age_s, 30, values))
+    path.write_bytes(published_values.encode_load(time.time() - age_s, 30, values))
     os.chown(path, SERVICE, -1)
     return path
 
@@ -63,7 +63,7 @@ class Execd:
 
     def __init__(self, home: Path, *poller: str) -> None:
         code = (
-            "import sys; from gridbridge.methods.sensor import Sensor;"
+            "import sys; from gridbridge.transfer.starter.sensor import Sensor;"
             "Sensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).serve()"
         )
         log = str(home.parent / "sensor.log")
@@ -327,7 +327,7 @@ def test_time_in_which_nobody_looked_is_not_the_pollers(home: Path) -> None:
 
 def test_a_poller_hangs_sooner_where_values_are_stale_sooner(home: Path) -> None:
     path = home / "published/load"
-    path.write_bytes(published.encode_load(time.time(), 5, VALUES))
+    path.write_bytes(published_values.encode_load(time.time(), 5, VALUES))
     os.chown(path, SERVICE, -1)
     sensor = a_sensor(home)
     sensor.report(time.time())
@@ -426,7 +426,7 @@ def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -
     poller = a_holder(idle_home / "poller.lock")
     poller.send_signal(signal.SIGSTOP)
     path = idle_home / "published/load"
-    path.write_bytes(published.encode_load(time.time() - 1, 0.2, VALUES))
+    path.write_bytes(published_values.encode_load(time.time() - 1, 0.2, VALUES))
     os.chown(path, SERVICE, -1)
     execd = Execd(idle_home, *a_program())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.staging import StagingFolder, _append_once, _source
+from gridbridge.transfer.starter.file_staging import StagingFolder, _append_once, _source
 
 CAME = b"line\n" * 40_000  # more than is read at once
 

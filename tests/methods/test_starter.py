@@ -6,9 +6,6 @@ import time
 import pytest
 
 from gridbridge.errors import GridbridgeError, NoRoute, NotAccepted, NotLetIn, ParseError
-from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
-from gridbridge.methods.sending import SHUT_OUT
-from gridbridge.methods.starter import Starter, take
 from gridbridge.model.message import (
     DesiredJobState,
     FailureCause,
@@ -17,6 +14,9 @@ from gridbridge.model.message import (
     StarterPhase,
 )
 from gridbridge.model.vocabulary import LocalQueues, encode_queues
+from gridbridge.transfer.starter.starter import Starter, take
+from gridbridge.transfer.starter.step_answers import EARLY_S, UNABLE, end_nowhere, pause
+from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.places import PUBLISHED
-from gridbridge.state import published, publishing
+from gridbridge.state import published_files, published_values
 
 EPILOG = Path(__file__).parents[2] / "sge-methods" / "usage"
 LOG = "/var/log/gridbridge-usage.log"
@@ -57,9 +57,9 @@ class Job:
     def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
         """Show what its remote job used."""
         local = f"12.{task}" if task else "12"
-        path = published.usage_path(local, owner, self.shown)
+        path = published_values.usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
-        publishing.put(path, told if data is None else data)
+        published_files.put(path, told if data is None else data)
         return Path(path)
 
     def account(self, *shell: str) -> str:

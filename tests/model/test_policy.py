@@ -15,9 +15,14 @@ from gridbridge.model.settings import (
     TextFormat,
     describe,
 )
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.rules import KINDS
-from gridbridge.model.transfer.sections import Breaker, PollerSection, Retention, TransferQueue
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.mapping_sections import KINDS
+from gridbridge.model.transfer.transfer_sections import (
+    Breaker,
+    PollerSection,
+    Retention,
+    TransferQueue,
+)
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")

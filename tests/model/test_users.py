@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.users import Users
+from gridbridge.model.text_tables import Users
 
 USERS = Users(alice="al", bob="carol")
 

@@ -8,14 +8,14 @@ import pytest
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute import providers as drivers
 
-from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
+from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.ec2 import Ec2Provider
+from gridbridge.elastic.providers.libcloud import LibcloudProvider
+from gridbridge.elastic.providers.provider_registry import provider_of
+from gridbridge.model.elastic.balance_sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site as SiteSection
-from gridbridge.model.users import QueueDefaults
-from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.ec2 import Ec2Provider
-from gridbridge.providers.libcloud import LibcloudProvider
-from gridbridge.providers.registry import provider_of
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.text_tables import QueueDefaults
 from tests.providers import cloud
 from tests.providers.cloud import Gate
 from tests.providers.sites import Site

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.providers import provider_program
+from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.providers import program
-from gridbridge.providers.command import CommandProvider
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
@@ -202,7 +202,7 @@ def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
 def test_a_program_that_prints_without_end_is_stopped(
     by: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(provider_program, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderFailed, match="it printed more than the 1 MiB"):
         by("yes").machines()
 

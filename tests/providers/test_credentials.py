@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.providers import credentials
 from gridbridge.errors import ProviderFailed
-from gridbridge.providers import credentials
 
 SECRET = "hush%(x)s"
 

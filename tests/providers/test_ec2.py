@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from gridbridge.elastic.providers import ec2 as module
+from gridbridge.elastic.providers.ec2 import Ec2Provider, kind_of
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
+from gridbridge.model.elastic.balance_sections import Pool
 from gridbridge.model.elastic.machines import HOST_KEY_TAG, MachineState
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.providers import ec2 as module
-from gridbridge.providers.ec2 import Ec2Provider, kind_of
 from tests.providers.cloud import Gate
 from tests.providers.test_console import ED25519, PRINTED
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.model.elastic.machines import MASTER_TAG
-from gridbridge.providers.libcloud import LibcloudProvider
-from gridbridge.services.cycle import once
-from gridbridge.services.elastic.acting import Balancer
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER
 from tests.services.elastic.world import CLUSTER, POOL, Trouble, World

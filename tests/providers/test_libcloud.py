@@ -14,10 +14,10 @@ from libcloud.common.types import InvalidCredsError
 from libcloud.compute.drivers.dummy import DummyNodeDriver
 from libcloud.compute.types import NodeState
 
+from gridbridge.elastic.providers import libcloud as module
+from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.providers import libcloud as module
-from gridbridge.providers.libcloud import LibcloudProvider
+from gridbridge.model.elastic.balance_sections import Pool
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import NoCapacity
 from gridbridge.model.elastic.machines import MachineState
-from gridbridge.providers.command import CommandProvider
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]

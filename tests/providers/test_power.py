@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.elastic.providers.power_provider import ManagementController, PowerProvider
+from gridbridge.elastic.providers.provider_registry import power_of
 from gridbridge.errors import NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.providers.power import ManagementController, PowerProvider
-from gridbridge.providers.registry import power_of
 from tests.providers import ipmi
 from tests.providers.ipmi import Tools
 

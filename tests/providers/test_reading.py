@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.elastic.providers import answer_validation
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.machines import Machine
-from gridbridge.providers import reading
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 NODES: list[dict[str, Any]] = [
@@ -36,18 +36,18 @@ JSON = st.recursive(
 def read(raw: bytes) -> tuple[tuple[Machine, ...], str]:
     """Return machines, or why there are none."""
     try:
-        return reading.machines(raw), ""
+        return answer_validation.machines(raw), ""
     except ParseError as error:
         return (), str(error)
 
 
 def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
     raw = json.dumps(NODES).encode()
-    assert 2 == len(reading.machines(raw))
+    assert 2 == len(answer_validation.machines(raw))
 
     for end in range(len(raw)):
         with pytest.raises(ParseError):
-            reading.machines(raw[:end])
+            answer_validation.machines(raw[:end])
 
 
 @given(st.sampled_from(sorted(NODES[0])), JSON)
@@ -71,7 +71,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
     """Nothing would grow or shrink for a neighbour's tag; what can't be printed is replaced."""
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
-    ours, found = reading.machines(json.dumps([NODES[0], theirs]).encode(), "alpha")
+    ours, found = answer_validation.machines(json.dumps([NODES[0], theirs]).encode(), "alpha")
 
     assert (True, False) == (ours.belongs_to("alpha"), found.belongs_to("alpha"))
     assert "web?1" == found.name
@@ -83,7 +83,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
 )
 def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        reading.machines(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
+        answer_validation.machines(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
 
 
 @given(st.binary())

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.providers import provider_program as programs
+from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.elastic.providers.provider_registry import makers, provider_of, supplies
 from gridbridge.errors import ProviderFailed, UntrustedFile
-from gridbridge.model.elastic.sections import (
+from gridbridge.model.elastic.balance_sections import (
     DecisionPolicy,
     Pool,
     PoweredHost,
@@ -18,11 +22,7 @@ from gridbridge.model.elastic.sections import (
     ProviderSection,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.providers import program as programs
-from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.protocol import MachineListing
-from gridbridge.providers.registry import makers, provider_of, supplies
+from gridbridge.model.site.site_section import Site
 
 SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(
@@ -155,7 +155,7 @@ def test_a_library_that_is_not_installed_is_told(
 
 def test_no_library_of_a_cloud_is_loaded_before_it_is_needed() -> None:
     script = (
-        "import sys, gridbridge.providers.registry;"
+        "import sys, gridbridge.elastic.providers.provider_registry;"
         "print({'boto3', 'botocore', 'libcloud'} & set(sys.modules))"
     )
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, RunnerDaemon
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_usage import CampaignUsage
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.cycle_plan import CyclePlan
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import CyclePlan
-from gridbridge.model.campaigns.sharing import DecayedUsage, ShareBy
+from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
-from gridbridge.services.campaigns.runner import CampaignRunner, RunnerDaemon
-from gridbridge.services.configuration import Configuration
-from gridbridge.services.reloading import ReloadingProgram
+from gridbridge.program.configuration import Configuration
+from gridbridge.program.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'

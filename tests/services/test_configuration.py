@@ -11,11 +11,11 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
-from gridbridge.services import configuration
-from gridbridge.services.configuration import SETTLE_S, Configuration, digest
-from gridbridge.services.transfer import daemon
+from gridbridge.program import configuration
+from gridbridge.program.configuration import SETTLE_S, Configuration, digest
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
+from gridbridge.transfer.poller import daemon
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RIGHT = """

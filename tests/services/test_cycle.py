@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from gridbridge.campaigns.runner.startup import tell
 from gridbridge.errors import CommandFailed
-from gridbridge.services import cycle
-from gridbridge.services.campaigns.starting import tell
-from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.services.journal import DecisionJournal, JournalEntry
-from gridbridge.services.version import version
-from gridbridge.shell import lock
+from gridbridge.program import cycle
+from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.version import version
+from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
@@ -318,7 +318,7 @@ def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> No
 
 HOLD = """
 import sys
-from gridbridge.shell import lock
+from gridbridge.shell import poller_lock as lock
 print(lock.take(sys.argv[1]), flush=True)
 sys.stdin.read()
 """
@@ -339,7 +339,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""
-    assert lock.version_of_holder(path) == version()
+    assert poller_lock.version_of_holder(path) == version()
 
 
 @pytest.mark.parametrize("acts", ["hold(PATH, NAME, 3)", "held(PATH, NAME, 3).__enter__()"])
@@ -347,7 +347,7 @@ def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(
     tmp_path: Path, acts: str
 ) -> None:
     log, path = tmp_path / "balance.log", str(tmp_path / "lock")
-    program = f"from gridbridge.services import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
+    program = f"from gridbridge.program import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
     with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"True\n"

@@ -12,7 +12,7 @@ import pytest
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
-from gridbridge.services.log_file import RotatedLog
+from gridbridge.program.log_file import RotatedLog
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
@@ -23,7 +23,7 @@ for line in sys.stdin:
 SERVICE = """
 import logging, os, sys
 from types import SimpleNamespace
-from gridbridge.services import process
+from gridbridge.program import service_process as process
 process.start_log(SimpleNamespace(site=SimpleNamespace(log_level="info")))
 os.rename(sys.argv[1], f"{sys.argv[1]}.1")
 logging.info("event=second")
@@ -32,7 +32,7 @@ logging.info("event=second")
 
 FILLS = """
 import logging, os, sys
-from gridbridge.services.log_file import RotatedLog
+from gridbridge.program.log_file import RotatedLog
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
 for line in sys.stdin:
     if line == "after\\n":
@@ -136,10 +136,10 @@ def test_each_log_that_cron_appends_to_is_rotated() -> None:
 
 LOOP = """
 import os, sys
-from gridbridge.cli.balancing import program
-from gridbridge.model.elastic.told import PlanReport
-from gridbridge.services.elastic import lasting
-from gridbridge.services.elastic.balanced import RoundPlan
+from gridbridge.elastic.cli import balance_program as program
+from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.elastic.balancer import loop as lasting
+from gridbridge.elastic.balancer.round_parts import RoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):

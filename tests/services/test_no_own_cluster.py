@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
 from gridbridge.config import policy_file
-from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.events import EventCode
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cancellation import WipedFor
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.steps import FIRST
-from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.campaigns.prologues import FIRST
 from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

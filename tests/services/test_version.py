@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge import __version__
-from gridbridge.services.version import version
+from gridbridge.program.version import version
 
 
 @pytest.fixture

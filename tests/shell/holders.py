@@ -8,7 +8,7 @@ from pathlib import Path
 
 HOLD = """
 import sys, time
-from gridbridge.shell import lock
+from gridbridge.shell import poller_lock as lock
 print(lock.take(sys.argv[1]), flush=True)
 time.sleep(60)
 """

@@ -9,7 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
-from gridbridge.shell.connection.bare import BootstrapMachine, do, logged_in
+from gridbridge.shell.connection.bootstrap_client import BootstrapMachine, do, logged_in
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()

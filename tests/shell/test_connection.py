@@ -19,7 +19,7 @@ import pytest
 from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
-from gridbridge.shell.connection import login
+from gridbridge.shell.connection import ssh_login as login
 from gridbridge.shell.connection.connections import GRACE_S, Connections
 from gridbridge.shell.runner import CompletedProgram
 

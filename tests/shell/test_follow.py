@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import AccountingFilePosition
-from gridbridge.shell.follow import QUIET_S, FollowStep, read_on
+from gridbridge.shell.followed_file import QUIET_S, FollowStep, read_on
 
 NOBODY = 65534
 

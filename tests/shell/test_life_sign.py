@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.shell import lock
-from gridbridge.shell.life_sign import BEGIN_S, Watchdog
+from gridbridge.shell import poller_lock
+from gridbridge.shell.watchdog import BEGIN_S, Watchdog
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 
@@ -70,22 +70,22 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
 
 
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
-    before = lock.last_beat(path)
+    before = poller_lock.last_beat(path)
     life_sign = Watchdog(path, {})
     life_sign.begin()
-    begun = lock.last_beat(path)
+    begun = poller_lock.last_beat(path)
     life_sign.beat()
 
     assert before == 1
     assert abs(begun - time.time() - BEGIN_S) < 5
-    assert abs(lock.last_beat(path) - time.time()) < 5
+    assert abs(poller_lock.last_beat(path) - time.time()) < 5
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
     Watchdog(path, {"NOTIFY_SOCKET": name}).beat()
 
-    assert lock.last_beat(path) > 1
+    assert poller_lock.last_beat(path) > 1
 
 
 def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: str) -> None:
@@ -94,10 +94,10 @@ def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: st
         for _ in range(1000):
             Watchdog(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
 
-    assert lock.last_beat(path) > 1
+    assert poller_lock.last_beat(path) > 1
 
 
 def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     Watchdog(str(tmp_path / "none"), {}).beat()
 
-    assert lock.last_beat(str(tmp_path / "none")) == 0
+    assert poller_lock.last_beat(str(tmp_path / "none")) == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.shell import relay
+from gridbridge.shell import exec_relay
 
 FAKE = """#!/bin/sh
 for word; do echo "<$word>"; done >"$(dirname "$0")/words"
@@ -24,7 +24,9 @@ def client(folder: Path, status: int = 0) -> str:
 
 def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     """Whatever shell there is in them."""
-    status = relay.run("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
+    status = exec_relay.run(
+        "login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7)
+    )
 
     words = (tmp_path / "words").read_text().splitlines()
     assert (status, words) == (
@@ -36,7 +38,7 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
 
 def test_a_host_may_have_a_port(tmp_path: Path) -> None:
     """As places of clusters have."""
-    relay.run("login.b:2222", ("x",), b"", client(tmp_path))
+    exec_relay.run("login.b:2222", ("x",), b"", client(tmp_path))
 
     assert (tmp_path / "words").read_text().split()[:5] == [
         "<-T>",
@@ -50,16 +52,16 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
-    assert relay.run("b", ("x",), b"", str(tmp_path / name)) == relay.UNREACHED
+    assert exec_relay.run("b", ("x",), b"", str(tmp_path / name)) == exec_relay.UNREACHED
 
 
 @pytest.mark.parametrize(
     ("reads", "data", "status"),
     [
-        ("", b"a", relay.UNREACHED),
-        ("head -c 1 >/dev/null", b"a", relay.FAILED),
-        ("", b"", relay.FAILED),
-        ("", None, relay.FAILED),
+        ("", b"a", exec_relay.UNREACHED),
+        ("head -c 1 >/dev/null", b"a", exec_relay.FAILED),
+        ("", b"", exec_relay.FAILED),
+        ("", None, exec_relay.FAILED),
     ],
 )
 def test_what_was_not_read_was_not_handed_over(
@@ -70,12 +72,12 @@ def test_what_was_not_read_was_not_handed_over(
     path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
     path.chmod(0o755)
 
-    assert relay.run("b", ("x",), data, str(path)) == status
+    assert exec_relay.run("b", ("x",), data, str(path)) == status
 
 
 def test_ssh_reads_nothing_where_nobody_listens() -> None:
     """The real one."""
-    assert relay.run("127.0.0.1:1", ("x",), b"a") == relay.UNREACHED
+    assert exec_relay.run("127.0.0.1:1", ("x",), b"a") == exec_relay.UNREACHED
 
 
 RUNS_IT = """#!/bin/sh
@@ -88,7 +90,7 @@ eval "$3"
     ("script", "status", "files"),
     [
         ("mkdir out/0; echo b >out/0/b; echo done; exit 3", 3, {"said", "out/0/b"}),
-        ("kill -9 $PPID", relay.FAILED, set()),
+        ("kill -9 $PPID", exec_relay.FAILED, set()),
     ],
 )
 def test_what_a_program_writes_there_is_brought(
@@ -102,8 +104,8 @@ def test_what_a_program_writes_there_is_brought(
         each.mkdir()
     path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
 
-    found = relay.bring("b", ("/bin/sh", "-c", script), str(folder), str(path))
+    found = exec_relay.bring("b", ("/bin/sh", "-c", script), str(folder), str(path))
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)
-    assert not list(spare.iterdir()) or status == relay.FAILED
+    assert not list(spare.iterdir()) or status == exec_relay.FAILED

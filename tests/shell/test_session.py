@@ -16,8 +16,8 @@ from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.shell.session import ClientProcess, SessionRequest
 from gridbridge.shell.session_pool import SessionPool
+from gridbridge.shell.ssh_session import ClientProcess, SessionRequest
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached, TooLong
 from gridbridge.model.route import BARE, SshLogin
-from gridbridge.shell import runner, session, ssh
-from gridbridge.shell.connection import login
+from gridbridge.shell import runner, ssh, ssh_session
+from gridbridge.shell.connection import ssh_login as login
 from gridbridge.shell.connection.connections import Connections
 from gridbridge.shell.connection.lazy import LazyConnections
 from gridbridge.shell.retry import until
 from gridbridge.shell.runner import CompletedProgram, quote
-from gridbridge.shell.session import SshSession
 from gridbridge.shell.session_pool import SessionPool
+from gridbridge.shell.ssh_session import SshSession
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -352,7 +352,7 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     carrier: type[ssh.OpenSshClient], output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
-    for module in (ssh, session):
+    for module in (ssh, ssh_session):
         monkeypatch.setattr(module, "client", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 
     with pytest.raises(TooLong, match="it printed more at far than the 1 MiB") as raised:
@@ -364,7 +364,7 @@ def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
-    monkeypatch.setattr(session, "client", lambda _: argv)
+    monkeypatch.setattr(ssh_session, "client", lambda _: argv)
     began = time.process_time()
     done = ssh.run(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSession())
 

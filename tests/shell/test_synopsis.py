@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.services.version import version
+from gridbridge.program.version import version
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
-    "gridbridge-poller": "gridbridge.services.poller",
-    "gridbridge-as-user": "gridbridge.methods.as_user",
+    "gridbridge-poller": "gridbridge.transfer.poller.program",
+    "gridbridge-as-user": "gridbridge.privileged.as_user",
 }
 TOLD = {  # these tell their version, too
-    "gridbridge-poller": "gridbridge.services.poller",
-    "gridbridge-as-root": "gridbridge.cli.as_root",
-    "gridbridge-runner": "gridbridge.services.campaigns.program",
-    "gridbridge-nikita": "gridbridge.services.campaigns.nikita.program",
+    "gridbridge-poller": "gridbridge.transfer.poller.program",
+    "gridbridge-as-root": "gridbridge.privileged.as_root",
+    "gridbridge-runner": "gridbridge.campaigns.runner.program",
+    "gridbridge-nikita": "gridbridge.campaigns.nikita.program",
 }
-DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.services.transfer")  # to load
+DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.transfer.poller")  # to load
 RUN = """
 import atexit, sys
 sys.path.append({root!r})

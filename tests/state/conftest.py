@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from gridbridge.model.message import StarterPhase
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.accounting import UsageRows
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import UsageRows
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
 

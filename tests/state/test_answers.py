@@ -11,9 +11,9 @@ import pytest
 
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
-from gridbridge.state.answer_rows import decode, encode
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
+from gridbridge.state.snapshot_codec import decode, encode
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000

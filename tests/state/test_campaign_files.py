@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store import campaign_files, campaign_inbox
+from gridbridge.campaigns.store.campaign_files import NewFile
+from gridbridge.campaigns.store.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 from gridbridge.errors import StateError
-from gridbridge.state import campaign_files, campaign_inbox
-from gridbridge.state.campaign_files import NewFile
-from gridbridge.state.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 
 ODD = "0" * 32
 TAKEN_AS = {"new": "in", "ask": "took"}

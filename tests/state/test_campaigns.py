@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
     LAST,
@@ -18,8 +20,6 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
-from gridbridge.state import clocks
+from gridbridge.campaigns.store import host_clocks
+from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KNOWN = CancellationClocks(
@@ -16,9 +16,9 @@ KNOWN = CancellationClocks(
 
 def test_what_is_kept_is_read(tmp_path: Path) -> None:
     path = f"{tmp_path}/nikita.clocks"
-    clocks.put(KNOWN, path)
+    host_clocks.put(KNOWN, path)
 
-    assert clocks.read(path) == KNOWN
+    assert host_clocks.read(path) == KNOWN
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
@@ -28,4 +28,4 @@ def test_what_can_not_be_read_is_none(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
 
-    assert clocks.read(str(path)) is None
+    assert host_clocks.read(str(path)) is None

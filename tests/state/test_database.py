@@ -23,12 +23,12 @@ from gridbridge.model.accounting import (
 )
 from gridbridge.model.message import KEYS, StarterMessage, TransferOutcome
 from gridbridge.model.states import UNSEEN, WORDS, JobState
-from gridbridge.model.transfer.transfer import Transfer, TransferEvent
+from gridbridge.model.transfer.transfer_row import Transfer, TransferEvent
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.accounting import UsageRows
 from gridbridge.state.database.decisions import DecisionRows
 from gridbridge.state.database.snapshots import SnapshotRows
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import UsageRows
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]

@@ -15,13 +15,13 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import StateFile, file
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.file import HEAD, alembic_config
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.state.database import StateFile, state_file
+from gridbridge.state.database.state_file import HEAD, alembic_config
+from gridbridge.transfer.store.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
 MIGRATIONS = migrations.__path__[0]
@@ -52,10 +52,10 @@ def run(code: str, path: Path) -> subprocess.Popen[bytes]:
     head = """
 import sys
 from datetime import UTC, datetime
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state import migrations
-from gridbridge.state.database import StateFile, file
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.state.database import StateFile, state_file as file
+from gridbridge.transfer.store.transfer_rows import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
                record="", wake="", rerun="", created_at=noon, updated_at=noon)
@@ -97,8 +97,8 @@ def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = 
     """Have the program know another migration, which adds a column and goes on with `then`."""
     folder = shutil.copytree(MIGRATIONS, folder / "migrations")
     (folder / "versions" / "v0003_colour.py").write_text(MIGRATION.format(then=then))
-    patch.setattr(file, "MIGRATIONS", str(folder))
-    patch.setattr(file, "HEAD", "0003")
+    patch.setattr(state_file, "MIGRATIONS", str(folder))
+    patch.setattr(state_file, "HEAD", "0003")
 
 
 def columns(path: Path) -> list[str]:

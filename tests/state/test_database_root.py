@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.store.transfer_rows import TransferRows
 
 Build = Callable[..., Transfer]
 

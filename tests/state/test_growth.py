@@ -10,6 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.missing_tasks import MissingTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -19,23 +27,15 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.copies import SpeculativeAttempts
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
+from gridbridge.model.campaigns.cycle_plan import PrologueStep
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import PrologueStep
-from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
+from gridbridge.model.campaigns.prologues import EPILOGUE
+from gridbridge.model.campaigns.speculation import SpeculativeAttempts
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site as SiteSection
-from gridbridge.services.campaigns.updator import Updator
+from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_copies import CampaignCopies
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import PredictionRows
 from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.reading import FolderScan
+from gridbridge.state.spool_reader import FolderScan
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S

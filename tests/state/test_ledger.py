@@ -8,9 +8,9 @@ from time import process_time
 
 import pytest
 
+from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
-from gridbridge.model.campaigns.numbers import Attempts, read_attempts
-from gridbridge.state.ledger import RootLedger
+from gridbridge.model.campaigns.attempt_numbers import Attempts, read_attempts
 
 
 @pytest.fixture(name="folder")
@@ -133,7 +133,7 @@ def test_an_array_costs_what_it_has_however_many_were_sent(
         read.append(text)
         return read_attempts(text)
 
-    monkeypatch.setattr("gridbridge.state.ledger.read_attempts", counted)
+    monkeypatch.setattr("gridbridge.campaigns.store.root_ledger.read_attempts", counted)
     with brought(folder) as ledger:
         ledger.intend(4, "beta", "0-9:1")
 

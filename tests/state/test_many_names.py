@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.state import inbox as inboxes
-from gridbridge.state import reading, spool
+from gridbridge.state import spool, spool_reader
 from gridbridge.state.inbox import Inbox
 
 MOST = 5
@@ -39,13 +39,13 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(
 ) -> None:
     sent = send(folder, 22)
     looks: list[str] = []
-    look = reading.look
+    look = spool_reader.look
 
     def counted(entry: "os.DirEntry[str]") -> object:
         looks.append(entry.name)
         return look(entry)
 
-    monkeypatch.setattr(reading, "look", counted)
+    monkeypatch.setattr(spool_reader, "look", counted)
     inbox = Inbox(str(folder), 100, Clock())
     read = []
     for scan in range(1, 6):

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.missing_tasks import MissingTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign_sections import RunnerSection
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
-from gridbridge.model.campaigns.sections import RunnerSection
-from gridbridge.model.campaigns.wiping import ArrayCancellation, MissingSince, WipedFor
+from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
 from gridbridge.model.settings import Setting
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.core import PORTION
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.missing import MissingTasks
-from gridbridge.state.database.predictions import PredictionRows
+from gridbridge.state.database.transaction import PORTION
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1

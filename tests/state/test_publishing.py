@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 
-from gridbridge.state import drains, publishing
+from gridbridge.state import drains, published_files
 
 
 def test_a_folder_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
     """A service that an administrator starts has their umask; people read what it publishes."""
     before = os.umask(0o077)
     try:
-        publishing.put(str(tmp_path / "a/b/file"), b"", publishing.UNLISTED)
+        published_files.put(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)
         drains.make_folder(str(tmp_path / "c"))
     finally:
         os.umask(before)

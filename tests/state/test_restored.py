@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.campaigns.adoption import adopt
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -16,14 +20,10 @@ from gridbridge.model.campaigns.campaign import (
     LedgerArray,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store import campaign_files, campaign_reader
+from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, VerifiedCampaign
+from gridbridge.campaigns.store.campaign_register import NAME, CampaignRegister
+from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import NotAsBrought, NotRead
-from gridbridge.methods.owner import status_of
-from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.places import NO_FILE
-from gridbridge.state import campaign_files, verified_campaign
-from gridbridge.state.campaign_register import NAME, CampaignRegister
-from gridbridge.state.ledger import RootLedger
-from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, VerifiedCampaign
+from gridbridge.privileged.owner import status_of
 
 
 class Files:
@@ -149,7 +149,7 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     """A file of short lines would take root twenty times its size."""
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
-    found = verified_campaign._lines(whole, [3, 300_000, 300_001])
+    found = campaign_reader._lines(whole, [3, 300_000, 300_001])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

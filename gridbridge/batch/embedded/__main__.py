@@ -12,11 +12,16 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from gridbridge.batch.embedded import keeper, verbs
-from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
-from gridbridge.batch.embedded.database import JobStore, NoSuchEmbeddedJob, RequestRefused
-from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd, EmbeddedQueue, NewJob
-from gridbridge.batch.shown import job_letters
+from gridbridge.batch.embedded import job_verbs, keeper
+from gridbridge.batch.embedded.embedded_job import (
+    EmbeddedJob,
+    EmbeddedJobEnd,
+    EmbeddedQueue,
+    NewJob,
+)
+from gridbridge.batch.embedded.embedded_output import ClusterLine, EndLine, JobLine, encode
+from gridbridge.batch.embedded.job_store import JobStore, NoSuchEmbeddedJob, RequestRefused
+from gridbridge.batch.state_letters import job_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import METHODS
 
@@ -72,16 +77,20 @@ def _perform(database: JobStore, asked: argparse.Namespace) -> bytes:
 
 
 VERBS: dict[str, Callable[[JobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, asked: verbs.hold(database, asked.job),
-    "release": lambda database, asked: verbs.release(database, asked.job, asked.name),
-    "suspend": lambda database, asked: verbs.suspend(database, asked.job),
-    "resume": lambda database, asked: verbs.resume(database, asked.job),
-    "delete": lambda database, asked: verbs.delete(database, asked.job),
-    "release-array": lambda database, asked: verbs.release_array(database, asked.job, asked.name),
-    "delete-array": lambda database, asked: verbs.delete_array(database, asked.job, asked.places),
-    "clear": lambda database, asked: verbs.clear(database, asked.job),
-    "pin": lambda database, asked: verbs.pin(database, asked.job, asked.queue),
-    "stay": lambda database, asked: verbs.stay(database, asked.job, asked.reason),
+    "hold": lambda database, asked: job_verbs.hold(database, asked.job),
+    "release": lambda database, asked: job_verbs.release(database, asked.job, asked.name),
+    "suspend": lambda database, asked: job_verbs.suspend(database, asked.job),
+    "resume": lambda database, asked: job_verbs.resume(database, asked.job),
+    "delete": lambda database, asked: job_verbs.delete(database, asked.job),
+    "release-array": lambda database, asked: job_verbs.release_array(
+        database, asked.job, asked.name
+    ),
+    "delete-array": lambda database, asked: job_verbs.delete_array(
+        database, asked.job, asked.places
+    ),
+    "clear": lambda database, asked: job_verbs.clear(database, asked.job),
+    "pin": lambda database, asked: job_verbs.pin(database, asked.job, asked.queue),
+    "stay": lambda database, asked: job_verbs.stay(database, asked.job, asked.reason),
 }
 
 

@@ -17,12 +17,13 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import limits, methods, process
-from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, FirstProcess, JobNotStarted
-from gridbridge.batch.embedded.database import JobStore
-from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.limits import TaskLimits
-from gridbridge.batch.embedded.methods import private_folder
+from gridbridge.batch.embedded import process_identity, queue_methods
+from gridbridge.batch.embedded import task_limits as limits
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.first_process import SCRIPT, TMPDIR, FirstProcess, JobNotStarted
+from gridbridge.batch.embedded.job_store import JobStore
+from gridbridge.batch.embedded.queue_methods import private_folder
+from gridbridge.batch.embedded.task_limits import TaskLimits
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
@@ -35,7 +36,7 @@ def keep(database: JobStore) -> None:
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
-        opened = methods.opened(database)
+        opened = queue_methods.opened(database)
         if not database.next_to_start(opened):
             return
         if started := _start(database, opened):
@@ -46,8 +47,8 @@ def keep(database: JobStore) -> None:
 def call(database: JobStore) -> None:
     """Start a keeper if there is work for one, and make way; if that fails the next one does it."""
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start() or methods.opened(database):
-            process.detach(database.folder, "keep")
+        if database.next_to_start() or queue_methods.opened(database):
+            process_identity.detach(database.folder, "keep")
         limits.make_way(database)
 
 
@@ -91,7 +92,7 @@ def _make_ready(database: JobStore, job: EmbeddedJob) -> FirstProcess | None:
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
-        argv, environment = methods.start(database, job)
+        argv, environment = queue_methods.start(database, job)
         child = FirstProcess(job, private_folder(database.folder, job.id), argv, environment)
     except JobNotStarted as error:
         database.set(job.id, error=str(error))
@@ -111,7 +112,7 @@ def _furnish(database: JobStore, job: EmbeddedJob) -> None:
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
     if job.at:
-        methods.furnish(job, private)
+        queue_methods.furnish(job, private)
 
 
 def _see_through(database: JobStore, job: EmbeddedJob, child: FirstProcess) -> None:
@@ -123,7 +124,7 @@ def _see_through(database: JobStore, job: EmbeddedJob, child: FirstProcess) -> N
     """
     limits = TaskLimits(database, job, child.pid)
     _await_end(database, job, child, limits)
-    methods.run(database, job, "epilog")
+    queue_methods.run(database, job, "epilog")
     end = None
     while True:
         try:
@@ -156,7 +157,7 @@ def _await_end(
     poll.register(end, select.POLLIN)
     while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
         if job.at:
-            methods.report_load(database, job)
+            queue_methods.report_load(database, job)
         else:
             limits.look()
             wait_s = limits.wait_s
@@ -172,7 +173,7 @@ def _end(database: JobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
         database.account_for(job, end)
         return True
-    database.put_back(job, methods.blame(private) if end.exit_status == IN_ERROR else "")
+    database.put_back(job, queue_methods.blame(private) if end.exit_status == IN_ERROR else "")
     clean(database.folder, job.id)  # before anybody can start it again
     database.keepers.let_go(job.id)
     return False

@@ -1,13 +1,13 @@
 """What check asks of an embedded cluster, and what a job would be submitted with."""
 
 from gridbridge import __version__
-from gridbridge.batch.embedded import commands
-from gridbridge.batch.embedded.commands import Argv
+from gridbridge.batch.embedded import embedded_commands
+from gridbridge.batch.embedded.embedded_commands import Argv
 from gridbridge.batch.embedded.status import snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
-from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.host_facts import CellFacts
 
 
 def facts(folder: EmbeddedFolder, _now: float) -> CellFacts:
@@ -27,9 +27,9 @@ def transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:
 
 def refusal(request: JobRequest) -> str:
     """Return why the cluster can't give what a job asks for; empty when it can."""
-    return commands.refusal(request)
+    return embedded_commands.refusal(request)
 
 
 def submission(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return commands.submit_held(folder, spec)
+    return embedded_commands.submit_held(folder, spec)

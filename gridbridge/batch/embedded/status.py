@@ -4,8 +4,8 @@ import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gridbridge.batch.embedded import commands
-from gridbridge.batch.embedded.answers import (
+from gridbridge.batch.embedded import embedded_commands
+from gridbridge.batch.embedded.embedded_output import (
     ClusterLine,
     EndLine,
     JobLine,
@@ -33,7 +33,7 @@ def snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, commands.show(folder))
+    answer = _ask(folder, embedded_commands.show(folder))
     took_s = time.monotonic() - began
     whole, listed = read_jobs(answer)
     queue, *others = _queues(whole)
@@ -56,7 +56,7 @@ def snapshot(
 
 def end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended; None while nothing tells it."""
-    line = read_end(_ask(folder, commands.ended(folder, str(job_id))))
+    line = read_end(_ask(folder, embedded_commands.ended(folder, str(job_id))))
     if line is None or line.account != account:
         return None
     return _end(line)
@@ -73,13 +73,13 @@ def ends_of(
 
 
 def _array_ends(folder: EmbeddedFolder, array: AskedArray) -> dict[int, JobEnd | None]:
-    lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array.job_id))))
+    lines = read_ends(_ask(folder, embedded_commands.ended_tasks(folder, str(array.job_id))))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
 def living_of(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have not ended, of those that have some."""
-    _, listed = read_jobs(_ask(folder, commands.show(folder)))
+    _, listed = read_jobs(_ask(folder, embedded_commands.show(folder)))
     found: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -107,7 +107,7 @@ def array_limits(_: EmbeddedFolder) -> ArrayLimits:
 
 def details(folder: EmbeddedFolder, job_id: int) -> tuple[JobDetail, ...]:
     """Return what is known of a job that waits or runs, nothing when it does neither."""
-    _, listed = read_jobs(_ask(folder, commands.show_job(folder, str(job_id))))
+    _, listed = read_jobs(_ask(folder, embedded_commands.show_job(folder, str(job_id))))
     return tuple(_detail(job) for job in listed)
 
 
@@ -163,5 +163,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: EmbeddedFolder, argv: commands.Argv) -> bytes:
+def _ask(folder: EmbeddedFolder, argv: embedded_commands.Argv) -> bytes:
     return run(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

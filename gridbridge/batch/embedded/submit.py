@@ -2,10 +2,10 @@
 
 import os
 
-from gridbridge.batch.embedded import commands
-from gridbridge.batch.embedded.answers import JobLine, read_jobs
-from gridbridge.batch.embedded.commands import Argv
-from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.batch.embedded import embedded_commands
+from gridbridge.batch.embedded.embedded_commands import Argv
+from gridbridge.batch.embedded.embedded_output import JobLine, read_jobs
+from gridbridge.batch.submission_result import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
@@ -23,10 +23,10 @@ ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 def submit(folder: EmbeddedFolder, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cluster answers, or does not."""
-    if reason := commands.refusal(spec.request, is_array=spec.tasks > 0):
+    if reason := embedded_commands.refusal(spec.request, is_array=spec.tasks > 0):
         return Submission(Result.REFUSED, reason=reason)
     try:
-        done = _call(folder, commands.submit_held(folder, spec), spec.script)
+        done = _call(folder, embedded_commands.submit_held(folder, spec), spec.script)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -51,20 +51,20 @@ def find_others(folder: EmbeddedFolder, transfer: str, owner: str, array: str) -
 
 
 def _named(folder: EmbeddedFolder, name: str, owner: str) -> dict[str, None]:
-    found = _jobs(folder, commands.show_named(folder, name))
+    found = _jobs(folder, embedded_commands.show_named(folder, name))
     ours = (job for job in found if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def owner_and_account(folder: EmbeddedFolder, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when it neither waits nor runs."""
-    found = _jobs(folder, commands.show_job(folder, job))
+    found = _jobs(folder, embedded_commands.show_job(folder, job))
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
 def living(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; their account is their first name."""
-    jobs = _jobs(folder, commands.show(folder))
+    jobs = _jobs(folder, embedded_commands.show(folder))
     found: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
@@ -76,29 +76,29 @@ def state(folder: EmbeddedFolder, job: str) -> "JobState":
     """Return what a job is; UNSEEN when it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
 
-    found = _jobs(folder, commands.show_job(folder, job))
+    found = _jobs(folder, embedded_commands.show_job(folder, job))
     return JobState(found[0].facts.split(), found[0].state) if found else UNSEEN
 
 
 def release_as(folder: EmbeddedFolder, job: str, name: str) -> None:
     """Give a held job its real name and let it run."""
-    _call(folder, commands.release_as(folder, job, name)).checked()
+    _call(folder, embedded_commands.release_as(folder, job, name)).checked()
 
 
 def release_arrays(folder: EmbeddedFolder, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and let their tasks start."""
     for array in arrays:
-        _call(folder, commands.release_array(folder, array, name)).checked()
+        _call(folder, embedded_commands.release_array(folder, array, name)).checked()
 
 
 def delete_array(folder: EmbeddedFolder, array: str) -> None:
     """Delete all tasks of an array; one that is gone already is deleted."""
-    _unless_gone(folder, commands.delete_array(folder, array))
+    _unless_gone(folder, embedded_commands.delete_array(folder, array))
 
 
 def delete_places(folder: EmbeddedFolder, array: str, _name: str, places: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
-    _unless_gone(folder, commands.delete_array(folder, array, places))
+    _unless_gone(folder, embedded_commands.delete_array(folder, array, places))
 
 
 def hold_places(
@@ -106,7 +106,7 @@ def hold_places(
 ) -> tuple[range, ...]:
     """Hold tasks of an array; return those that wait then."""
     for job in _at(folder, array, name, places):
-        _unless_gone(folder, commands.act(folder, "hold", job.id))
+        _unless_gone(folder, embedded_commands.act(folder, "hold", job.id))
     held = _at(folder, array, name, places)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(place, place + 1) for place in waiting)
@@ -114,30 +114,30 @@ def hold_places(
 
 def release_places(folder: EmbeddedFolder, array: str, places: tuple[range, ...]) -> None:
     """Let tasks of an array start again."""
-    for job in _jobs(folder, commands.show(folder)):
+    for job in _jobs(folder, embedded_commands.show(folder)):
         if job.array == array and any(int(job.place) in some for some in places):
-            _unless_gone(folder, commands.act(folder, "release", job.id))
+            _unless_gone(folder, embedded_commands.act(folder, "release", job.id))
 
 
 def _at(folder: EmbeddedFolder, array: str, name: str, places: tuple[range, ...]) -> list[JobLine]:
     """Return the tasks at some places of the array of that name."""
-    every = _jobs(folder, commands.show(folder))
+    every = _jobs(folder, embedded_commands.show(folder))
     ours = (job for job in every if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in some for some in places)]
 
 
 def hold(folder: EmbeddedFolder, job: str) -> None:
     """Keep a waiting job from starting."""
-    _call(folder, commands.act(folder, "hold", job)).checked()
+    _call(folder, embedded_commands.act(folder, "hold", job)).checked()
 
 
 def release(folder: EmbeddedFolder, job: str) -> None:
     """Let it start again."""
-    _call(folder, commands.act(folder, "release", job)).checked()
+    _call(folder, embedded_commands.act(folder, "release", job)).checked()
 
 
 def defer(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
-    """Refuse: a job has no start time here, it is held (methods/guard)."""
+    """Refuse: a job has no start time here, it is held (transfer/starter/task_guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 
@@ -150,22 +150,22 @@ def undefer(folder: EmbeddedFolder, job: str) -> None:
 
 def suspend_any(folder: EmbeddedFolder, job: str) -> None:
     """Suspend a job that waits or runs; a gone one is left alone."""
-    _unless_gone(folder, commands.act(folder, "suspend", job))
+    _unless_gone(folder, embedded_commands.act(folder, "suspend", job))
 
 
 def resume_any(folder: EmbeddedFolder, job: str) -> None:
     """Take back what suspend_any did, whichever it was."""
-    _unless_gone(folder, commands.act(folder, "resume", job))
+    _unless_gone(folder, embedded_commands.act(folder, "resume", job))
 
 
 def delete(folder: EmbeddedFolder, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
-    _unless_gone(folder, commands.act(folder, "delete", job))
+    _unless_gone(folder, embedded_commands.act(folder, "delete", job))
 
 
 def request_of(folder: EmbeddedFolder, job: str) -> JobRequest:
     """Return what a job asked for at home: slots, which its starter is told, and nothing else."""
-    if not _jobs(folder, commands.show_job(folder, job)):
+    if not _jobs(folder, embedded_commands.show_job(folder, job)):
         raise ParseError(f"job {job} is not listed")
     return JobRequest()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.embedded import home, submit
+from gridbridge.batch.embedded import embedded_home, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.request import JobRequest, Variant
@@ -19,7 +19,7 @@ def release(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
 
 def adopt(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
     """Pin the job to the queue, then let it go there."""
-    home.pin(folder, local.local, queue)
+    embedded_home.pin(folder, local.local, queue)
     release(folder, local, guard)
 
 
@@ -49,7 +49,7 @@ def keep_off(folder: EmbeddedFolder, local: TransferId, others: Callable[[str], 
 
 def unpin(folder: EmbeddedFolder, local: TransferId) -> None:
     """Take the pin back."""
-    home.pin(folder, local.local, "")
+    embedded_home.pin(folder, local.local, "")
 
 
 def check(

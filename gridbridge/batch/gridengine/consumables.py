@@ -6,11 +6,11 @@ Such of a host or of the whole cell are taken by every job there, whatever its q
 from collections.abc import Container, Iterable, Mapping
 from functools import partial
 
-from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.parse import QUEUE, check_whole, drop, read_xml, walk
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup import ComplexRow
+from gridbridge.model.site.setup_findings import ComplexRow
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # a relation: a job that asks for it shares its host with none
@@ -22,7 +22,7 @@ ALL = "global"
 def taken(cell: GridEngineCell, complexes: Iterable[ComplexRow]) -> Mapping[str, tuple[str, ...]]:
     """Return such consumables with the hosts that have them, or `global`."""
     wanted = [row.name for row in complexes if _is_taken(row)]
-    done = call(cell, commands.consumables(cell, wanted)).checked()
+    done = call(cell, client_commands.consumables(cell, wanted)).checked()
     return read_xml(done.stdout, partial(read_consumables, names=wanted))
 
 

@@ -11,7 +11,12 @@ from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple
 
-from gridbridge.batch.gridengine import commands, layout, letters, qconf
+from gridbridge.batch.gridengine import (
+    cell_layout_reader,
+    client_commands,
+    qconf,
+    sge_state_letters,
+)
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
     count_tasks,
@@ -24,7 +29,7 @@ from gridbridge.batch.gridengine.parse import (
 )
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.names import is_of_campaign
+from gridbridge.model.campaigns.campaign_names import is_of_campaign
 from gridbridge.model.elastic.access import JobIdentity
 from gridbridge.model.elastic.cell import (
     CellSeen,
@@ -34,9 +39,9 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.layout import CellLayout, ResourceRelation
-from gridbridge.model.elastic.nodes import short_name
-from gridbridge.model.elastic.saved import PrintedOutputs
+from gridbridge.model.elastic.cell_layout import CellLayout, ResourceRelation
+from gridbridge.model.elastic.node import short_name
+from gridbridge.model.elastic.saved_round import PrintedOutputs
 from gridbridge.model.ids import WRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
@@ -60,9 +65,9 @@ def printed(cell: GridEngineCell) -> tuple[PrintedOutputs, str]:
 
     Raises CommandFailed or ParseError when one of them does not answer.
     """
-    qstat = _list(cell, commands.every_job(cell)).checked().stdout
-    table = layout.printed(cell, qstat)
-    of_hosts = commands.hosts(cell, layout.asked(qstat, table))
+    qstat = _list(cell, client_commands.every_job(cell)).checked().stdout
+    table = cell_layout_reader.printed(cell, qstat)
+    of_hosts = client_commands.hosts(cell, cell_layout_reader.asked(qstat, table))
     qhost = _list(cell, of_hosts).checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
     documents = PrintedOutputs(qstat=qstat, qhost=qhost, qconf=table)
@@ -100,7 +105,7 @@ def _with_values(host: Host, of_all: Host) -> Host:
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
 
 
-def _list(cell: GridEngineCell, argv: commands.Argv) -> CompletedProgram:
+def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
     return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
@@ -217,7 +222,7 @@ class _Rows:
             used=int(leafs["slots_used"]),
             reserved=int(leafs.get("slots_resv", "0")),
             total=int(leafs["slots_total"]),
-            state=letters.read_queue(leafs.get("state", "")),
+            state=sge_state_letters.read_queue(leafs.get("state", "")),
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(

@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import Settings
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup import ComplexRow, EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, SetupEdit
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
 COLUMNS = 8  # complex(5)

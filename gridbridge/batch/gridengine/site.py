@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine import commands, objects, qconf
-from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine import client_commands, objects, qconf
+from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import GridbridgeError, NotAdmitted
 from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup
+from gridbridge.model.site.besteffort_cell import BestEffortCell
+from gridbridge.model.site.host_facts import CellFacts
+from gridbridge.model.site.setup_findings import CellSetup
 from gridbridge.model.snapshot import QueueStatus
 
 HAS_OPERATORS = True
@@ -78,9 +78,9 @@ def environment(cell: GridEngineCell) -> str:
 
 def refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for it: what a cell can't give only its qmaster knows."""
-    return commands.refusal(request)
+    return client_commands.refusal(request)
 
 
 def submission(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return commands.submit_held(cell, spec)
+    return client_commands.submit_held(cell, spec)

@@ -5,17 +5,17 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gridbridge.batch.gridengine import commands, qconf
-from gridbridge.batch.gridengine.ends import settled, told
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.accounting_file import records, records_of
+from gridbridge.batch.gridengine.job_end import settled, told
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
-from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup import ComplexRow
+from gridbridge.model.site.setup_findings import ComplexRow
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import NO_RULE, ClusterVocabulary
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
@@ -42,7 +42,7 @@ def snapshot(
     gave no whole answer: nothing is known then.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    done = _ask(cell, commands.status(cell)).checked()
+    done = _ask(cell, client_commands.status(cell)).checked()
     took_s = time.monotonic() - began
     seen = parse_status(
         done.stdout,
@@ -102,7 +102,7 @@ def living_of(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, froz
 
     qstat -j does not tell which of the others wait.
     """
-    done = _ask(cell, commands.detail(cell, ",".join(map(str, arrays)))).checked()
+    done = _ask(cell, client_commands.detail(cell, ",".join(map(str, arrays)))).checked()
     return {
         one.job_id: frozenset(one.begun)
         for one in parse_job_detail(done.stdout)
@@ -135,7 +135,7 @@ def _flush_s(reporting: str) -> float:
 
 def details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
     """Return what qmaster knows of a job, nothing when it does not know it."""
-    done = _ask(cell, commands.detail(cell, str(job_id)))
+    done = _ask(cell, client_commands.detail(cell, str(job_id)))
     return parse_job_detail(done.checked().stdout)
 
 
@@ -192,6 +192,6 @@ def names(cell: GridEngineCell, what: str) -> tuple[str, ...]:
     return qconf.names(done.checked().stdout)
 
 
-def _ask(cell: GridEngineCell, argv: commands.Argv) -> CompletedProgram:
+def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
     """Ask in UTC: the clients print local times without their zone."""
     return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

@@ -4,17 +4,17 @@ Grid Engine's clients say the same exit status for most errors, so a failed subm
 by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 """
 
-from gridbridge.batch.gridengine import commands
-from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import (
+from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.submitted_request import (
     jobs_listed,
     listed_places,
     owner_and_account_of,
     read_request,
 )
-from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.batch.submission_result import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.campaigns.names import PREFIX
+from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobRequest, JobSpec, Pairs
@@ -66,14 +66,14 @@ def submit(cell: GridEngineCell, spec: JobSpec) -> Submission:
 
     Where no queue has jobs that make way for others, one of these is the last of the ordinary ones.
     """
-    if reason := commands.refusal(spec.request):
+    if reason := client_commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        done = call(cell, commands.submit_held(cell, spec), spec.script, mark=mark)
+        done = call(cell, client_commands.submit_held(cell, spec), spec.script, mark=mark)
         if done.status and NO_BEST_EFFORT in done.stderr + done.stdout:
-            ordinary = commands.without_way(spec)
-            done = call(cell, commands.submit_held(cell, ordinary), spec.script, mark=mark)
+            ordinary = client_commands.without_way(spec)
+            done = call(cell, client_commands.submit_held(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -131,10 +131,10 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
 
     `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
     """
-    listed = call(cell, commands.jobs_of(cell, owner)).checked().stdout
+    listed = call(cell, client_commands.jobs_of(cell, owner)).checked().stdout
     found = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
-        from gridbridge.batch.gridengine.marked import marked  # answers are rarely lost
+        from gridbridge.batch.gridengine.marked_arrays import marked  # answers are rarely lost
 
         found = sorted({*found, *marked(cell, listed, transfer, owner)})
     return found
@@ -156,7 +156,7 @@ def owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
 
 def living(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of the caller's arrays wait or run."""
-    return listed_places(call(cell, commands.own_status(cell)).checked().stdout, arrays)
+    return listed_places(call(cell, client_commands.own_status(cell)).checked().stdout, arrays)
 
 
 def hold_places(
@@ -165,7 +165,7 @@ def hold_places(
     """Put a user hold on tasks of an array; return those that wait then, and are held."""
     for some in _in_calls(array, places):
         hold(cell, some, gone_is_fine=True)
-    listed = call(cell, commands.own_status(cell)).checked().stdout
+    listed = call(cell, client_commands.own_status(cell)).checked().stdout
     return listed_places(listed, (array,), b"pending", "h")[array]
 
 
@@ -211,12 +211,12 @@ def details(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int,
 
 def detail(cell: GridEngineCell, job: str) -> bytes:
     """Return all that the cell tells of a job; request.py reads it."""
-    return call(cell, commands.detail(cell, job)).checked().stdout
+    return call(cell, client_commands.detail(cell, job)).checked().stdout
 
 
 def deferred(cell: GridEngineCell) -> frozenset[int]:
     """Return the jobs that wait for their start time; ParseError for half an answer."""
-    xml = call(cell, commands.deferred(cell)).checked().stdout
+    xml = call(cell, client_commands.deferred(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: not a whole answer")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
@@ -225,17 +225,17 @@ def deferred(cell: GridEngineCell) -> frozenset[int]:
 
 def hold(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task, waiting or running."""
-    _do(cell, commands.hold(cell, job), gone_is_fine)
+    _do(cell, client_commands.hold(cell, job), gone_is_fine)
 
 
 def release(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Take the user hold back."""
-    _do(cell, commands.release(cell, job), gone_is_fine)
+    _do(cell, client_commands.release(cell, job), gone_is_fine)
 
 
 def defer(cell: GridEngineCell, job: str, request: JobRequest) -> None:
     """Keep a whole job from being started again; its own start time is kept in its context."""
-    call(cell, commands.defer(cell, job, request.own_start), zone=UTC).checked()
+    call(cell, client_commands.defer(cell, job, request.own_start), zone=UTC).checked()
 
 
 def undefer(cell: GridEngineCell, job: str) -> str:
@@ -245,35 +245,35 @@ def undefer(cell: GridEngineCell, job: str) -> str:
     """
     request = request_of(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
-        call(cell, commands.undefer(cell, job, request.own_start), zone=UTC).checked()
+        call(cell, client_commands.undefer(cell, job, request.own_start), zone=UTC).checked()
     return request.odd_start
 
 
 def release_as(cell: GridEngineCell, job: str, name: str) -> None:
     """Give a held job its real name and let it run."""
-    _do(cell, commands.release_as(cell, job, name))
+    _do(cell, client_commands.release_as(cell, job, name))
 
 
 def release_arrays(cell: GridEngineCell, arrays: tuple[str, ...], name: str) -> None:
     """Give held arrays their real name and let their tasks start, in one request."""
-    _do(cell, commands.release_as(cell, ",".join(arrays), name))
+    _do(cell, client_commands.release_as(cell, ",".join(arrays), name))
 
 
 def delete_array(cell: GridEngineCell, array: str) -> None:
     """Delete all tasks of an array; one that is gone already is deleted."""
-    _do(cell, commands.delete(cell, array), gone_is_fine=True)
+    _do(cell, client_commands.delete(cell, array), gone_is_fine=True)
 
 
 def delete_places(cell: GridEngineCell, array: str, _name: str, places: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
-    _do(cell, commands.delete_places(cell, array, places), gone_is_fine=True)
+    _do(cell, client_commands.delete_places(cell, array, places), gone_is_fine=True)
 
 
 def pin(
     cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
     """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
-    _do(cell, commands.pin(cell, job, queue, remember, hard))
+    _do(cell, client_commands.pin(cell, job, queue, remember, hard))
 
 
 def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> str:
@@ -281,9 +281,9 @@ def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 
     Returns that list if there are no such queues, by its owner's words or by now; any will do then.
     """
-    done = call(cell, commands.unpin(cell, job, queues, hard))
+    done = call(cell, client_commands.unpin(cell, job, queues, hard))
     if done.status and any(sign in done.stdout + done.stderr for sign in NO_QUEUES):
-        _do(cell, commands.unpin(cell, job, ANY_QUEUE, hard))
+        _do(cell, client_commands.unpin(cell, job, ANY_QUEUE, hard))
         return queues
     done.checked()
     return ""
@@ -291,12 +291,12 @@ def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 
 def alter(cell: GridEngineCell, job: str, options: Argv) -> None:
     """Change a job's request."""
-    _do(cell, commands.alter(cell, job, options))
+    _do(cell, client_commands.alter(cell, job, options))
 
 
 def delete(cell: GridEngineCell, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
-    _do(cell, commands.delete(cell, job), gone_is_fine=True)
+    _do(cell, client_commands.delete(cell, job), gone_is_fine=True)
 
 
 def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
@@ -304,7 +304,7 @@ def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
 
     The qmaster says of the same request whether it forgot a waiting job or kills a started one.
     """
-    done = call(cell, commands.delete(cell, job))
+    done = call(cell, client_commands.delete(cell, job))
     words = done.stdout + done.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
         return None
@@ -322,7 +322,7 @@ def suspend_any(cell: GridEngineCell, job: str) -> None:
     now = state(cell, job)
     is_stopped = now.is_waiting or now.is_by_hand or now.is_deleting
     if now.is_listed and not is_stopped:
-        _do(cell, commands.suspend(cell, job), gone_is_fine=True)
+        _do(cell, client_commands.suspend(cell, job), gone_is_fine=True)
 
 
 def resume_any(cell: GridEngineCell, job: str) -> None:
@@ -332,7 +332,7 @@ def resume_any(cell: GridEngineCell, job: str) -> None:
     """
     now = state(cell, job)
     if now.is_held and now.is_by_hand:
-        _do(cell, commands.unsuspend(cell, job), gone_is_fine=True)
+        _do(cell, client_commands.unsuspend(cell, job), gone_is_fine=True)
     release(cell, job, gone_is_fine=True)
 
 
@@ -341,10 +341,12 @@ def state(cell: GridEngineCell, job: str) -> "JobState":
 
     Raises ParseError for half an answer: that means nothing.
     """
-    from gridbridge.batch.gridengine.letters import read_job  # most transfers do without them
+    from gridbridge.batch.gridengine.sge_state_letters import (
+        read_job,
+    )  # most transfers do without them
     from gridbridge.model.states import UNSEEN
 
-    xml = call(cell, commands.own_status(cell)).checked().stdout
+    xml = call(cell, client_commands.own_status(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     number, _, task = job.partition(".")
@@ -365,7 +367,7 @@ def _names(tasks: str, task: str) -> bool:
 
 def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
     """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
-    lines = call(cell, commands.queue(cell, queue)).checked().stdout.decode().splitlines()
+    lines = call(cell, client_commands.queue(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.gridengine import home, objects, submit
-from gridbridge.batch.gridengine.commands import STAYS
+from gridbridge.batch.gridengine import home_queues, objects, submit
+from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, deferred, requests_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
@@ -66,7 +66,7 @@ def keep_off(cell: GridEngineCell, local: TransferId, others: Callable[[str], st
     job = str(local.job)
     own = submit.request_of(cell, job)
     queues = others(own.own_queues)
-    if not queues or not home.could_run(cell, home.instead(own, None, queues)):
+    if not queues or not home_queues.could_run(cell, home_queues.instead(own, None, queues)):
         raise GridbridgeError("no other queue could run it")
     submit.pin(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
@@ -87,8 +87,8 @@ def check(
 ) -> None:
     """Verify each variant of the request, in which the job stays at home."""
     own = submit.request_of(cell, str(local.job))
-    asked = (home.instead(own, hard, queues) for hard, queues in variants(own))
-    if not any(home.could_run(cell, each) for each in asked):
+    asked = (home_queues.instead(own, hard, queues) for hard, queues in variants(own))
+    if not any(home_queues.could_run(cell, each) for each in asked):
         raise GridbridgeError("no queue at home could run it")
 
 

@@ -1,14 +1,14 @@
 """What set-up, check and explain ask of an OAR server, and what a job would be submitted with."""
 
-from gridbridge.batch.oar import commands
-from gridbridge.batch.oar.commands import Argv
+from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.status import snapshot
 from gridbridge.batch.oar.submit import call
 from gridbridge.errors import GridbridgeError, NotAdmitted, ParseError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
-from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup
+from gridbridge.model.site.host_facts import CellFacts
+from gridbridge.model.site.setup_findings import CellSetup
 
 HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False
@@ -36,12 +36,12 @@ def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup
 
 def refusal(request: JobRequest) -> str:
     """Return why OAR can't give what a job asks for; empty when it can, as far as we know."""
-    return commands.refusal(request)
+    return oar_commands.refusal(request)
 
 
 def submission(server: OarServer, spec: JobSpec) -> Argv:
     """Return oarsub's command line."""
-    return commands.oarsub(server, spec)
+    return oar_commands.oarsub(server, spec)
 
 
 def place(server: OarServer) -> str:
@@ -51,13 +51,15 @@ def place(server: OarServer) -> str:
 
 def version(server: OarServer) -> str:
     """Return what the client programs call themselves, e.g. `OAR 2.5.9`."""
-    said = call(server, commands.show_version(server)).checked().stdout.decode("utf-8", "replace")
+    said = (
+        call(server, oar_commands.show_version(server)).checked().stdout.decode("utf-8", "replace")
+    )
     return f"OAR {said.partition(':')[2].split('(')[0].strip()}" if ":" in said else said.strip()
 
 
 def ahead_s(server: OarServer, now: float) -> float:
     """Return how far the clock of its client programs' host is ahead of `now`."""
-    said = call(server, commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
+    said = call(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
     try:
         return float(said) - now
     except ValueError as error:

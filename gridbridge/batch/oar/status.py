@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from gridbridge.batch.oar import commands, questions
-from gridbridge.batch.oar.parse import (
+from gridbridge.batch.oar import oar_commands, server_queries
+from gridbridge.batch.oar.oar_output import (
     ACTIVE,
     DELETED,
     OarJob,
@@ -25,7 +25,7 @@ from gridbridge.batch.oar.parse import (
     read_resources,
 )
 from gridbridge.batch.oar.submit import call
-from gridbridge.batch.shown import queue_letters
+from gridbridge.batch.state_letters import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
@@ -69,9 +69,9 @@ def snapshot(
     MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, questions.status(server, wanted, uncounted))
+    answer = _ask(server, server_queries.status(server, wanted, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, others, counted = read_parts(answer, questions.PARTS_OF_STATUS)
+    nodes, waiting, others, counted = read_parts(answer, server_queries.PARTS_OF_STATUS)
     resources, jobs = read_resources(nodes), _latest(waiting, others)
     lines = tuple(read_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
@@ -98,7 +98,7 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
 
     A job that was deleted before it started has no end.
     """
-    show = commands.show_end if server.ends else commands.show_job
+    show = oar_commands.show_end if server.ends else oar_commands.show_job
     found, used = read_end(_ask(server, show(server, str(job_id))))
     if not found or not found[0].is_over or found[0].account != account:
         return None
@@ -110,7 +110,7 @@ def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[i
 
     A question tells of so many at most that it ends in time.
     """
-    answers = (_ask(server, commands.show_ended(server, asked)) for asked in _questions(arrays))
+    answers = (_ask(server, oar_commands.show_ended(server, asked)) for asked in _questions(arrays))
     jobs = [job for answer in answers for job in read_jobs(answer)]
     return {one.account: _ends(job for job in jobs if _is_of(one, job)) for one in arrays}
 
@@ -134,7 +134,7 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
 def living_of(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have not ended, of those that have some."""
     found: dict[int, list[int]] = {}
-    for job in read_jobs(_ask(server, commands.show_living(server, *map(str, arrays)))):
+    for job in read_jobs(_ask(server, oar_commands.show_living(server, *map(str, arrays)))):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
             found.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(places) for array, places in found.items()}
@@ -147,7 +147,7 @@ def array_limits(_: OarServer) -> ArrayLimits:
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     """Return what is known of a job that waits or runs, nothing when it does neither."""
-    found = read_jobs(_ask(server, commands.show_job(server, str(job_id))))
+    found = read_jobs(_ask(server, oar_commands.show_job(server, str(job_id))))
     return tuple(_detail(job) for job in found if not job.is_over)
 
 
@@ -307,11 +307,11 @@ def vocabulary(server: OarServer) -> ClusterVocabulary:
     A suspected node is one of them: OAR takes requests for it, and most come back soon.
     OAR's admission rules decide about everything else.
     """
-    answer, now = _ask(server, commands.show_nodes(server)), time.time()
+    answer, now = _ask(server, oar_commands.show_nodes(server)), time.time()
     slots = [one for one in read_resources(answer) if one.is_slot and not one.is_drained]
     everything = frozenset({ANY})
     return ClusterVocabulary(
-        resource=read_properties(answer) | {commands.WALLTIME, commands.NODES},
+        resource=read_properties(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
         pe=everything,
         project=everything,
         queue=everything,
@@ -320,7 +320,7 @@ def vocabulary(server: OarServer) -> ClusterVocabulary:
     )
 
 
-def _ask(server: OarServer, argv: commands.Argv) -> bytes:
+def _ask(server: OarServer, argv: oar_commands.Argv) -> bytes:
     """Return the answer; ParseError for a failed query, which only stderr shows (DBI(3))."""
     done = call(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in done.stderr:

@@ -6,8 +6,8 @@ an act that depends on the hold waits here for it.
 
 import time
 
-from gridbridge.batch.oar import commands
-from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.submission_result import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import OarServer
@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gridbridge.batch.oar.parse import OarJob
+    from gridbridge.batch.oar.oar_output import OarJob
     from gridbridge.model.states import JobState
 
 HAS_QSTAT = False
@@ -37,11 +37,11 @@ LOOK_AGAIN_S = 0.3
 
 def submit(server: OarServer, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the server answers, or does not."""
-    if reason := commands.refusal(spec.request):
+    if reason := oar_commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
     whole = kept(spec, tells=bool(server.ends))
     try:
-        done = call(server, commands.submit_held(server, spec, len(whole)), whole)
+        done = call(server, oar_commands.submit_held(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -49,9 +49,9 @@ def submit(server: OarServer, spec: JobSpec) -> Submission:
 
 def kept(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that the job runs: keeper.pl, told what to start, and the script."""
-    with open(commands.KEEPER, "rb") as body:
-        told = commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
-        return told + body.read() + commands.END_OF_KEEPER + spec.script
+    with open(oar_commands.KEEPER, "rb") as body:
+        told = oar_commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
+        return told + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
 def _read_answer(done: CompletedProgram) -> Submission:
@@ -87,7 +87,7 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
     held = _held(server, transfer, owner)
     if not held:
         return ""
-    scripts = call(server, commands.show_scripts(server)).checked().stdout.decode().split()
+    scripts = call(server, oar_commands.show_scripts(server)).checked().stdout.decode().split()
     return next((one for one, script in held.items() if script in scripts), "")
 
 
@@ -98,7 +98,9 @@ def find_others(server: OarServer, transfer: str, owner: str, array: str) -> lis
 
 def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
     """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
-    jobs = [job for job in _jobs(server, commands.show_held(server, transfer, owner)) if job.is_new]
+    jobs = [
+        job for job in _jobs(server, oar_commands.show_held(server, transfer, owner)) if job.is_new
+    ]
     return {
         job.array if job.is_of_array else job.id: job.script
         for job in sorted(jobs, key=lambda job: int(job.id))
@@ -125,12 +127,12 @@ def state(server: OarServer, job: str) -> "JobState":
 
 def release_as(server: OarServer, job: str, _name: str) -> None:
     """Let a held job start; OAR gives no job another name."""
-    call(server, commands.release(server, job)).checked()
+    call(server, oar_commands.release(server, job)).checked()
 
 
 def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
     """Let the held tasks of arrays start; those that were released before are no failure."""
-    done = call(server, commands.release_arrays(server, arrays))
+    done = call(server, oar_commands.release_arrays(server, arrays))
     lines = done.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
         done.checked()
@@ -138,21 +140,23 @@ def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> No
 
 def delete_array(server: OarServer, array: str) -> None:
     """Delete all tasks of an array; those that are over are deleted."""
-    _delete(server, commands.delete_array(server, array))
+    _delete(server, oar_commands.delete_array(server, array))
 
 
 def delete_places(server: OarServer, array: str, name: str, places: str) -> None:
     """Delete some tasks of an array, which are jobs; those that are over are deleted."""
-    from gridbridge.model.campaigns.numbers import read_places  # transfers do without it
+    from gridbridge.model.campaigns.attempt_numbers import read_places  # transfers do without it
 
     wanted = read_places(places)
-    living = [job for job in _jobs(server, commands.show_living(server, array)) if not job.is_over]
+    living = [
+        job for job in _jobs(server, oar_commands.show_living(server, array)) if not job.is_over
+    ]
     ours = [job for job in living if job.account == name]
     jobs = {job.id: job.place for job in ours if any(job.place in some for some in wanted)}
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _delete(server, commands.delete_tasks(server, array, jobs))
+        _delete(server, oar_commands.delete_tasks(server, array, jobs))
 
 
 def hold_places(
@@ -175,19 +179,19 @@ def _try_to_hold(server: OarServer, job: str) -> None:
 
 def release_places(server: OarServer, array: str, places: tuple[range, ...]) -> None:
     """Let held tasks start again."""
-    for job in _jobs(server, commands.show_living(server, array)):
+    for job in _jobs(server, oar_commands.show_living(server, array)):
         if job.is_held and any(job.place in some for some in places):
             release(server, job.id)
 
 
 def _at(server: OarServer, array: str, name: str, places: tuple[range, ...]) -> "list[OarJob]":
     """Return the tasks at some places of the array of that name that are not over."""
-    living = _jobs(server, commands.show_living(server, array))
+    living = _jobs(server, oar_commands.show_living(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in some for some in places)]
 
 
-def _delete(server: OarServer, argv: commands.Argv) -> None:
+def _delete(server: OarServer, argv: oar_commands.Argv) -> None:
     done = call(server, argv)
     if done.status not in (0, KILLED_BEFORE):
         done.checked()
@@ -195,7 +199,7 @@ def _delete(server: OarServer, argv: commands.Argv) -> None:
 
 def hold(server: OarServer, job: str) -> None:
     """Keep a waiting job from starting."""
-    done = call(server, commands.hold(server, job))
+    done = call(server, oar_commands.hold(server, job))
     found = _settled(server, job, lambda seen: not seen.is_waiting)
     if done.status and (found is None or not found.is_held):
         done.checked()
@@ -203,7 +207,7 @@ def hold(server: OarServer, job: str) -> None:
 
 def release(server: OarServer, job: str) -> None:
     """Let it start again."""
-    done = call(server, commands.release(server, job))
+    done = call(server, oar_commands.release(server, job))
     if NOT_HELD not in done.stderr:
         done.checked()
 
@@ -211,7 +215,7 @@ def release(server: OarServer, job: str) -> None:
 def living(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; nobody can rename arrays of OAR."""
     found: dict[str, list[range]] = {array: [] for array in arrays}
-    for job in _jobs(server, commands.show_living(server, *arrays)):
+    for job in _jobs(server, oar_commands.show_living(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
             found[job.array].append(range(job.place, job.place + 1))
     return {array: tuple(some) for array, some in found.items()}
@@ -224,30 +228,30 @@ def suspend_any(server: OarServer, job: str) -> None:
     """
     found = _listed(server, job)
     if found and found.is_waiting:
-        call(server, commands.hold(server, job))  # refused if it has just been started
+        call(server, oar_commands.hold(server, job))  # refused if it has just been started
     if found and found.is_starting:
         found = _settled(server, job, lambda seen: not seen.is_starting)
     if found and found.is_running and not found.is_suspended:
-        _unless_over(server, job, commands.send(server, commands.SUSPEND, job))
+        _unless_over(server, job, oar_commands.send(server, oar_commands.SUSPEND, job))
 
 
 def resume_any(server: OarServer, job: str) -> None:
     """Take back what suspend_any did, whichever it was."""
     found = _listed(server, job)
     if found and found.is_running and found.is_suspended:
-        _unless_over(server, job, commands.send(server, commands.RESUME, job))
+        _unless_over(server, job, oar_commands.send(server, oar_commands.RESUME, job))
     elif found and (found.is_held or found.is_suspended):
         release(server, job)
 
 
 def delete(server: OarServer, job: str) -> None:
     """Delete a job, or the jobs that OAR made from one that is over."""
-    if not _unless_over(server, job, commands.delete(server, job), KILLED_BEFORE):
+    if not _unless_over(server, job, oar_commands.delete(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
-            _unless_over(server, copy.id, commands.delete(server, copy.id), KILLED_BEFORE)
+            _unless_over(server, copy.id, oar_commands.delete(server, copy.id), KILLED_BEFORE)
 
 
-def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0) -> bool:
+def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
     """Do something to a job; that it is over by now is no failure. Say whether it was done."""
     done = call(server, argv)
     if done.status not in (0, fine) and _listed(server, job):
@@ -257,18 +261,18 @@ def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0
 
 def _copies(server: OarServer, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR made from a job that is over, and from those."""
-    found = _jobs(server, commands.show_job(server, job))
+    found = _jobs(server, oar_commands.show_job(server, job))
     if not found or not found[0].is_over:
         return []
-    return _jobs(server, commands.show_copies(server, found[0].name, found[0].owner))
+    return _jobs(server, oar_commands.show_copies(server, found[0].name, found[0].owner))
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
     """Return a task of a campaign's array that is not over: the first may have ended long ago."""
-    first = _jobs(server, commands.show_job(server, array))
+    first = _jobs(server, oar_commands.show_job(server, array))
     if not first or not first[0].is_of_array:
         return None
-    every = _jobs(server, commands.show_living(server, array))
+    every = _jobs(server, oar_commands.show_living(server, array))
     return next((one for one in every if not one.is_over), None)
 
 
@@ -290,18 +294,18 @@ def _settled(
 
 def _listed(server: OarServer, job: str) -> "OarJob | None":
     """Return a job that is not over, None when there is none of that id."""
-    found = _jobs(server, commands.show_job(server, job))
+    found = _jobs(server, oar_commands.show_job(server, job))
     return found[0] if found and not found[0].is_over else None
 
 
-def _jobs(server: OarServer, argv: commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.parse import read_jobs  # json: a submission does without it
+def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
+    from gridbridge.batch.oar.oar_output import read_jobs  # json: a submission does without it
 
     return read_jobs(call(server, argv).checked().stdout)
 
 
 def call(
-    server: OarServer, argv: commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
+    server: OarServer, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run one of OAR's programs where the server has them."""
     environment, limit_s = server.environment(), server.timeout_s

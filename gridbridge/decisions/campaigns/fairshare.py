@@ -13,7 +13,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
-from gridbridge.model.campaigns.sharing import DecayedUsage
+from gridbridge.model.campaigns.usage_sharing import DecayedUsage
 
 HORIZON_S = 900.0  # a slot that is given counts as used for so long; what is used is counted later
 

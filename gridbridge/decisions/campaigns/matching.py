@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, wide_may_wait
-from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
-from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
-from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
+from gridbridge.decisions.campaigns.free_slots import FreeArrays, FreeSlots
+from gridbridge.decisions.campaigns.job_ratio_predictor import allowed_to_wait, wide_may_wait
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of
 from gridbridge.model.campaigns.campaign import Array, Campaign
+from gridbridge.model.campaigns.cycle_plan import CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.jobratio import JobRatioPrediction
-from gridbridge.model.campaigns.plan import CycleSituation
+from gridbridge.model.campaigns.job_ratio import JobRatioPrediction
 
 Pair = tuple[int, str]  # a campaign and a cluster
 KEPT_S = 300.0  # so long slots are kept free for a task that waits

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.cycle_plan import CycleSituation
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.plan import CycleSituation
-from gridbridge.model.campaigns.reasons import CampaignOrder
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.send_reasons import CampaignOrder
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 
 FEWEST_TESTS = 3  # of a person that come first at a cluster; ours
 SLOTS_A_TEST = 4  # of a cluster, for each more of them

@@ -7,25 +7,30 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.failures.events import BEGAN
-from gridbridge.decisions.campaigns.jobratio import (
+from gridbridge.decisions.campaigns.failures.event_rules import BEGAN
+from gridbridge.decisions.campaigns.free_slots import FreeSlots
+from gridbridge.decisions.campaigns.job_ratio_predictor import (
     allowed_to_wait,
     first_ratio,
     is_learnt,
     next_ratio,
     wide_may_wait,
 )
-from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, clusters_of
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    ClusterView,
+    CycleSituation,
+    TaskSend,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
-from gridbridge.model.campaigns.jobratio import (
+from gridbridge.model.campaigns.job_ratio import (
     JobRatio,
     JobRatioPrediction,
     JobRatioRule,
     RatioTerms,
 )
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation, TaskSend
-from gridbridge.model.report import count
+from gridbridge.model.status_report import count
 
 Pair = tuple[int, str]  # a campaign and a cluster
 NONE = ClusterView(campaign=0, cluster="", waiting=0, listed=0)

@@ -6,10 +6,10 @@ the master, and not of hosts.
 
 from collections.abc import Iterable
 
-from gridbridge.decisions.elastic.demand.keeping import is_broken
-from gridbridge.decisions.elastic.demand.standing import instances_of
-from gridbridge.model.elastic.nodes import NodeState, short_name
-from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.decisions.elastic.demand.free_capacity import instances_of
+from gridbridge.decisions.elastic.demand.scale_down import is_broken
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.node import NodeState, short_name
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)

@@ -6,13 +6,12 @@ Removing a Node, The 45 Minutes Past the Hour Rule). A round either adds or remo
 
 from dataclasses import replace
 
-from gridbridge.decisions.elastic import counting, faithful
-from gridbridge.decisions.elastic.counting import is_stable, takes, why_unable
-from gridbridge.decisions.elastic.demand.standing import closed_everywhere
+from gridbridge.decisions.elastic import starcluster_counts, starcluster_original
+from gridbridge.decisions.elastic.demand.free_capacity import closed_everywhere
 from gridbridge.decisions.elastic.readiness import counted, is_unready
-from gridbridge.decisions.elastic.removal import removable
-from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.plan import (
+from gridbridge.decisions.elastic.starcluster_counts import is_stable, takes, why_unable
+from gridbridge.decisions.elastic.starcluster_removal import removable
+from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceSituation,
     DemandVerdict,
@@ -20,7 +19,8 @@ from gridbridge.model.elastic.plan import (
     RefusalKind,
     UnservedDemand,
 )
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.cell import WaitingJobs
 
 
 def decide(seen: BalanceSituation, rules: Balance, *, is_faithful: bool = False) -> BalancePlan:
@@ -29,7 +29,7 @@ def decide(seen: BalanceSituation, rules: Balance, *, is_faithful: bool = False)
     It holds that nodes + add <= max_nodes, and nodes - removed >= min_nodes. With `is_faithful`
     the numbers are StarCluster's own, and the first of these does not hold.
     """
-    count = faithful.figures if is_faithful else counting.figures
+    count = starcluster_original.figures if is_faithful else starcluster_counts.figures
     figures = count(seen, rules.queue)
     if rules.max_nodes and not is_faithful and is_unready(seen):
         hosts, unready = counted(seen)

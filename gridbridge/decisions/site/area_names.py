@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 
 ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a number would be a uid
 FOLDER = "d"  # find(1), -printf %y

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from gridbridge.decisions.site.paths import (
+from gridbridge.decisions.site.file_modes import (
     account,
     broken,
     closed,
@@ -30,9 +30,9 @@ from gridbridge.model.places import (
     SPOOL,
     SUDOERS,
 )
-from gridbridge.model.site.host import HostFacts, TreeFacts
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.model.site.host_facts import HostFacts, TreeFacts
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.site_section import Site
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
 CAMPAIGNS_MODE = 0o3733  # the same, and the service's group may read what is brought

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 
 ITEM = "version"
 POLLER = "gridbridge-poller"

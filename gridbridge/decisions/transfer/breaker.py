@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER
-from gridbridge.decisions.transfer.owners import is_listed
+from gridbridge.decisions.transfer.cause_messages import OF_THE_CLUSTER
+from gridbridge.decisions.transfer.ownership_proof import is_listed
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase, TransferOutcome
-from gridbridge.model.shown import ShownBreaker, ShownFailure
+from gridbridge.model.published import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Breaker
 
 MAX_DOUBLINGS = 32
 SEVERAL = 2  # as many owners are remembered as matter: one, or several

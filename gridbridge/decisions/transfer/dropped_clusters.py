@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from gridbridge.model.places import CONFIG
-from gridbridge.model.shown import ShownTransfer
-from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.model.published import ShownTransfer
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 
 
 def sentence(cluster: str) -> str:

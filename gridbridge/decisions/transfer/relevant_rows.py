@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 
 
 def relevant_rows(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Key, Transfer
 
 EVER = datetime.min.replace(tzinfo=UTC)
 

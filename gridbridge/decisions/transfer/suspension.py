@@ -12,7 +12,7 @@ from datetime import datetime
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.states import JobState
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 
 FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # before that there is nothing to suspend
 

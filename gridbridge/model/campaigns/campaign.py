@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.numbers import Attempts
 
 AT_ONCE, USUAL, LAST = 20, 10, 0  # priorities of tasks, as in CiGri
 

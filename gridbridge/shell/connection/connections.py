@@ -17,7 +17,7 @@ from paramiko import SSHException
 
 from gridbridge.errors import CommandFailed, NotReached, TooLong
 from gridbridge.model.route import SshLogin
-from gridbridge.shell.connection.login import ConfiguredLogin, configured, connect, words_of
+from gridbridge.shell.connection.ssh_login import ConfiguredLogin, configured, connect, words_of
 from gridbridge.shell.retry import once_more
 from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, CompletedProgram
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient

@@ -4,6 +4,6 @@ Only the service account opens it. Nothing outside this package knows SQL. A gro
 module with a class over the one Database; a new capability adds a module and a migration.
 """
 
-from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.transaction import StateFile
 
 __all__ = ["StateFile"]

@@ -31,7 +31,7 @@ from gridbridge.state.database.columns import (
     MomentColumn,
     PrintableText,
 )
-from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.transaction import StateFile
 
 CAMPAIGNS = Table(
     "campaigns",

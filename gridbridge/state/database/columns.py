@@ -22,7 +22,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-from gridbridge.model import lines, message
+from gridbridge.model import key_value_lines, message
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
 
@@ -82,7 +82,7 @@ class VerdictColumn(TypeDecorator[StarterMessage]):
         if value is None:
             return None
         return (
-            StarterMessage(**lines.decode(value.encode("ascii"), message.KEYS))
+            StarterMessage(**key_value_lines.decode(value.encode("ascii"), message.KEYS))
             if value
             else StarterMessage()
         )

@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.report import RecordedDecision
+from gridbridge.model.status_report import RecordedDecision
 from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
@@ -26,7 +26,7 @@ from gridbridge.state.database.columns import (
     PrintableText,
     written,
 )
-from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.transaction import StateFile
 
 DECISIONS = Table(
     "decisions",

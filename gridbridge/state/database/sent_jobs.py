@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, or_, select
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
 from gridbridge.model.snapshot import SentJob
 from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
-from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.transaction import StateFile
 
 ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
 # Not `!= OVER`: an index finds the few that are open among all that ever were.

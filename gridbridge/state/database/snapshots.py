@@ -25,7 +25,7 @@ from gridbridge.state.database.columns import (
     MomentColumn,
     PrintableText,
 )
-from gridbridge.state.database.core import StateFile
+from gridbridge.state.database.transaction import StateFile
 
 SNAPSHOTS = Table(
     "snapshots",

@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.apply import as_user
-from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayDeferred, ArrayRefused, CampaignRefused
+from gridbridge.batch import as_user_call
+from gridbridge.campaigns.acts import array_submission
+from gridbridge.campaigns.acts.array_submission import (
+    ArrayDeferred,
+    ArrayRefused,
+    CampaignRefused,
+)
 from gridbridge.errors import (
     AlreadySubmitted,
     CommandFailed,
@@ -55,7 +59,7 @@ class Helper:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
         self.says = (0, "", "")
-        monkeypatch.setattr(as_user, "run", self._run)
+        monkeypatch.setattr(as_user_call, "run", self._run)
 
     def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])
@@ -76,7 +80,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
         "",
     )
 
-    sent = arrays.send(tuple(array(number) for number in range(1, 8)))
+    sent = array_submission.send(tuple(array(number) for number in range(1, 8)))
 
     assert helper.asked.startswith("send-arrays c.12 beta 1 2-3:1 2 4-5:1 3 6-7:1 4 8-9:1 ")
     assert [(one.job_id, type(one.error), str(one.error or "")) for one in sent] == [
@@ -91,7 +95,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
 def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
     helper.says = (0, "0 71 \n", "")
 
-    assert arrays.send((array(1, copies_beyond_s=60),))[0].job_id == 71
+    assert array_submission.send((array(1, copies_beyond_s=60),))[0].job_id == 71
     assert helper.asked == "send-copies c.12 beta 1 2-3:1"
 
 
@@ -111,15 +115,15 @@ def test_what_holds_for_all_of_them_is_raised(
     helper.says = says
 
     with pytest.raises(error):
-        arrays.send((array(1), array(2)))
+        array_submission.send((array(1), array(2)))
 
 
 def delete_one(one: Array) -> None:
     """Delete a task of it."""
-    arrays.delete_places(one, (range(1, 2),))
+    array_submission.delete_places(one, (range(1, 2),))
 
 
-@pytest.mark.parametrize("act", [arrays.delete, delete_one])
+@pytest.mark.parametrize("act", [array_submission.delete, delete_one])
 def test_what_root_does_not_know_was_not_deleted(
     helper: Helper, act: Callable[[Array], None]
 ) -> None:
@@ -133,7 +137,7 @@ def test_what_root_does_not_know_was_not_deleted(
     act(replace(one, job_id=71))
 
 
-@pytest.mark.parametrize("act", [arrays.delete, arrays.release, delete_one])
+@pytest.mark.parametrize("act", [array_submission.delete, array_submission.release, delete_one])
 @pytest.mark.parametrize(
     ("status", "error"), [(6, OwnerUnknown), (7, LedgerLost), (75, CommandFailed)]
 )

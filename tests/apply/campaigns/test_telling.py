@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.telling import tell
+from gridbridge.campaigns.acts.notification_delivery import tell
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.notices import (
+from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.subscriptions import (
     Notification,
     NotificationChannel,
     Severity,
     Subscription,
 )
-from gridbridge.model.campaigns.sections import Notifications
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

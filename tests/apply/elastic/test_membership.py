@@ -10,13 +10,18 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from gridbridge.apply.elastic import membership
-from gridbridge.apply.elastic.membership import GridEngineMembership
-from gridbridge.apply.elastic.preparing import MachineBootstrap
-from gridbridge.batch.gridengine.membership.hosts import HostInstance
+from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
+from gridbridge.elastic.acts import membership
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import AddressTaken, InNoQueue, StillThere
-from gridbridge.model.elastic.joining import HostDeparture, JoiningMachine, JoinStep, LeaveStep
-from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.membership_steps import (
+    HostDeparture,
+    JoiningMachine,
+    JoinStep,
+    LeaveStep,
+)
 from gridbridge.model.route import GridEngineCell
 
 CELL = GridEngineCell(
@@ -67,7 +72,7 @@ class Hosts:
 
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
     """Return a cell with one host."""
-    monkeypatch.setattr(membership, "hosts", hosts)
+    monkeypatch.setattr(membership, "execution_hosts", hosts)
     monkeypatch.setattr(membership, "address_of", lambda _: "10.0.0.9")
     preparing = MachineBootstrap(settings=Bootstrap(), cell=CELL)
     return GridEngineMembership(cell=CELL, preparing=preparing, root=lambda *_: None)

@@ -10,10 +10,10 @@ from subprocess import PIPE
 
 import pytest
 
-from gridbridge.apply.elastic.preparing import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.joining import JoiningMachine
-from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.membership_steps import JoiningMachine
 from gridbridge.model.route import GridEngineCell
 
 CONF = Path(__file__).parents[3] / "conf"

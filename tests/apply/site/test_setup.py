@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.site.setup import forget, make, recall, remember
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.site.setup import EditVerb, SetupEdit, SharedSettingUndo
+from gridbridge.model.site.setup_findings import EditVerb, SetupEdit, SharedSettingUndo
+from gridbridge.site.setup_edits import forget, make, recall, remember
 
 
 def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:

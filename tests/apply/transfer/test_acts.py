@@ -1,9 +1,9 @@
 """Which acts are done by whom: each that needs a cluster has its method."""
 
-from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.plan import TransferAct
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.transfer.acts.transfer_acts import TransferActs
 
 AT_ONCE = {TransferAct.CLOSE, TransferAct.PUBLISH}  # by services.transfer.round.actions
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch.gridengine.submit import accounts_of
-from gridbridge.decisions.transfer.guards import RequestAtHome
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.transfer.acts.local_tasks import LocalTasks
 from tests.decisions.transfer.test_plan import a_transfer
 
 SEVERAL = (

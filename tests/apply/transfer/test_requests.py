@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.requests import translated, translated_for
-from gridbridge.batch.gridengine.request import parallel_of, read_request
+from gridbridge.batch.gridengine.submitted_request import parallel_of, read_request
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import TransferRoute
-from gridbridge.model.transfer.mapping import (
+from gridbridge.model.transfer.request_rules import (
     ANY,
     PE,
     PROJECT,
@@ -19,7 +18,8 @@ from gridbridge.model.transfer.mapping import (
     RequestMapping,
 )
 from gridbridge.model.vocabulary import ClusterVocabulary, encode
-from gridbridge.state.published import vocabulary_path
+from gridbridge.state.published_values import vocabulary_path
+from gridbridge.transfer.acts.request_translation import translated, translated_for
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>

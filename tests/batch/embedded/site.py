@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
-from gridbridge.batch.embedded.database import JobStore
-from gridbridge.batch.embedded.job import EmbeddedJobEnd, NewJob
+from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, NewJob
+from gridbridge.batch.embedded.job_store import JobStore
 from tests.contract.waiting import until
 
 PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")

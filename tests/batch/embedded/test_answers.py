@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.embedded import commands
-from gridbridge.batch.embedded.answers import (
+from gridbridge.batch.embedded import embedded_commands
+from gridbridge.batch.embedded.embedded_output import (
     ClusterLine,
     EndLine,
     JobLine,
@@ -66,7 +66,7 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
     ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
 )
 def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> None:
-    reason = commands.refusal(request_)
+    reason = embedded_commands.refusal(request_)
 
     assert reason == (f"an embedded cluster has no {lacks}" if lacks else "")
 
@@ -74,13 +74,13 @@ def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> No
 def test_words_of_others_are_never_options() -> None:
     """A name or path may begin with a dash, or be empty."""
     spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
-    argv = commands.submit_held(FOLDER, spec)
+    argv = embedded_commands.submit_held(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
-    assert "--name=-x" in commands.release_as(FOLDER, "7", "-x")
+    assert "--name=-x" in embedded_commands.release_as(FOLDER, "7", "-x")
 
 
 def test_a_job_has_the_slots_that_it_was_granted() -> None:
     spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
-    assert "--slots=4" in commands.submit_held(FOLDER, spec)
+    assert "--slots=4" in embedded_commands.submit_held(FOLDER, spec)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import limits
-from gridbridge.batch.embedded.database import RequestRefused
-from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedJobEnd, NewJob
-from gridbridge.batch.embedded.limits import TaskLimits
+from gridbridge.batch.embedded import task_limits
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, NewJob
+from gridbridge.batch.embedded.job_store import RequestRefused
+from gridbridge.batch.embedded.task_limits import TaskLimits
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -65,7 +65,7 @@ def told(site: Site) -> list[int]:
 def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
-    monkeypatch.setattr(limits, "signal_group", lambda pid, born, number: sent.append(number))
+    monkeypatch.setattr(task_limits, "signal_group", lambda pid, born, number: sent.append(number))
     return sent
 
 
@@ -95,8 +95,8 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    limits.make_way(site.database)
-    limits.make_way(site.database)
+    task_limits.make_way(site.database)
+    task_limits.make_way(site.database)
     found = told(site)
     forget(site)
 
@@ -109,9 +109,9 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    limits.make_way(site.database)  # two of the array wait
+    task_limits.make_way(site.database)  # two of the array wait
     add(site, slots=3)
-    limits.make_way(site.database)
+    task_limits.make_way(site.database)
     found = told(site)
     forget(site)
 

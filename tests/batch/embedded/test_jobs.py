@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import process, status, submit
-from gridbridge.batch.embedded.database import JobStore
+from gridbridge.batch.embedded import process_identity, status, submit
+from gridbridge.batch.embedded.job_store import JobStore
 from gridbridge.batch.embedded.schema import VERSION
-from gridbridge.batch.submission import Result
+from gridbridge.batch.submission_result import Result
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
@@ -107,7 +107,7 @@ def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None
     site.end(job)
     left = int((site.path / "left").read_text())
 
-    until(lambda: not process.birth(left), "the process to be gone")
+    until(lambda: not process_identity.birth(left), "the process to be gone")
 
 
 def test_output_is_appended(site: Site) -> None:
@@ -181,12 +181,12 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        process.signal_group(other.pid, f"{process.place()} 12345", 9)
+        process_identity.signal_group(other.pid, f"{process_identity.place()} 12345", 9)
         with pytest.raises(StateError, match="another host"):
-            process.signal_group(other.pid, "a-boot pid:[1] 12345", 9)
+            process_identity.signal_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
             other.wait(0.5)
-        process.signal_group(other.pid, process.birth(other.pid), 9)
+        process_identity.signal_group(other.pid, process_identity.birth(other.pid), 9)
 
     assert other.returncode == -9
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import process
-from gridbridge.batch.embedded.database import LOST
+from gridbridge.batch.embedded import process_identity
+from gridbridge.batch.embedded.job_store import LOST
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
@@ -127,7 +127,7 @@ def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(
     site.run("delete", str(job))
 
     assert site.end(job).reason == LOST
-    until(lambda: not process.birth(pid), "its process to be gone")
+    until(lambda: not process_identity.birth(pid), "its process to be gone")
 
 
 def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(
@@ -139,7 +139,7 @@ def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_kille
     pid = site.until_running(job)
     site.kill_keeper(job)
     os.killpg(pid, signal.SIGKILL)
-    until(lambda: not process.birth(pid), "the job's process to be gone")
+    until(lambda: not process_identity.birth(pid), "the job's process to be gone")
     assert site.run("list").returncode == 0
 
     until(lambda: site.times_run(waiting), "the waiting job to run")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import methods, schema, submit
-from gridbridge.batch.embedded.database import JobStore, RequestRefused
-from gridbridge.batch.embedded.job import EmbeddedJob, EmbeddedQueue, NewJob
+from gridbridge.batch.embedded import queue_methods, schema, submit
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedQueue, NewJob
+from gridbridge.batch.embedded.job_store import JobStore, RequestRefused
 from gridbridge.errors import ParseError
 from gridbridge.model.route import EmbeddedFolder
 from tests.batch.embedded.site import Site
@@ -164,7 +164,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = methods.opened(site.database)
+    opened = queue_methods.opened(site.database)
     forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
@@ -172,7 +172,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = methods.opened(site.database)
+    opened = queue_methods.opened(site.database)
     forget(site)
 
     assert opened == frozenset()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting import (
+from gridbridge.batch.gridengine.qacct import (
     AccountingRecord,
     end_of,
     parse_accounting,
     read_lines,
     read_tasks,
 )
-from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
+from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import AskedArray

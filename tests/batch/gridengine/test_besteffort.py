@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.consumables import read_consumables
 from gridbridge.batch.gridengine.objects import reruns
 from gridbridge.batch.gridengine.parse import parse_status, read_xml
 from gridbridge.batch.gridengine.submit import submit
-from gridbridge.batch.submission import Result
-from gridbridge.decisions.site.besteffort.findings import RULE, RULE_NAME
+from gridbridge.batch.submission_result import Result
+from gridbridge.decisions.site.besteffort.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup import EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import EditVerb, SetupEdit
 from gridbridge.model.snapshot import ClusterSnapshot
 
 QSUB = """#!/bin/sh
@@ -71,7 +71,7 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
 
 def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell) -> None:
     """And for no other: the queue that the JDL names is one of ordinary jobs."""
-    words = commands.submit_held(cell, SPEC)
+    words = client_commands.submit_held(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words

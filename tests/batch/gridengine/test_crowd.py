@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.crowd import ComplexTable, read_amount, read_crowd
+from gridbridge.batch.gridengine.crowded_cell_reader import ComplexTable, read_amount, read_crowd
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.campaigns.making_way.cell import CrowdedCell, HostResources, ResourceShortage
-from gridbridge.model.site.setup import ComplexRow
+from gridbridge.model.campaigns.crowded_cell import CrowdedCell, HostResources, ResourceShortage
+from gridbridge.model.site.setup_findings import ComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
 G = 1024.0**3

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.ends import settled, told
+from gridbridge.batch.gridengine.job_end import settled, told
 from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.job import FutureEnd, JobEnd
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
@@ -161,7 +161,7 @@ def test_where_all_that_is_kept_takes_too_long_the_last_days_are_read(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its cluster's other tasks have ended, too."""
-    monkeypatch.setattr(commands, "ALL_ACCOUNTED", "sleep 60")
+    monkeypatch.setattr(client_commands, "ALL_ACCOUNTED", "sleep 60")
     site.file.write_bytes(OURS + _task(1, 0, 7))
     site.cell = site.cell.within(0.2)
 

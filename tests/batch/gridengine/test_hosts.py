@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.hosts import (
+from gridbridge.batch.gridengine.membership.execution_hosts import (
     HostInstance,
     has_reported,
     instances,

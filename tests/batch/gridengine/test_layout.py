@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.cell_layout_reader import arrays, asked, read
 from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
-from gridbridge.batch.gridengine.layout import arrays, asked, read
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import varying
 from gridbridge.model.elastic.access import JobIdentity, UserList
 from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.layout import (
+from gridbridge.model.elastic.cell_layout import (
     CellResource,
     ConsumableKind,
     ParallelEnvironment,

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup import ComplexRow, EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, SetupEdit
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.

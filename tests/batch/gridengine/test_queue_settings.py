@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import objects, tools
+from gridbridge.batch.gridengine import objects, users_commands
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import QueueLimits
 from gridbridge.model.route import GridEngineCell
@@ -80,4 +80,4 @@ def test_limits_that_differ_by_host_are_those_of_the_only_host(
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 
-    assert tools.limits(cell, "far") == found
+    assert users_commands.limits(cell, "far") == found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.request import (
+from gridbridge.batch.gridengine.submitted_request import (
     listed_places,
     owner_and_account_of,
     read_config,

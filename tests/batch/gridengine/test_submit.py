@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.batch.gridengine.submit import _read_answer
-from gridbridge.batch.submission import Result
+from gridbridge.batch.submission_result import Result
 from gridbridge.shell.runner import CompletedProgram
 
 NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'

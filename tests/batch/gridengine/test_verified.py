@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.request import cwd_of, parallel_of, read_request
-from gridbridge.batch.gridengine.verified import as_detail
+from gridbridge.batch.gridengine.qsub_verify import as_detail
+from gridbridge.batch.gridengine.submitted_request import cwd_of, parallel_of, read_request
 from gridbridge.errors import ParseError
 
 TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()

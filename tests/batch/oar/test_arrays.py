@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from gridbridge.batch.oar import status, submit
-from gridbridge.batch.oar.commands import Argv
+from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gridbridge.batch.oar import submit
-from gridbridge.batch.oar.commands import Argv
+from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_parse import shown
@@ -70,17 +70,17 @@ def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.Monkey
 
 
 def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
-    from gridbridge.batch.oar import commands
+    from gridbridge.batch.oar import oar_commands
 
-    assert commands.show_copies(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
+    assert oar_commands.show_copies(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
 
 
 def test_what_lives_of_several_arrays_is_one_question() -> None:
-    from gridbridge.batch.oar import commands
+    from gridbridge.batch.oar import oar_commands
 
-    assert commands.show_living(SERVER, "7", "12")[-1] == (
+    assert oar_commands.show_living(SERVER, "7", "12")[-1] == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gridbridge.batch.oar import submit
-from gridbridge.batch.oar.commands import Argv
+from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_parse import shown

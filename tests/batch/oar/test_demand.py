@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.batch.oar import nodes
-from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.demand import read, told_reachable
-from gridbridge.batch.oar.levels import WAYS, lies
-from gridbridge.batch.oar.parse import MAY_REST
-from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_demand import read, told_reachable
+from gridbridge.batch.oar.oar_output import MAY_REST
+from gridbridge.batch.oar.resource_levels import WAYS, lies
+from gridbridge.decisions.elastic.demand.demand_policy import decide
 from gridbridge.errors import ParseError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand
 from gridbridge.model.elastic.cell import StartedTasks, TaskShape
-from gridbridge.model.elastic.layout import SlotSpread
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.elastic.cell_layout import SlotSpread
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_parse import shown
 
@@ -408,7 +408,10 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
 
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
-    assert (nodes.looked(plain, "n1").is_idle, nodes.looked(plain, "n2").is_idle) == (True, False)
+    assert (node_power.looked(plain, "n1").is_idle, node_power.looked(plain, "n2").is_idle) == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -451,7 +454,7 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     }
 
     expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
-    assert nodes.read_tags(json.dumps(table).encode()) == expected
+    assert node_power.read_tags(json.dumps(table).encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -467,4 +470,4 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     ],
 )
 def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
-    assert (nodes.saves_itself(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours
+    assert (node_power.saves_itself(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import commands
-from gridbridge.batch.oar.ends import LISTENER
-from gridbridge.batch.oar.parse import read_end
+from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar.notified_ends import LISTENER
+from gridbridge.batch.oar.oar_output import read_end
 from gridbridge.model.ids import job_ids
 from gridbridge.model.route import OarServer
 
@@ -71,9 +71,9 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     place = tmp_path / home
     place.mkdir()
     server = OarServer(timeout_s=5, binaries=str(tmp_path), ends=str(path))
-    oarsub = (commands.ENDED, "command")
+    oarsub = (oar_commands.ENDED, "command")
     argv = list(
-        commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
+        oar_commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
     )
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
@@ -102,7 +102,7 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServer(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = commands.show_end(server, "12")
+    argv = oar_commands.show_end(server, "12")
     return read_end(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.submit import kept
 from gridbridge.model.request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
@@ -266,6 +266,6 @@ def test_a_task_that_oar_launches_again_runs_once(node: Node) -> None:
 
 def test_an_alarm_ends_a_program_that_never_answers() -> None:
     began = time.monotonic()
-    done = subprocess.run([*commands.LIMITED, "1", "/bin/sleep", "60"], check=False)
+    done = subprocess.run([*oar_commands.LIMITED, "1", "/bin/sleep", "60"], check=False)
 
     assert (done.returncode, time.monotonic() - began < 20) == (-signal.SIGALRM, True)

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from gridbridge.batch.oar import status
-from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.parse import (
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_output import (
     OarJob,
     read_cluster,
     read_jobs,
@@ -16,7 +16,7 @@ from gridbridge.batch.oar.parse import (
     read_properties,
     read_resources,
 )
-from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
+from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import JobEnd

@@ -7,8 +7,8 @@ from itertools import count, pairwise
 
 import pytest
 
-from gridbridge.batch.oar import questions
-from gridbridge.batch.oar.demand import read
+from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar.oar_demand import read
 from gridbridge.model.route import OarServer
 from tests.batch.oar.test_demand import TWO, document
 from tests.batch.oar.test_parse import shown
@@ -78,7 +78,7 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
     yields = oar.submit(state="Running", queue="besteffort")
     wanted = {ours, runs, dying, campaign}
 
-    waiting, whole, lines = oar.shown(questions.status(SERVER, wanted, {campaign}))
+    waiting, whole, lines = oar.shown(server_queries.status(SERVER, wanted, {campaign}))
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
     assert whole == [runs, dying, orphan, copy]
@@ -93,21 +93,21 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(
     """Whatever they are called: names can be forged. Only what waits has lines."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(questions.status(SERVER, {ours}, ()))
+    waiting, whole, lines = oar.shown(server_queries.status(SERVER, {ours}, ()))
     oar.submit(4500, state, name=name)
-    later = oar.shown(questions.status(SERVER, {ours}, ()))
+    later = oar.shown(server_queries.status(SERVER, {ours}, ()))
 
     assert later[:2] == [waiting, whole]
     assert later[2] == lines or state == "Waiting"
 
 
 def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
-    oar.submit(questions.MOST_LINES * 2)
+    oar.submit(server_queries.MOST_LINES * 2)
 
-    *_, lines = oar.shown(questions.status(SERVER, (), ()))
-    *_, rows = oar.shown(questions.demand(SERVER))
+    *_, lines = oar.shown(server_queries.status(SERVER, (), ()))
+    *_, rows = oar.shown(server_queries.demand(SERVER))
 
-    assert len(lines) == len(rows) == questions.MOST_LINES
+    assert len(lines) == len(rows) == server_queries.MOST_LINES
 
 
 def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
@@ -115,25 +115,25 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
-    _, whole, _ = oar.shown(questions.status(SERVER, (), ()))
+    _, whole, _ = oar.shown(server_queries.status(SERVER, (), ()))
 
     assert orphan in whole
-    assert len(whole) == questions.MOST_OF_ONE + 1
+    assert len(whole) == server_queries.MOST_OF_ONE + 1
 
 
 def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
     """And what has slots or reserved some; no person's jobs hide another's."""
-    for _ in range(questions.MOST_REQUESTS + 100):
+    for _ in range(server_queries.MOST_REQUESTS + 100):
         oar.submit()
     array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
     booked = oar.submit(reservation="Scheduled")
 
-    whole, lines = oar.shown(questions.demand(SERVER))
+    whole, lines = oar.shown(server_queries.demand(SERVER))
 
     assert {array, runs, booked} <= set(whole)
-    assert len(whole) <= questions.MOST_REQUESTS + 2
+    assert len(whole) <= server_queries.MOST_REQUESTS + 2
     assert array + 599 in lines
-    assert oar.shown(questions.busy(SERVER)) == [[runs, booked]]
+    assert oar.shown(server_queries.busy(SERVER)) == [[runs, booked]]
 
 
 def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
@@ -143,10 +143,10 @@ def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
         oar.submit(200, "Hold")
     later = oar.submit(3, user="alice")
 
-    whole, lines = oar.shown(questions.demand(SERVER))
+    whole, lines = oar.shown(server_queries.demand(SERVER))
 
     assert whole == [waits, later]
-    assert len(lines) == questions.MOST_HELD + 4
+    assert len(lines) == server_queries.MOST_HELD + 4
     assert {waits, later, later + 2} <= set(lines)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.batch.oar.submit import _read_answer
-from gridbridge.batch.submission import Result
+from gridbridge.batch.submission_result import Result
 from gridbridge.shell.runner import CompletedProgram
 
 CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"

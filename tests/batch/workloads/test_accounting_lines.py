@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import commands
-from gridbridge.batch.gridengine.accounting import (
-    parse_accounting,
-    read_ends,
-    read_lines,
-    read_tasks,
-)
-from gridbridge.batch.workloads.accounting import read
-from gridbridge.batch.workloads.accounting_lines import fields_of
+from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine.accounting_lines import fields_of
+from gridbridge.batch.gridengine.qacct import parse_accounting, read_ends, read_lines, read_tasks
+from gridbridge.elastic.simulation.accounting_workload import read
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replayed import LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import LeftOut, RecordedTask
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import GridEngineCell
 
@@ -168,7 +163,10 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
         root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
     )
 
-    for argv in (commands.accounted(cell, [ACCOUNT]), commands.accounted_since(cell, [ACCOUNT], 0)):
+    for argv in (
+        client_commands.accounted(cell, [ACCOUNT]),
+        client_commands.accounted_since(cell, [ACCOUNT], 0),
+    ):
         done = subprocess.run(argv, capture_output=True, check=False)
 
         assert (done.returncode, done.stdout.decode()) == (0, f"{FORMS[form][0]}\n")

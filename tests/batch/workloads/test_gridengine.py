@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting import read_ends
-from gridbridge.batch.workloads.accounting import read
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
+from gridbridge.batch.gridengine.qacct import read_ends
+from gridbridge.elastic.simulation.accounting_workload import read
+from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 

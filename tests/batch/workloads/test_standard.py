@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.workloads.standard import is_of, read
-from gridbridge.model.elastic.replayed import BadLine, LeftOut, RecordedTask
+from gridbridge.elastic.simulation.standard_workload_format import is_of, read
+from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.wishes import left, wanted
+from gridbridge.decisions.elastic.current_power_requests import left, wanted
+from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.joining import Idleness
-from gridbridge.model.elastic.wishes import PowerRequest, PowerWish
-from gridbridge.services.elastic import power
-from gridbridge.shell.lock import MomentaryLock
+from gridbridge.model.elastic.membership_steps import Idleness
+from gridbridge.model.elastic.power_requests import PowerRequest, PowerWish
+from gridbridge.shell.poller_lock import MomentaryLock
 from tests.batch.test_power_hooks import call
 
 SWITCH = """#!/bin/sh
@@ -80,7 +80,7 @@ class Rack:
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
     """Return a rack whose nodes are idle and absent for OAR."""
     found = Rack(tmp_path)
-    monkeypatch.setattr(power, "membership_of", lambda _: found)
+    monkeypatch.setattr(power_requests_service, "membership_of", lambda _: found)
     return found
 
 

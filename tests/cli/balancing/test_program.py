@@ -15,19 +15,19 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.balancing.program import balance
+from gridbridge.elastic.balancer import balance_service as service
+from gridbridge.elastic.balancer import loop
+from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
+from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import NotSeen
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.sections import Balance
-from gridbridge.model.elastic.told import PlanReport
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.plan_report import PlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic import lasting
-from gridbridge.services.elastic import program as service
-from gridbridge.services.elastic.balanced import RoundPlan
-from gridbridge.services.elastic.program import BalanceOptionsOfProgram
-from gridbridge.services.version import version
-from gridbridge.shell.lock import MomentaryLock
+from gridbridge.program.version import version
+from gridbridge.shell.poller_lock import MomentaryLock
 
 SITE = """
 [site]
@@ -220,7 +220,7 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
-    monkeypatch.setattr(lasting, "run_forever", lambda _, path, __: read_again.append(path))
+    monkeypatch.setattr(loop, "run_forever", lambda _, path, __: read_again.append(path))
     (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
@@ -248,7 +248,7 @@ def test_rounds_that_go_on_say_each_what_they_do(
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
-    monkeypatch.setattr(lasting, "run_forever", rounds)
+    monkeypatch.setattr(loop, "run_forever", rounds)
     done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
 
     assert (0, printed) == (done.exit_code, done.stdout)
@@ -315,7 +315,7 @@ def test_a_second_one_that_acts_ends_with_3(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "become", lambda *_: None)
-    monkeypatch.setattr(service.process, "start_log", lambda _: None)
+    monkeypatch.setattr(service.service_process, "start_log", lambda _: None)
     with MomentaryLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
@@ -342,7 +342,7 @@ def test_pictures_that_can_not_be_drawn_end_no_round(
 
 ROUND = """
 import sys
-from gridbridge.cli.balancing import program
+from gridbridge.elastic.cli import balance_program as program
 from tests.cli.balancing.test_program import NOTHING
 program._tell(NOTHING.told, ("h1 is added",), is_json=False)
 sys.argv = ["gridbridge-balance", "--config", "{0}/none"]

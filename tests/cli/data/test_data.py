@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import main
-from gridbridge.model.rebalance.rounds import RebalanceRound
-from gridbridge.services.rebalance import storing
-from gridbridge.services.tools.datasets import handover
-from gridbridge.state.rebalance import rounds
+from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.rebalance.replicas import delegation_requests, owner_wiring
+from gridbridge.state import published_round_files
 from tests.services.rebalance.areas import Carrier
 
 TOML = """\
@@ -60,8 +59,8 @@ def shell(
         areas.append(AREA.format(name=name, path=tmp_path / name))
     (tmp_path / "toml").write_text(TOML + "".join(areas))
     (tmp_path / "ref.fa").write_text("ACGT")
-    real = storing.datasets
-    monkeypatch.setattr(storing, "datasets", lambda *given: real(*given, carry=Carrier()))
+    real = owner_wiring.datasets
+    monkeypatch.setattr(owner_wiring, "datasets", lambda *given: real(*given, carry=Carrier()))
     monkeypatch.setattr(sys, "argv", [])
     return Shell(tmp_path, capsys)
 
@@ -140,8 +139,8 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(handover, "let", lambda name: let.append(name) or "")
-    monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
         let.clear()
@@ -157,9 +156,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(handover, "let", lambda name: let.append(name) or "")
-    monkeypatch.setattr(handover, "take_back", let.remove)
-    monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(delegation_requests, "take_back", let.remove)
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
     was = list(let)
@@ -193,11 +192,13 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
 ) -> None:
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    monkeypatch.setattr(handover, "let", lambda _: let)
-    monkeypatch.setattr(handover.why_nobody, "__defaults__", (str(shell.folder),))
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegation_requests, "let", lambda _: let)
+    monkeypatch.setattr(delegation_requests.why_nobody, "__defaults__", (str(shell.folder),))
     if begun:
-        rounds.begin(RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
+        published_round_files.begin(
+            RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
+        )
     path = f"{shell.folder}/ref.fa"
     status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
 

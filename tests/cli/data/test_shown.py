@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.cli.data import shown
 from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica
-from gridbridge.services.rebalance.replicas import DatasetOutcome
-from gridbridge.services.tools.datasets.telling import DatasetReport
+from gridbridge.rebalance.cli import dataset_tables
+from gridbridge.rebalance.replicas.dataset_report import DatasetReport
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"
@@ -30,12 +30,12 @@ OUTCOME = DatasetOutcome(
     dataset=DATASET, refused=(RefusedArea(what=ODD, reason=ODD),), is_done=False
 )
 TELLS: dict[str, Callable[[], int]] = {
-    "why": lambda: shown.told(
+    "why": lambda: dataset_tables.told(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
     ),
-    "list": lambda: shown.datasets([DATASET], is_json=False),
-    "verify": lambda: shown.replicas(OUTCOME, NOW, is_json=False),
-    "replicate": lambda: shown.outcome(OUTCOME),
+    "list": lambda: dataset_tables.datasets([DATASET], is_json=False),
+    "verify": lambda: dataset_tables.replicas(OUTCOME, NOW, is_json=False),
+    "replicate": lambda: dataset_tables.outcome(OUTCOME),
 }
 
 

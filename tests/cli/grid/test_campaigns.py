@@ -10,22 +10,25 @@ import pytest
 from click import Command
 from click.testing import CliRunner, Result
 
-from gridbridge.cli import program
-from gridbridge.cli.grid.gridclusters import gridclusters
-from gridbridge.cli.grid.griddel import griddel
-from gridbridge.cli.grid.gridevents import gridevents
-from gridbridge.cli.grid.gridnotify import gridnotify
-from gridbridge.cli.grid.gridstat import gridstat
-from gridbridge.cli.grid.gridsub import gridsub
-from gridbridge.cli.grid.listing import HEAD
-from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.campaigns.cli.campaign_table import HEAD
+from gridbridge.campaigns.cli.gridclusters import gridclusters
+from gridbridge.campaigns.cli.griddel import griddel
+from gridbridge.campaigns.cli.gridevents import gridevents
+from gridbridge.campaigns.cli.gridnotify import gridnotify
+from gridbridge.campaigns.cli.gridstat import gridstat
+from gridbridge.campaigns.cli.gridsub import gridsub
+from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.tools import campaign_client, submission_sources
+from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
-from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.submission import sources
-from gridbridge.state import campaigns_shown
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownCampaign,
+    ShownCampaigns,
+    ShownErrors,
+)
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -55,7 +58,7 @@ def _published(tmp_path: Path) -> str:
         shown(30, 0, CampaignState.PAUSED),
         shown(31, 5, CampaignState.CANCELLED),
     )
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
     return str(tmp_path)
 
 
@@ -109,7 +112,7 @@ def test_what_can_not_be_read_is_told_in_a_line(
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
     with pytest.raises(SystemExit) as ended:
-        program.run(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
+        error_boundary.run(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
 
     out, err = capsys.readouterr()
     assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
@@ -122,7 +125,7 @@ def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
-    campaigns_shown.put(known, str(tmp_path))
+    published_campaign_files.put(known, str(tmp_path))
     told = (
         "earlier forecasts: 11 of 12 campaigns ended by their P90, "
         "half of them missed the P50 by at most 8% of the time then left"
@@ -232,7 +235,7 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 @pytest.fixture(name="no_host")
 def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on a host without a spool."""
-    for function in (campaigns.submit, campaigns.ask):
+    for function in (campaign_client.submit, campaign_client.ask):
         defaults = function.__defaults__
         assert defaults
         monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
@@ -254,7 +257,7 @@ def test_a_campaign_that_was_taken_is_told_in_cigris_words(
 ) -> None:
     """Its scripts read the number behind the sign."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
-    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
 
     done = CliRunner().invoke(gridsub, ["-"], input=text, standalone_mode=False)
 
@@ -268,7 +271,7 @@ def test_a_campaign_that_was_taken_is_told_with_all_of_it(
 ) -> None:
     """CiGri's -d prints its JSON between the two lines that scripts read."""
     text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
-    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
 
     done = CliRunner().invoke(gridsub, [option, "-"], input=text, standalone_mode=False)
 
@@ -309,10 +312,10 @@ def test_what_may_be_done_has_a_status_of_its_own(
     """Who repeats it after 75 would do it twice."""
 
     def unanswered(*_: object, **__: object) -> None:
-        raise campaigns.RunnerSilent(campaigns.UNANSWERED)
+        raise campaign_client.RunnerSilent(campaign_client.UNANSWERED)
 
     for name in ("submit", "asked"):
-        monkeypatch.setattr(campaigns, name, unanswered)
+        monkeypatch.setattr(campaign_client, name, unanswered)
 
     done = CliRunner().invoke(command, words, standalone_mode=False)
 
@@ -339,18 +342,18 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     error: str,
 ) -> None:
     """On standard error; the exit status is the same one."""
-    read = sources.read
+    read = submission_sources.read
 
     def reads(source: str, said: str, type_: str) -> ParsedJdl:
         if "odd" in said:
             raise RuntimeError("odd")
         return read(source, said, type_)
 
-    monkeypatch.setattr(sources, "read", reads)
+    monkeypatch.setattr(submission_sources, "read", reads)
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
-        program.run(gridsub, "gridsub")
+        error_boundary.run(gridsub, "gridsub")
 
     told = capsys.readouterr()
     lines = told.err.splitlines()
@@ -402,7 +405,7 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
     answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
-    monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(campaign_client, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
     answers[2] = OwnerReply.NOT_THEIRS
@@ -419,7 +422,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     done = {1: OwnerReply.DONE}
     monkeypatch.setattr(
-        campaigns,
+        campaign_client,
         "ask",
         lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
     )
@@ -464,9 +467,9 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
     with pytest.raises(
-        campaigns.SubmissionRefused, match="nothing of a campaign is ever run as root"
+        campaign_client.SubmissionRefused, match="nothing of a campaign is ever run as root"
     ):
-        campaigns.submit(said, str(spool), str(tmp_path))
+        campaign_client.submit(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
 
 
@@ -478,7 +481,7 @@ def test_our_options_behind_a_script_are_told(
 ) -> None:
     """They are the script's words, as at qsub."""
     (tmp_path / "job.sh").write_text("echo $1\n")
-    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
 
     done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
@@ -520,7 +523,7 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
-    monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(campaign_client, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 

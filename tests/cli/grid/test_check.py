@@ -10,27 +10,27 @@ from threading import Timer
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli.grid import waiting
-from gridbridge.cli.grid.gridsub import gridsub
-from gridbridge.cli.grid.gridwait import gridwait
+from gridbridge.campaigns.cli import wait_for_end
+from gridbridge.campaigns.cli.gridsub import gridsub
+from gridbridge.campaigns.cli.gridwait import gridwait
+from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.tools import admission_check, campaign_client, submission_sources
+from gridbridge.campaigns.tools.submission_preview import preview
+from gridbridge.campaigns.tools.submission_sources import SubmissionOptions
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.shown import (
+from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.shown import ShownDrain
+from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.published import ShownDrain
 from gridbridge.model.vocabulary import ClusterVocabulary
-from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.submission import admission, sources
-from gridbridge.services.tools.submission.preview import preview
-from gridbridge.services.tools.submission.sources import SubmissionOptions
-from gridbridge.state import campaigns_shown, drains
+from gridbridge.state import drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CONFIG = """
@@ -79,15 +79,17 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    campaigns_shown.put(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    published_campaign_files.put(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(admission.admitted, "__defaults__", rules)
-    monkeypatch.setattr(admission.require_admitted, "__defaults__", (*rules, config, published))
+    monkeypatch.setattr(admission_check.admitted, "__defaults__", rules)
+    monkeypatch.setattr(
+        admission_check.require_admitted, "__defaults__", (*rules, config, published)
+    )
     monkeypatch.setattr(preview, "__defaults__", (published, config))
-    monkeypatch.setattr(sources.read, "__defaults__", (config,))
-    monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
+    monkeypatch.setattr(submission_sources.read, "__defaults__", (config,))
+    monkeypatch.setattr(campaign_client.submit, "__defaults__", ("/nonexistent", published))
     return tmp_path
 
 
@@ -191,7 +193,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 ) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
     cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
-    campaigns_shown.put(cycle, str(site / "published"))
+    published_campaign_files.put(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
     _, lines = sub("--check", *array, "--", "run")
@@ -202,7 +204,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     """However long it waits."""
     small = ShownGridCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
-    campaigns_shown.put(ShownGrid(at=NOON, clusters=(small,)), str(site / "published"))
+    published_campaign_files.put(ShownGrid(at=NOON, clusters=(small,)), str(site / "published"))
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
@@ -226,7 +228,7 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
         drains.make_folder(published)
         drains.put("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
     cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
-    campaigns_shown.put(cycle, published)
+    published_campaign_files.put(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
 
@@ -258,8 +260,10 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        sources.array("1", ("run",), SubmissionOptions(clusters=named), config)
-    said = sources.array("1", ("run",), SubmissionOptions(clusters="beta, alpha"), config)
+        submission_sources.array("1", ("run",), SubmissionOptions(clusters=named), config)
+    said = submission_sources.array(
+        "1", ("run",), SubmissionOptions(clusters="beta, alpha"), config
+    )
     assert [*said.jdl.clusters] == ["beta", "alpha"]
 
 
@@ -269,8 +273,8 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
     wishes = SubmissionOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = sources.array("1", ("run",), wishes, str(path))
-    unknown = sources.array("1", ("run",), wishes, str(site / "none.toml"))
+    known = submission_sources.array("1", ("run",), wishes, str(path))
+    unknown = submission_sources.array("1", ("run",), wishes, str(site / "none.toml"))
 
     found = [
         {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)
@@ -329,8 +333,8 @@ def test_what_is_brought_is_as_the_rules_made_it(
     """The service finds nothing to change in it."""
     del site
     brought = []
-    monkeypatch.setattr(campaigns, "submit", brought.append)
-    monkeypatch.setattr(waiting, "wait", lambda *_: 1)
+    monkeypatch.setattr(campaign_client, "submit", brought.append)
+    monkeypatch.setattr(wait_for_end, "wait", lambda *_: 1)
 
     status, _ = sub("--wait", "--array", "1", "--clusters", "beta", "--", "run")
 
@@ -350,14 +354,14 @@ def test_what_is_brought_is_as_the_rules_made_it(
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
-        campaigns_shown.put(shown, str(tmp_path))
+        published_campaign_files.put(shown, str(tmp_path))
 
-    assert waiting.wait("gridwait", 7, str(tmp_path), pause) == status
+    assert wait_for_end.wait("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
 
 
@@ -365,7 +369,7 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says so."""
-    monkeypatch.setattr(waiting, "SHOWN_S", 0)
+    monkeypatch.setattr(wait_for_end, "SHOWN_S", 0)
 
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
 
@@ -375,22 +379,22 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
 def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     """Gridsub tells its number first."""
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
-    Timer(0.5, campaigns_shown.put, [shown, str(tmp_path)]).start()
+    Timer(0.5, published_campaign_files.put, [shown, str(tmp_path)]).start()
 
-    assert waiting.wait("gridsub", 7, str(tmp_path)) == 1
-    assert campaigns_shown.read(ShownCampaigns, str(tmp_path))
+    assert wait_for_end.wait("gridsub", 7, str(tmp_path)) == 1
+    assert published_campaign_files.read(ShownCampaigns, str(tmp_path))
 
 
 def test_nobody_waits_for_a_campaign_that_is_there_no_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its owner purged it, or the state file that is there now does not know it."""
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
 
     def pause(_: float) -> None:
-        campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
+        published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
-    assert waiting.wait("gridwait", 7, str(tmp_path), pause) == 1
+    assert wait_for_end.wait("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith(
         "gridwait: campaign 7 is there no more: it was purged"
     )
@@ -401,7 +405,7 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
     """1 where any of them has a task that failed, whichever it is."""
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)

@@ -9,25 +9,32 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.grid.gridclusters import gridclusters
-from gridbridge.cli.grid.gridevents import gridevents
-from gridbridge.cli.grid.gridfetch import gridfetch
-from gridbridge.cli.grid.gridstat import gridstat
-from gridbridge.cli.grid.gridwait import gridwait
+from gridbridge.campaigns.cli.gridclusters import gridclusters
+from gridbridge.campaigns.cli.gridevents import gridevents
+from gridbridge.campaigns.cli.gridfetch import gridfetch
+from gridbridge.campaigns.cli.gridstat import gridstat
+from gridbridge.campaigns.cli.gridwait import gridwait
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind, ShownEvents
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    EventCode,
+    EventKind,
+    ShownEvents,
+)
+from gridbridge.model.campaigns.campaign_names import file_of
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.names import file_of
-from gridbridge.model.campaigns.request import OwnerReply
-from gridbridge.model.campaigns.shown import (
+from gridbridge.model.campaigns.owner_request import OwnerReply
+from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.shown import ShownCluster, ShownDrain
-from gridbridge.services.tools import campaign_events, campaigns
-from gridbridge.state import campaign_files, campaigns_shown, drains, shown
+from gridbridge.model.published import ShownCluster, ShownDrain
+from gridbridge.state import drains
+from gridbridge.state import published_json as shown
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -95,9 +102,9 @@ def _published(tmp_path: Path) -> str:
         events=2,
     )
     quiet = replace(one, number=13, events=0)
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
-    campaigns_shown.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
-    campaigns_shown.put(ShownGrid(at=NOON, clusters=GRID), folder)
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
+    published_campaign_files.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
+    published_campaign_files.put(ShownGrid(at=NOON, clusters=GRID), folder)
     return folder
 
 
@@ -182,7 +189,7 @@ def test_a_sink_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
-    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: answers)
+    monkeypatch.setattr(campaign_client, "ask", lambda *_, **__: answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
 
@@ -201,7 +208,7 @@ def test_that_nothing_is_tried_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
-    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: answer})
+    monkeypatch.setattr(campaign_client, "ask", lambda *_, **__: {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
 
@@ -220,10 +227,10 @@ def test_that_nothing_is_tried_again_is_told(
 def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published: str, state: CampaignState, then: str
 ) -> None:
-    one = replace(campaigns.seen(published)[0], state=state)
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    one = replace(campaign_client.seen(published)[0], state=state)
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
     event = replace(REFUSED, code=EventCode.RESTORED, cluster="", until=None)
-    campaigns_shown.put(ShownEvents(at=NOON, events=(event,)), published)
+    published_campaign_files.put(ShownEvents(at=NOON, events=(event,)), published)
 
     assert then in run(gridevents, published).output
     assert then in run(gridstat, published, "12", "-e").output
@@ -268,11 +275,11 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
         lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
         (outputs / f"1.{attempt}.err").write_text(lines)
 
-    found = campaign_events.first_task(FAILED, str(tmp_path))
+    found = event_commands.first_task(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert campaign_events.first_task(FAILED, str(tmp_path / "none")) == ("", ())
-    assert campaign_events.first_task(DOWN, str(tmp_path)) == ("", ())
+    assert event_commands.first_task(FAILED, str(tmp_path / "none")) == ("", ())
+    assert event_commands.first_task(DOWN, str(tmp_path)) == ("", ())
 
 
 def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
@@ -287,7 +294,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert campaign_events.first_task(FAILED, str(tmp_path)) == ("b 7", ())
+    assert event_commands.first_task(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
@@ -299,7 +306,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
         (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode({}, lines))
 
     told = [
-        campaign_events.first_task(replace(FAILED, first_task=task), str(tmp_path))[0]
+        event_commands.first_task(replace(FAILED, first_task=task), str(tmp_path))[0]
         for task in range(5)
     ]
 
@@ -312,9 +319,9 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
     event = replace(FAILED, kind=EventKind.CAMPAIGN, code=EventCode.SETUP_ERROR)
 
-    assert campaign_events.directory(event, str(tmp_path)) == "$HOME/a?b"
-    assert campaign_events.directory(event, str(tmp_path / "none")) == ""
-    assert campaign_events.directory(FAILED, str(tmp_path)) == ""
+    assert event_commands.directory(event, str(tmp_path)) == "$HOME/a?b"
+    assert event_commands.directory(event, str(tmp_path / "none")) == ""
+    assert event_commands.directory(FAILED, str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize(
@@ -376,7 +383,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    campaigns_shown.put(ShownEvents(at=NOON, events=events), published)
+    published_campaign_files.put(ShownEvents(at=NOON, events=events), published)
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -387,7 +394,7 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
 
 
 def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
-    campaigns_shown.put(ShownEvents(at=NOON), published)
+    published_campaign_files.put(ShownEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
         "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"
@@ -397,13 +404,13 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    campaigns_shown.put(ShownGrid(at=NOON, clusters=(full,)), published)
+    published_campaign_files.put(ShownGrid(at=NOON, clusters=(full,)), published)
 
     assert run(gridclusters, published, "-b").output.splitlines() == [
         "1: beta (gridengine, free:0/8)",
         "o" * 80,
     ]
-    campaigns_shown.put(ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published)
+    published_campaign_files.put(ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published)
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
 
 
@@ -411,7 +418,7 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    campaigns_shown.put(ShownGrid(at=NOON, clusters=(one,)), published)
+    published_campaign_files.put(ShownGrid(at=NOON, clusters=(one,)), published)
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -451,6 +458,8 @@ def test_that_tasks_are_sent_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
 ) -> None:
     """Behind the line that scripts know, of an event that counts tasks."""
-    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE})
+    monkeypatch.setattr(
+        campaign_client, "ask", lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE}
+    )
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli import program
-from gridbridge.cli.grid.gridsub import gridsub
-from gridbridge.services.tools import campaigns
+from gridbridge.campaigns.cli.gridsub import gridsub
+from gridbridge.campaigns.tools import campaign_client
+from gridbridge.cli import error_boundary
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
@@ -16,7 +16,7 @@ TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
 @pytest.fixture(autouse=True)
 def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(campaigns, "submit", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(campaign_client, "submit", lambda _: pytest.fail("it was submitted"))
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
     """Run gridsub as a program; return its exit status and what it tells."""
     monkeypatch.setattr("sys.argv", ["gridsub", *words])
     with pytest.raises(SystemExit) as ended:
-        program.run(gridsub, "gridsub")
+        error_boundary.run(gridsub, "gridsub")
     status = ended.value.code
     assert isinstance(status, int)
     return status, capsys.readouterr().err.splitlines()

@@ -7,10 +7,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.grid.gridnotify import gridnotify
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.campaigns import NothingStored
+from gridbridge.campaigns.cli.gridnotify import gridnotify
+from gridbridge.campaigns.tools import campaign_client
+from gridbridge.campaigns.tools.campaign_client import NothingStored
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
@@ -33,7 +33,7 @@ class Service:
 @pytest.fixture(name="service")
 def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
     service = Service()
-    monkeypatch.setattr(campaigns, "asked", service.ask)
+    monkeypatch.setattr(campaign_client, "asked", service.ask)
     return service
 
 

@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
-from gridbridge.cli.plots import campaign, written
+from gridbridge.campaigns.cli import campaign_plot
+from gridbridge.cli.plots import plot_file
 from gridbridge.errors import OutputError
-from gridbridge.model.campaigns.task import TaskEndTimes
+from gridbridge.model.campaigns.published_tasks import TaskEndTimes
 from tests.cli.grid.test_tasks import SWEEP
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,7 +30,7 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
     """Return what is drawn."""
-    (found,) = campaign.drawn(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    (found,) = campaign_plot.drawn(replace(ONE, ended=ended), ENDS, NOW, band).axes
     return found
 
 
@@ -70,12 +71,12 @@ def test_without_a_forecast_or_after_the_end_there_is_no_band(
     assert [] == [*axes(band, ended).patches]
 
 
-@pytest.mark.parametrize("ending", written.ENDINGS)
+@pytest.mark.parametrize("ending", plot_file.ENDINGS)
 def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
     """It is written whole, and nothing stays beside it."""
     figure = Figure(figsize=(1, 1))
 
-    written.save(figure, f"{tmp_path}/a.{ending.upper()}", 50)
+    plot_file.save(figure, f"{tmp_path}/a.{ending.upper()}", 50)
 
     assert [f"a.{ending.upper()}"] == [one.name for one in tmp_path.iterdir()]
     assert ending in figure.canvas.get_supported_filetypes()
@@ -86,6 +87,6 @@ def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Pat
     (tmp_path / "a.png").mkdir()
 
     with pytest.raises(OutputError, match=r"a\.png: Is a directory"):
-        written.save(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
+        plot_file.save(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
 
     assert ["a.png"] == [one.name for one in tmp_path.iterdir()]

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli.grid import UNANSWERED, UNREACHABLE, relay
-from gridbridge.cli.grid.griddel import main as griddel
-from gridbridge.cli.grid.gridevents import main as gridevents
-from gridbridge.cli.grid.gridfetch import main as gridfetch
-from gridbridge.cli.grid.gridnotify import main as gridnotify
-from gridbridge.cli.grid.gridstat import main as gridstat
-from gridbridge.cli.grid.gridsub import gridsub as gridsub_command
-from gridbridge.cli.grid.gridsub import main as gridsub
-from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, login_node_relay
+from gridbridge.campaigns.cli.griddel import main as griddel
+from gridbridge.campaigns.cli.gridevents import main as gridevents
+from gridbridge.campaigns.cli.gridfetch import main as gridfetch
+from gridbridge.campaigns.cli.gridnotify import main as gridnotify
+from gridbridge.campaigns.cli.gridstat import main as gridstat
+from gridbridge.campaigns.cli.gridsub import gridsub as gridsub_command
+from gridbridge.campaigns.cli.gridsub import main as gridsub
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.tools import submission_sources
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.tools.submission import sources
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -42,8 +42,8 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((host, *argv, stdin))
         return 3
 
-    monkeypatch.setattr("gridbridge.shell.relay.run", run)
-    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run", run)
+    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
     return asked
 
 
@@ -51,10 +51,10 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert relay.host(str(tmp_path), path) == ""
-    assert relay.host(str(tmp_path / "no"), path) == "alpha-master"
-    assert relay.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    assert relay.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert login_node_relay.host(str(tmp_path), path) == ""
+    assert login_node_relay.host(str(tmp_path / "no"), path) == "alpha-master"
+    assert login_node_relay.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert login_node_relay.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
-    assert sources.ready(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
+    assert submission_sources.ready(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> N
         CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
     assert [one[2:] for one in asked] == [
-        ("--retry-failed", "12", relay.HANDED_OVER),
+        ("--retry-failed", "12", login_node_relay.HANDED_OVER),
         ("--retry-failed", "12", "-t", "test", "--check", None),
     ]
 
@@ -113,7 +113,7 @@ def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
     """In a line."""
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
-        sources.ready(data)
+        submission_sources.ready(data)
 
 
 def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +169,8 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.relay.bring", bring)
-    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.exec_relay.bring", bring)
+    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -191,16 +191,16 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
         (Path(folder) / "out/0/b").write_text("b")
         return 0
 
-    monkeypatch.setattr("gridbridge.shell.relay.bring", bring)
+    monkeypatch.setattr("gridbridge.shell.exec_relay.bring", bring)
     mine, to = tmp_path / "mine", tmp_path / "to"
     mine.mkdir()
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = relay.RelayedFiles(words=(), to=str(to))
-    linked = relay.bring("alpha-master", "gridfetch", asked)
+    asked = login_node_relay.RelayedFiles(words=(), to=str(to))
+    linked = login_node_relay.bring("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = relay.bring("alpha-master", "gridfetch", replace(asked, is_chosen=False))
+    unchosen = login_node_relay.bring("alpha-master", "gridfetch", replace(asked, is_chosen=False))
 
     assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
     first, second = capsys.readouterr().err.splitlines()
@@ -249,8 +249,8 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr("gridbridge.shell.relay.run.__defaults__", defaults)
-    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run.__defaults__", defaults)
+    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

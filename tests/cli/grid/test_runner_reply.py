@@ -4,8 +4,8 @@ from threading import Event
 
 import pytest
 
+from gridbridge.campaigns.cli import runner_reply
 from gridbridge.cli import output
-from gridbridge.cli.grid import runner_reply
 
 
 def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ SLOW = {
     "sqlalchemy",
     "lxml",
     "paramiko",
-    "gridbridge.decisions.campaigns.cycle",
+    "gridbridge.decisions.campaigns.campaign_cycle",
 }
 SELDOM_USED = {"tenacity", "gridbridge.config.policy_file"}
-LOADED = "import sys, gridbridge.cli.grid.{}; print(*sys.modules)"
+LOADED = "import sys, gridbridge.campaigns.cli.{}; print(*sys.modules)"
 
 
 @pytest.mark.parametrize(

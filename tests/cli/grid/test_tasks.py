@@ -12,19 +12,27 @@ from typing import Self
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.grid import listing, watching
-from gridbridge.cli.grid.gridfetch import gridfetch
-from gridbridge.cli.grid.gridstat import gridstat
-from gridbridge.cli.grid.listing import in_range
-from gridbridge.config.submission import jdl
+from gridbridge.campaigns.cli import campaign_table, progress_bars
+from gridbridge.campaigns.cli.campaign_table import in_range
+from gridbridge.campaigns.cli.gridfetch import gridfetch
+from gridbridge.campaigns.cli.gridstat import gridstat
+from gridbridge.campaigns.store import (
+    campaign_files,
+    published_campaign_files,
+    published_task_files,
+)
+from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.tools import campaign_outputs, task_views
+from gridbridge.campaigns.tools.campaign_outputs import OutputFolder
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import PublishedTask, TaskEndTimes
-from gridbridge.services.tools import campaign_outputs, campaign_tasks
-from gridbridge.services.tools.campaign_outputs import OutputFolder
-from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownAtCluster,
+    ShownCampaign,
+    ShownCampaigns,
+)
+from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndTimes
+from gridbridge.model.campaigns.speculation import ShownCopy
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -68,15 +76,15 @@ class Site:
         for each in (Path(self.published), self.files):
             each.mkdir()
         self.show(SWEEP)
-        tasks_shown.put(7, 0, TASKS, self.published)
+        published_task_files.put(7, 0, TASKS, self.published)
         ends = (TaskEndTimes(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
         more = TaskEndTimes(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
-        tasks_shown.add_ends(7, (*ends, more), self.published)
+        published_task_files.add_ends(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
-        campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
+        published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
@@ -95,7 +103,7 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (campaign_tasks.parameters, campaign_tasks.jdl):
+    for function in (task_views.parameters, task_views.jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
         campaign_outputs.places, "__defaults__", (str(site.files), "/nonexistent.toml")
@@ -217,7 +225,7 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
     site.bring()
     text = site.stat("-J", "7").output
 
-    said = jdl.load("JDL", text)
+    said = jdl_reader.load("JDL", text)
 
     assert said.parameters == tuple(PARAMETERS)
     assert said.jdl == Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
@@ -377,7 +385,7 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
     cancelled = TaskEndTimes(
         at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
     )
-    tasks_shown.add_ends(7, [cancelled], site.published)
+    published_task_files.add_ends(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
@@ -421,7 +429,7 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
-    watching.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
+    progress_bars.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
@@ -466,7 +474,7 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        watching.watch(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
+        progress_bars.watch(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -477,7 +485,7 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        watching.watch(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        progress_bars.watch(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
@@ -488,7 +496,7 @@ def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None
     """Programs read names and parameters as they are; root may look at what bob wrote there."""
     task = replace(SENT, number=0)
     with Terminal(monkeypatch, columns=90) as terminal:
-        listing.tasks_as_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
+        campaign_table.tasks_as_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
         terminal.until(b"\n")
 
     assert "\ufffd]0;a\ufffd \ufffd31m" in terminal.text
@@ -552,7 +560,7 @@ def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site)
     """One success, however often the task ran."""
     lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
-    tasks_shown.put(7, 0, (won,), site.published)
+    published_task_files.put(7, 0, (won,), site.published)
 
     lines = site.stat("-j", "7.0").output.splitlines()
 

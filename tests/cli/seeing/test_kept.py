@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.elastic.balancer import administrators_nodes, balance_journal
+from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.joining import JoinStep
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import PoolRecord, WishFor
-from gridbridge.services.elastic import journalled, nodes
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import PoolRecord, WishFor
 from gridbridge.state.database.decisions import DecisionRows
 from tests.services.elastic.world import POOL, Trouble, World
 
@@ -26,8 +26,8 @@ NODE = "alpha-n10"
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose state file the commands read: its one node runs a task."""
     for name in ("overview", "ask", "history"):
-        known = partial(getattr(nodes, name), path=f"{tmp_path}/state.db")
-        monkeypatch.setattr(nodes, name, known)
+        known = partial(getattr(administrators_nodes, name), path=f"{tmp_path}/state.db")
+        monkeypatch.setattr(administrators_nodes, name, known)
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(5)
@@ -189,5 +189,7 @@ def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None
     decisions = DecisionRows(world.database()).last(20)
     kept = [each.inputs for each in decisions]
 
-    assert [list(each["actions"]) for each in kept] == [journalled.again(each) for each in kept]
+    assert [list(each["actions"]) for each in kept] == [
+        balance_journal.again(each) for each in kept
+    ]
     assert f"create {NODE}" in kept[0]["actions"]

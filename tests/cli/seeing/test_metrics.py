@@ -22,12 +22,12 @@ from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.cli.seeing import exposition
 from gridbridge.model.places import METRICS_LOCK
-from gridbridge.services.site.versions import LOCKS
-from gridbridge.services.tools.measured.metrics import measured
-from gridbridge.services.version import version
-from gridbridge.shell import lock
+from gridbridge.program.version import version
+from gridbridge.shell import poller_lock
+from gridbridge.site.metrics import exposition
+from gridbridge.site.metrics.all_metrics import measured
+from gridbridge.site.version_check import LOCKS
 from tests.measured import site
 from tests.shown import NOW
 
@@ -385,7 +385,7 @@ def test_the_unit_of_systemd_shows_which_version_listens(
     unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
 
     with listening("0", *folders):
-        found = lock.version_of_holder(f"{tmp_path}/lock")
+        found = poller_lock.version_of_holder(f"{tmp_path}/lock")
 
     assert found == version()
     assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.by_hand import waking
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode
+from gridbridge.decisions.elastic.manual_removal_hint import waking
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.tools import balance_preview
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.services.elastic import looking
-from gridbridge.services.tools import balance
+from gridbridge.model.site.site_section import Site
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
@@ -78,13 +78,13 @@ def test_a_host_or_job_is_told_what_becomes_of_it(
 def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = looking.look_at(str(folder))
+    seen = cell_observer.look_at(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance.configured, "with_own_cluster", lambda _: policy)
-    monkeypatch.setattr(balance, "_seen", lambda *_: seen)
-    monkeypatch.setattr(balance, "is_hidden", lambda: True)
+    monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
+    monkeypatch.setattr(balance_preview, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "is_hidden", lambda: True)
 
-    told = balance.explain("alpha-n2", seen.now)
+    told = balance_preview.explain("alpha-n2", seen.now)
 
     assert told.reason == (
         "whether it is the balancer's is not known here: root and gridbridge-admin see that"
@@ -94,15 +94,15 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 def test_a_host_that_is_off_is_told_what_wakes_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = looking.look_at(str(folder))
+    seen = cell_observer.look_at(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance.configured, "with_own_cluster", lambda _: policy)
-    monkeypatch.setattr(balance, "_seen", lambda *_: seen)
-    monkeypatch.setattr(balance.tagging, "tags", lambda _: {})
+    monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
+    monkeypatch.setattr(balance_preview, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance_preview.host_tags, "tags", lambda _: {})
     name = "alpha-n2"
     off = OwnedNode(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
 
-    told = balance.explain(name, seen.now, (off,))
+    told = balance_preview.explain(name, seen.now, (off,))
 
     assert (told.node, told.reason) == (off, waking(off, {}))
 

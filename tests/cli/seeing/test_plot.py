@@ -8,10 +8,10 @@ from click.testing import CliRunner, Result
 from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.cli.plots.balance import time
+from gridbridge.elastic.cli.balance_plots import time
+from gridbridge.elastic.tools import balance_statistics
 from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
-from gridbridge.services.tools.measured import statistics
 
 NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -128,8 +128,8 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
 ) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(statistics, "leave_root", became.append)
-    monkeypatch.setattr("gridbridge.cli.seeing.plot.drawn", lambda *_: ())
+    monkeypatch.setattr(balance_statistics, "leave_root", became.append)
+    monkeypatch.setattr("gridbridge.elastic.cli.plot_command.drawn", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.admission import admit, unsettled
+from gridbridge.decisions.campaigns.admission_decision import admit, unsettled
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRule,

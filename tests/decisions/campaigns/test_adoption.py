@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.adoption import adopt, without
-from gridbridge.model.campaigns.adoption import RecoveryStep, StoredCampaign
+from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt, without
+from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -16,8 +16,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.numbers import Attempts
-from gridbridge.model.campaigns.plan import AttemptOutcome
+from gridbridge.model.campaigns.cycle_plan import AttemptOutcome
+from gridbridge.model.campaigns.ledger_recovery import RecoveryStep, StoredCampaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
-from gridbridge.model.campaigns.events import EventCode, EventKind
-from gridbridge.model.campaigns.plan import ClusterView, CycleSituation
+from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.cycle_plan import ClusterView, CycleSituation
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign, room
 
 BEGUN = Array(

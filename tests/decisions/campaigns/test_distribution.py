@@ -6,14 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns import distribution
-from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns import slot_distribution
+from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    ClusterView,
+    CycleSituation,
+    TaskSend,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation, TaskSend
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -45,7 +50,7 @@ def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
 
 def sends(seen: CycleSituation) -> tuple[TaskSend, ...]:
     """Predict, and match."""
-    return distribution.sends(seen, predict(seen))
+    return slot_distribution.sends(seen, predict(seen))
 
 
 def room(**free: int) -> dict[str, ClusterRoom]:

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
 from gridbridge.decisions.campaigns.failures.blacklist import happened
-from gridbridge.decisions.campaigns.failures.disputed import given_up
-from gridbridge.decisions.campaigns.failures.dropped import written_off
-from gridbridge.decisions.campaigns.failures.event_words import text
+from gridbridge.decisions.campaigns.failures.conflicting_ends import given_up
+from gridbridge.decisions.campaigns.failures.event_messages import text
+from gridbridge.decisions.campaigns.failures.removed_clusters import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -18,22 +18,22 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.events import (
+from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     ClusterSuccessRecord,
     EventCode,
     EventKind,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import (
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cancellation import MissingSince
+from gridbridge.model.campaigns.cycle_plan import (
     AttemptOutcome,
     ClusterRoom,
     ClusterView,
     CycleSituation,
     TaskSend,
 )
-from gridbridge.model.campaigns.sections import Failures
-from gridbridge.model.campaigns.wiping import MissingSince
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

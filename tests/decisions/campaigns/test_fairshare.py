@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S, ShareRequest, decayed, shared, used
 from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
-from gridbridge.model.campaigns.sharing import DecayedUsage
+from gridbridge.model.campaigns.usage_sharing import DecayedUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.forecast import forecast
-from gridbridge.decisions.campaigns.survival import curve_of
+from gridbridge.decisions.campaigns.completion_forecast import forecast
+from gridbridge.decisions.campaigns.survival_curve import curve_of
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.jobratio import (
+from gridbridge.decisions.campaigns.job_ratio_predictor import (
     MOST,
     allowed_to_wait,
     first_ratio,
@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.jobratio import (
     next_ratio,
     tasks_for,
 )
-from gridbridge.model.campaigns.jobratio import JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.job_ratio import JobRatioRule, RatioTerms
 
 SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
     JobRatioRule.SLOW_START,

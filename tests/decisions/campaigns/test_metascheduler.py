@@ -13,10 +13,10 @@ from gridbridge.decisions.campaigns.metascheduler import (
     used_by,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation
-from gridbridge.model.campaigns.reasons import CampaignOrder
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.send_reasons import CampaignOrder
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}

@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import notices
+from gridbridge.decisions.campaigns import notification_rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Notifications
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.notices import (
+from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     NotifiableEvent,
     NotificationChannel,
     Severity,
     Subscription,
 )
-from gridbridge.model.campaigns.sections import Notifications
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=5)
@@ -57,7 +57,7 @@ def happened(
         opened_at=at,
         last_at=at,
     )
-    found = notices.of_event(event, replace(SWEEP, uid=uid))
+    found = notification_rules.of_event(event, replace(SWEEP, uid=uid))
     assert found
     return found
 
@@ -68,31 +68,31 @@ def happened(
 )
 def test_somebody_is_told_from_a_severity_on(severity: Severity, told: list[str]) -> None:
     every = [happened(EventCode.BLACKLIST), happened(EventCode.WALLTIME)]
-    found = notices.messages([replace(WISH, severity=severity)], every, LATER)
+    found = notification_rules.messages([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
     every = [happened(EventCode.BLACKLIST, uid=BOB), happened(EventCode.GET_JOBS, campaign=0)]
-    root = replace(WISH, uid=notices.ROOT, severity=Severity.LOW)
+    root = replace(WISH, uid=notification_rules.ROOT, severity=Severity.LOW)
 
-    assert notices.messages([replace(WISH, severity=Severity.LOW)], every, LATER) == ()
-    (found,) = notices.messages([root], every, LATER)
+    assert notification_rules.messages([replace(WISH, severity=Severity.LOW)], every, LATER) == ()
+    (found,) = notification_rules.messages([root], every, LATER)
     assert found.words == ("0:GET_JOBS:beta:5",)
 
 
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
     every = [happened(EventCode.BLACKLIST)]
 
-    assert notices.messages([replace(WISH, told_until=LATER)], every, LATER) == ()
+    assert notification_rules.messages([replace(WISH, told_until=LATER)], every, LATER) == ()
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
-    assert notices.messages([later], every, LATER) == ()
+    assert notification_rules.messages([later], every, LATER) == ()
 
 
 def test_many_things_are_one_message_of_thirty_lines() -> None:
     every = [happened(EventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
-    (found,) = notices.messages([WISH], every, LATER)
+    (found,) = notification_rules.messages([WISH], every, LATER)
 
     assert found.subject == "gridbridge: 40 messages"
     assert len(found.lines) == 31
@@ -106,7 +106,7 @@ def test_what_somebody_did_is_not_told() -> None:
         kind=EventKind.TASK, code=EventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
 
-    assert notices.of_event(event, SWEEP) is None
+    assert notification_rules.of_event(event, SWEEP) is None
 
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
@@ -127,13 +127,13 @@ def test_an_end_is_told_with_its_numbers() -> None:
         digest="",
         jdl=Jdl(name="two\nlines"),
     )
-    found = notices.of_campaign(one, LATER, is_over=True)
-    (message,) = notices.messages([WISH], [found], LATER)
+    found = notification_rules.of_campaign(one, LATER, is_over=True)
+    (message,) = notification_rules.messages([WISH], [found], LATER)
 
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
-    fewer = notices.of_campaign(replace(one, failed=0, cancelled=3), LATER, is_over=True)
+    fewer = notification_rules.of_campaign(replace(one, failed=0, cancelled=3), LATER, is_over=True)
     assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")
     assert "\n" not in line
 
@@ -142,7 +142,7 @@ def test_an_end_is_told_with_its_numbers() -> None:
 def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
     policy = Notifications(pause_s=7)
 
-    assert notices.pause(tries, policy) == timedelta(seconds=seconds)
+    assert notification_rules.pause(tries, policy) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(

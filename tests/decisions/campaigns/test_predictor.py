@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.jobratio import JobRatio, JobRatioPrediction, JobRatioRule
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioPrediction, JobRatioRule
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})

@@ -12,8 +12,8 @@ from gridbridge.decisions.campaigns.failures.retries import (
     to_run_again,
 )
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.plan import AttemptOutcome, Retry
-from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
 
 BOTH = {"beta", "gamma"}
 POLICY = Failures(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)

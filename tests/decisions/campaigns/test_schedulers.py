@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.schedulers import test, workqueue
-from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
-from gridbridge.decisions.campaigns.schedulers.registry import BY_TYPE
+from gridbridge.decisions.campaigns.schedulers import test_campaigns, workqueue
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.jobratio import JobRatioPrediction, JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
@@ -70,7 +70,7 @@ def test_it_lets_some_wait_besides(one: SchedulingOffer, expected: int) -> None:
     [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)],
 )
 def test_a_test_sends_one_task_ever_where_it_has_room(one: SchedulingOffer, expected: int) -> None:
-    assert (test.to_start(one), test.to_wait(one)) == (expected, 0)
+    assert (test_campaigns.to_start(one), test_campaigns.to_wait(one)) == (expected, 0)
 
 
 def test_every_type_of_campaign_has_one() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.failures.sink import sinks
-from gridbridge.model.campaigns.events import ClusterSuccessRecord
+from gridbridge.decisions.campaigns.failures.black_hole import sinks
+from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 
 
 def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> ClusterSuccessRecord:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.decisions.campaigns.free_slots import FreeSlots
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import ClusterRoom
 
 ORDINARY = AtCluster(exec_file="run", is_besteffort=False)
 YIELDING = AtCluster(exec_file="run", slots=2)

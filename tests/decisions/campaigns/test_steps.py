@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import why
-from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns import send_explanation as why
+from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -15,9 +15,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.events import EventCode
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import (
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cycle_plan import (
     ClusterRoom,
     CyclePlan,
     CycleSituation,
@@ -25,8 +24,9 @@ from gridbridge.model.campaigns.plan import (
     PrologueStep,
     TaskSend,
 )
-from gridbridge.model.campaigns.reasons import SendCause
-from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, number_of
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE, number_of
+from gridbridge.model.campaigns.send_reasons import SendCause
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = AtCluster(exec_file="run", prologue="make", epilogue="rm -r data")

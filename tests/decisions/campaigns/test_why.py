@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.why import reasons
+from gridbridge.decisions.campaigns.send_explanation import reasons
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.events import CampaignEvent, EventChanges, EventCode, EventKind
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.jobratio import JobRatio
-from gridbridge.model.campaigns.plan import (
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    EventChanges,
+    EventCode,
+    EventKind,
+)
+from gridbridge.model.campaigns.cycle_plan import (
     ClusterRoom,
     ClusterView,
     CyclePlan,
@@ -18,8 +21,10 @@ from gridbridge.model.campaigns.plan import (
     KeptOff,
     TaskSend,
 )
-from gridbridge.model.campaigns.reasons import CampaignOrder, SendCause, SendReason
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.send_reasons import CampaignOrder, SendCause, SendReason
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine import letters
+from gridbridge.batch.gridengine import sge_state_letters
+from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import (
     CellSeen,
     Host,
@@ -12,8 +13,7 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.node import Node, NodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"
@@ -42,7 +42,7 @@ def instance(
         used=sum(used),
         reserved=0,
         total=slots,
-        state=letters.read_queue(state),
+        state=sge_state_letters.read_queue(state),
         running=used,
         begun=tuple(begun),
         promised=promised,
@@ -73,7 +73,7 @@ def waiting(
     """Return jobs of which the first in the list waits for so many minutes."""
     return WaitingJobs(
         shape=TaskShape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
-        state=letters.read_job(state),
+        state=sge_state_letters.read_job(state),
         jobs=jobs,
         tasks=tasks,
         first_since=ago(minutes),

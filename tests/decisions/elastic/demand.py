@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
 from gridbridge.model.elastic.cell import CellSeen, Host, QueueInstance, WaitingJobs
-from gridbridge.model.elastic.layout import (
+from gridbridge.model.elastic.cell_layout import (
     CellLayout,
     CellQueue,
     CellResource,
@@ -15,10 +17,8 @@ from gridbridge.model.elastic.layout import (
     ResourceRelation,
     SlotSpread,
 )
-from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.users import QueueDefaults
+from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"

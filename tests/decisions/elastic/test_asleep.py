@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict
+from gridbridge.model.elastic.node import NodeState
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import cell, full, plan
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.elastic.by_hand import ending, waking
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import NodeCause, OwnedNode
-from gridbridge.model.elastic.sections import ProviderKind, ProviderSection
+from gridbridge.decisions.elastic.manual_removal_hint import ending, waking
+from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
 
 COMMAND = ProviderSection(program="/opt/site/rent node")
 EC2 = ProviderSection(kind=ProviderKind.EC2, region="eu-west-1")

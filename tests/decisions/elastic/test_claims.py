@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.claims import claims
+from gridbridge.decisions.elastic.demand.pending_demand import claims
+from gridbridge.model.elastic.balance_plan import RefusalKind
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.layout import (
+from gridbridge.model.elastic.cell_layout import (
     CellLayout,
     CellResource,
     ConsumableKind,
     ParallelEnvironment,
     SlotSpread,
 )
-from gridbridge.model.elastic.plan import RefusalKind
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full
 

@@ -2,8 +2,8 @@
 
 import time
 
-from gridbridge.decisions.elastic.replay.explained import explained
-from gridbridge.model.elastic.replayed import LeftOut, RecordedTask, Workload
+from gridbridge.decisions.elastic.replay.slot_waits import explained
+from gridbridge.model.elastic.replay_outcome import LeftOut, RecordedTask, Workload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
 FULL = RecordedTask(submitted_s=0, run_s=3600, slots=4)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.decisions.elastic.sentences import reason, sentence
-from gridbridge.model.elastic.layout import CellQueue
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import BalanceSituation, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.plan_sentence import reason, sentence
+from gridbridge.model.elastic.balance_plan import BalanceSituation, DemandVerdict, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.cell_layout import CellQueue
+from gridbridge.model.elastic.node import Node
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import FAR, LAYOUT, after, cell, full, plan
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic import life, listed
-from gridbridge.decisions.elastic.life import LifecyclePatience
-from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.decisions.elastic import node_inventory_check, node_lifecycle
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
 from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import HostSeen, NodeAct, NodeCause, OwnedNode, World
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import HostSeen, NodeAct, NodeCause, OwnedNode, World
 from tests.decisions.elastic.cells import NOON
 
 PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=900)
@@ -207,7 +207,7 @@ ROWS = [
 def test_what_is_due(
     kept: OwnedNode | None, machines: tuple[Machine, ...], host: HostSeen | None, expected: str
 ) -> None:
-    told = [said(one) for one in life.due(world(kept, machines, host), PATIENCE)]
+    told = [said(one) for one in node_lifecycle.due(world(kept, machines, host), PATIENCE)]
 
     assert expected == ", ".join(told)
 
@@ -220,7 +220,7 @@ def test_what_is_due(
 def test_a_node_that_comes_back_joins_at_its_address_of_now(before: OwnedNode) -> None:
     """At its old one another machine may answer, whose key is a wrong one."""
     before = replace(before, address="10.0.0.6")
-    (told,) = life.due(world(before, (RUNNING,)), PATIENCE)
+    (told,) = node_lifecycle.due(world(before, (RUNNING,)), PATIENCE)
 
     assert (NodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
@@ -238,7 +238,7 @@ def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
 ) -> None:
     seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
 
-    (due,) = life.due(seen, replace(PATIENCE, needs_key=True))
+    (due,) = node_lifecycle.due(seen, replace(PATIENCE, needs_key=True))
 
     assert said(due) == expected
 
@@ -246,7 +246,7 @@ def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> None:
     """However long it has been what it is, and though its daemon is silent just then."""
-    told = life.due(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
+    told = node_lifecycle.due(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
 
@@ -257,7 +257,7 @@ def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works()
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
 
-    told = life.due(replace(known, unlisted=unlisted), PATIENCE)
+    told = node_lifecycle.due(replace(known, unlisted=unlisted), PATIENCE)
 
     assert [("m-2", True)] == [(one.node.machine, one.is_over) for one in told]
 
@@ -273,14 +273,14 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     """As after a restored state file: its tasks are not those of a machine that is gone."""
     kept = node(state, is_kept=True, cause=NodeCause.VANISHED, up_since=NOON - timedelta(days=9))
 
-    (due,) = life.due(known := world(kept, (OTHER,), host), PATIENCE)
+    (due,) = node_lifecycle.due(known := world(kept, (OTHER,), host), PATIENCE)
 
     assert ("join joining" if host is BUSY else "booting") == said(due)
     assert kept == due.before
     assert ("m-2", "10.0.0.8", True, NOON) == (
         *(due.node.machine, due.node.address, due.node.is_kept, due.node.up_since),
     )
-    assert () == listed.taken_in(known)
+    assert () == node_inventory_check.taken_in(known)
 
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
@@ -292,13 +292,13 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Ho
     asked = world(node(S.REQUESTED, machine=""), (), host)
     asked = replace(asked, machines={POOL: (), "other": (others,)})
 
-    assert [()] * 3 == [life.due(one, PATIENCE) for one in (briefly, blind, asked)]
+    assert [()] * 3 == [node_lifecycle.due(one, PATIENCE) for one in (briefly, blind, asked)]
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
 def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
-    assert () == life.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+    assert () == node_lifecycle.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(
     known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
     last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
 
-    (due,) = life.due(replace(known, last_round=last), PATIENCE)
+    (due,) = node_lifecycle.due(replace(known, last_round=last), PATIENCE)
 
     assert expected == said(due)
 
@@ -341,7 +341,7 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
     """However long it was idle before, as after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
 
-    told = life.due(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
+    told = node_lifecycle.due(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
 
     assert expected == ", ".join(map(said, told))
 
@@ -349,9 +349,9 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
 def test_it_is_known_since_when_a_node_is_silent() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
-    assert known.silent == listed.silent(known, known.silent)
-    assert {"alpha-n7 m-1": NOON} == listed.silent(known, {})
-    assert {} == listed.silent(world(node(S.READY), (RUNNING,), BUSY), known.silent)
+    assert known.silent == node_inventory_check.silent(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.silent(known, {})
+    assert {} == node_inventory_check.silent(world(node(S.READY), (RUNNING,), BUSY), known.silent)
 
 
 def test_it_is_known_since_when_no_list_has_a_node() -> None:
@@ -360,10 +360,14 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
     before = known.unlisted
     silent = replace(known, machines={})
 
-    assert before == listed.unlisted(known, before) == listed.unlisted(silent, before)
-    assert {"alpha-n7 m-1": NOON} == listed.unlisted(known, {})
-    assert before == listed.unlisted(world(node(S.READY), (STOPPED,)), before)
-    assert {} == listed.unlisted(world(node(S.READY), (RUNNING,)), before)
+    assert (
+        before
+        == node_inventory_check.unlisted(known, before)
+        == node_inventory_check.unlisted(silent, before)
+    )
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.unlisted(known, {})
+    assert before == node_inventory_check.unlisted(world(node(S.READY), (STOPPED,)), before)
+    assert {} == node_inventory_check.unlisted(world(node(S.READY), (RUNNING,)), before)
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
@@ -373,8 +377,8 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: HostSeen, add
     known = world(None, (machine(address=address),), host)
 
     assert ((), ["m-1"]) == (
-        life.due(known, PATIENCE),
-        [one.id for one in listed.other_hosts(known)],
+        node_lifecycle.due(known, PATIENCE),
+        [one.id for one in node_inventory_check.other_hosts(known)],
     )
 
 
@@ -388,12 +392,14 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     )
     ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
 
-    assert () == life.due(both, PATIENCE)
-    (due,) = life.due(replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE)
+    assert () == node_lifecycle.due(both, PATIENCE)
+    (due,) = node_lifecycle.due(
+        replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE
+    )
     assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 
-def said(due: life.DueAct) -> str:
+def said(due: node_lifecycle.DueAct) -> str:
     """Say what is done, and what the node is then."""
     act = due.act.value if due.act else "forget" if due.is_over else ""
     cause = f": {due.node.cause}" if due.node.cause else ""
@@ -405,7 +411,7 @@ def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: Node
     """What is not known is never gone."""
     blind = replace(world(node(state, 99999), (), SILENT), machines={})
 
-    assert () == life.due(blind, PATIENCE)
+    assert () == node_lifecycle.due(blind, PATIENCE)
 
 
 states = st.sampled_from([one for one in NodeState if one is not NodeState.GONE])
@@ -429,7 +435,7 @@ def test_no_machine_of_another_owner_is_ever_given_back(
 
     ended = {
         one.node.machine
-        for one in life.due(world(kept, tuple(machines), host), PATIENCE)
+        for one in node_lifecycle.due(world(kept, tuple(machines), host), PATIENCE)
         if one.act in (NodeAct.DESTROY, NodeAct.EVICT, NodeAct.REMOVE)
     }
 
@@ -444,7 +450,7 @@ def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
     kept = node(state, seconds, is_kept=is_kept)
     machines = (RUNNING,) if is_listed else ()
 
-    causes = {one.node.cause for one in life.due(world(kept, machines, BUSY), PATIENCE)}
+    causes = {one.node.cause for one in node_lifecycle.due(world(kept, machines, BUSY), PATIENCE)}
 
     if state in (NodeState.JOINING, NodeState.READY, NodeState.DRAINING):
         assert causes <= {NodeCause.NONE}

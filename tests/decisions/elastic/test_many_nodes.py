@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import listed, rounds
-from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.decisions.elastic.life import LifecyclePatience
-from gridbridge.decisions.elastic.squeeze.deeds import deeds
-from gridbridge.decisions.elastic.squeeze.resting import rest, standby
+from gridbridge.decisions.elastic import node_inventory_check, round_acts
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.decisions.elastic.squeeze.power_actions import deeds
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby
 from gridbridge.decisions.elastic.starcluster import decide as by_starcluster
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, DemandVerdict
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool, Squeeze
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import HostSeen, NodeAct, OwnedNode, World
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
-from gridbridge.model.elastic.standby import RestCause, RestFacts, StandbyPlan
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import HostSeen, NodeAct, OwnedNode, World
+from gridbridge.model.elastic.standby_hosts import RestCause, RestFacts, StandbyPlan
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
@@ -61,7 +61,7 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def seen(world: World) -> BalanceSituation:
     """Return their cell."""
-    return situation(*map(instance, NAMES), nodes=rounds.shown(world.kept, world))
+    return situation(*map(instance, NAMES), nodes=round_acts.shown(world.kept, world))
 
 
 def test_each_node_is_decided_about_by_itself(world: World, seen: BalanceSituation) -> None:
@@ -69,12 +69,12 @@ def test_each_node_is_decided_about_by_itself(world: World, seen: BalanceSituati
     patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
-        "shown": lambda: len(rounds.shown(world.kept, world)),
+        "shown": lambda: len(round_acts.shown(world.kept, world)),
         "dues": lambda: sum(
-            one.act is NodeAct.REMOVE for one in rounds.dues(world, plan, RULES, patience)
+            one.act is NodeAct.REMOVE for one in round_acts.dues(world, plan, RULES, patience)
         ),
         "rest": lambda: len(rest(seen, plan, RULES, Squeeze(target_reserve=0.0)).off),
-        "unlisted": lambda: MANY - len(listed.unlisted(world, {})),
+        "unlisted": lambda: MANY - len(node_inventory_check.unlisted(world, {})),
     }
 
     for name, work in done.items():
@@ -113,10 +113,10 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)
     begun = time.process_time()
-    due = rounds.dues(world, nothing, RULES, patience, rest=found)
+    due = round_acts.dues(world, nothing, RULES, patience, rest=found)
     told = deeds(found, facts)
     asleep = standby((one.node for one in kept), facts)
-    taken = listed.own_hosts(replace(world, kept=()))
+    taken = node_inventory_check.own_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
     assert {NodeAct.REST: len(ON), NodeAct.WAKE: len(OFF)} == Counter(one.act for one in due)

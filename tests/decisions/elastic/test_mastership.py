@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import mastership
-from gridbridge.decisions.elastic.rounds import hosts_seen
+from gridbridge.decisions.elastic import kill_cluster
+from gridbridge.decisions.elastic.round_acts import hosts_seen
+from gridbridge.elastic.balancer.plan_preview import planned
+from gridbridge.model.elastic.balance_sections import Balance
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode, World
-from gridbridge.model.elastic.sections import Balance
-from gridbridge.services.elastic.deciding import planned
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, World
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 OWN = Machine(
@@ -43,7 +43,7 @@ def ended(
         machines={"usual": machines},
         hosts=hosts_seen(seen),
     )
-    return mastership.to_end(seen, world, planned(seen, rules), rules) == ("usual", OWN)
+    return kill_cluster.to_end(seen, world, planned(seen, rules), rules) == ("usual", OWN)
 
 
 def test_an_idle_master_whose_tag_names_it_is_ended() -> None:

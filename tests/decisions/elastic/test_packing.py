@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.decisions.elastic.sentences import reason
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
 from gridbridge.model.elastic.cell import QueueInstance, StartedTasks, WaitingJobs
-from gridbridge.model.elastic.layout import CellLayout, CellQueue, ParallelEnvironment, SlotSpread
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.users import QueueDefaults
+from gridbridge.model.elastic.cell_layout import (
+    CellLayout,
+    CellQueue,
+    ParallelEnvironment,
+    SlotSpread,
+)
+from gridbridge.model.elastic.node import Node
+from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 

@@ -6,25 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
+from gridbridge.decisions.elastic.squeeze.power_actions import deeds, sentence
 from gridbridge.decisions.elastic.squeeze.reserve import ActiveHost, Reserve
-from gridbridge.decisions.elastic.squeeze.resting import (
-    rest,
-    standby,
-    working,
-)
-from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import (
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby, working
+from gridbridge.elastic.balancer.squeeze_round import without
+from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceSituation,
     DemandVerdict,
     Figures,
     RefusalKind,
 )
-from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, RestCause, RestFacts, StandbyStep
-from gridbridge.services.elastic.resting import without
+from gridbridge.model.elastic.balance_sections import Balance, Restriction, Squeeze
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, RestCause, RestFacts, StandbyStep
 from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic import listed, rounds, untended
+from gridbridge.decisions.elastic import alert_rules, node_inventory_check, round_acts
 from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import HostSeen, PoolRecord
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import HostSeen, PoolRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_life import IDLE, POOL, RUNNING, S, node, world
 
@@ -29,7 +29,7 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    (shown,) = rounds.shown([kept], world(kept, (RUNNING,), IDLE))
+    (shown,) = round_acts.shown([kept], world(kept, (RUNNING,), IDLE))
 
     assert expected == shown.idle_since
 
@@ -38,7 +38,7 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
     """It was asked for before its pool had none left."""
     known = {POOL: PoolRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
 
-    found = rounds.learnt(known, [(node(S.JOINING), node(S.READY))], NOON)
+    found = round_acts.learnt(known, [(node(S.JOINING), node(S.READY))], NOON)
 
     assert found == {POOL: PoolRecord(no_capacity_at=EARLIER)}
 
@@ -51,7 +51,7 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     state: NodeState, machines: tuple[Machine, ...], expected: bool
 ) -> None:
     kept = node(state)
-    (shown,) = rounds.shown([kept], world(kept, machines, IDLE))
+    (shown,) = round_acts.shown([kept], world(kept, machines, IDLE))
 
     assert expected == shown.is_unreachable
 
@@ -62,7 +62,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
     beyond = replace(last, id="m-9", name="alpha-n1000000000")
     known = world(node(S.READY), (RUNNING, last, beyond))
 
-    assert rounds.next_names(known, "alpha-n", 2) == ("alpha-n1000000001", "alpha-n1000000002")
+    assert round_acts.next_names(known, "alpha-n", 2) == ("alpha-n1000000001", "alpha-n1000000002")
 
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     hosts = {name: HostSeen(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
-    assert known.silent == listed.silent(known, known.silent)
-    return untended.machineless(known, "alpha-n", 900, own)
+    assert known.silent == node_inventory_check.silent(known, known.silent)
+    return alert_rules.machineless(known, "alpha-n", 900, own)
 
 
 def test_a_silent_host_is_told_as_lost_after_a_while_and_unless_it_is_the_sites_own() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.sentences import sentence
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.decisions.elastic.plan_sentence import sentence
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Balance
 from tests.measured import FIGURES
 
 ONE = replace(FIGURES, nodes=1, tasks=1, fit=1, free=1, coming=1, most=1, least=1, waited_s=60.0)

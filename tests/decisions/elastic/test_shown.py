@@ -4,18 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.shown import RoundOutcome, after, blind, counted
-from gridbridge.decisions.elastic.statistics import statistics
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import NodeCause, OwnedNode
-from gridbridge.model.elastic.plan import (
+from gridbridge.decisions.elastic.balance_publication_content import (
+    RoundOutcome,
+    after,
+    blind,
+    counted,
+)
+from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceSituation,
     DemandVerdict,
     RefusalKind,
     UnservedDemand,
 )
-from gridbridge.model.elastic.seeing import (
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.model.elastic.published_balance import (
     PublishedBalance,
     RecentEnds,
     ShownNodes,

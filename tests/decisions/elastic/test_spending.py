@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.spending import spent_since
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode
-from gridbridge.model.elastic.sections import Pool
+from gridbridge.decisions.elastic.node_cost import spent_since
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode
 from tests.decisions.elastic.cells import NOON, ago
 
 HOUR_S = 3600.0

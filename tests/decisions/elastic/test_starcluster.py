@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.sentences import sentence
+from gridbridge.decisions.elastic.plan_sentence import sentence
 from gridbridge.decisions.elastic.starcluster import decide
+from gridbridge.model.elastic.balance_plan import BalanceSituation, DemandVerdict, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import CellLayout, CellQueue
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import BalanceSituation, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.cell_layout import CellLayout, CellQueue
+from gridbridge.model.elastic.node import Node
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60

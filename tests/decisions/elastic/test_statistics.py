@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import CellLayout, CellQueue
-from gridbridge.model.elastic.plan import BalanceSituation
-from gridbridge.model.elastic.seeing import EndedTask, RecentEnds, minute_of
+from gridbridge.model.elastic.cell_layout import CellLayout, CellQueue
+from gridbridge.model.elastic.published_balance import EndedTask, RecentEnds, minute_of
 from tests.decisions.elastic.cells import NOON, ago, instance, situation, waiting
 
 DAY_S = 86400.0

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.sentences import reason
+from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalanceSituation,
+    RefusalKind,
+    Watched,
+)
+from gridbridge.model.elastic.balance_sections import Balance
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind, Watched
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.node import NodeState
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand import after, cell, full, plan
 

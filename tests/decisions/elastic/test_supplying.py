@@ -2,11 +2,11 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.supplying import supplied
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.sections import Pool
+from gridbridge.decisions.elastic.default_pool import supplied
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode
 from tests.decisions.elastic.cells import NOON
 
 FIGURES = Figures(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.model.rebalance.moves import MovePlan
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementJob,
     PlacementSnapshot,

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.auto import plan, why_later
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.decisions.rebalance.automatic_round import plan, why_later
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementSnapshot,
     PlacementTask,
     RecentMoves,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = Rebalance()

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.board import ProjectedLoad
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import PlacementSnapshot, RecentMoves
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentMoves
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
 RULES = Rebalance()

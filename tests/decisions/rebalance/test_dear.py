@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.draft import MOST_LISTED, UNLISTED
-from gridbridge.decisions.rebalance.jobs import plan_job
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.decisions.rebalance.automatic_round import plan
+from gridbridge.decisions.rebalance.job_balance import plan_job
+from gridbridge.decisions.rebalance.move_budget import MOST_LISTED, UNLISTED
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementSnapshot,
@@ -15,6 +14,7 @@ from gridbridge.model.rebalance.snapshot import (
     RecentMoves,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import LATELY, NOW, host, job, reasons, snapshot, tasks
 
 RULES = Rebalance()

@@ -5,10 +5,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, PlacementTask, RecentMoves, TaskState
+from gridbridge.decisions.rebalance.automatic_round import plan
+from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementTask,
+    RecentMoves,
+    TaskState,
+)
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import (
     DISK,
     GB,

@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.hosts import plan_host
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.decisions.rebalance.host_balance import plan_host
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementTask,
     RecentMoves,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import (
     GB,
     NOW,

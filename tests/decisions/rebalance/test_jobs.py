@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.rebalance.jobs import plan_job
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, PlacementTask, TaskState
+from gridbridge.decisions.rebalance.job_balance import plan_job
+from gridbridge.model.rebalance.placement_snapshot import HostState, PlacementTask, TaskState
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 
 RULES = Rebalance()

@@ -6,14 +6,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.board import ProjectedLoad
-from gridbridge.decisions.rebalance.draft import AdviceDraft
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.decisions.rebalance.hosts import plan_host
-from gridbridge.decisions.rebalance.jobs import plan_job, repair
+from gridbridge.decisions.rebalance.automatic_round import plan
+from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.decisions.rebalance.host_balance import plan_host
+from gridbridge.decisions.rebalance.job_balance import plan_job, repair
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementJob,

@@ -7,14 +7,13 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.auto import plan
-from gridbridge.decisions.rebalance.board import ProjectedLoad, moved
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.decisions.rebalance.hosts import plan_host
-from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.decisions.rebalance.automatic_round import plan
+from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.decisions.rebalance.host_balance import plan_host
+from gridbridge.decisions.rebalance.job_balance import plan_job
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, moved
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import (
+from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementJob,
@@ -23,6 +22,7 @@ from gridbridge.model.rebalance.snapshot import (
     RecentMoves,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import Rebalance
 from tests.decisions.rebalance.boards import DISK, GB, NOW
 
 RULES = Rebalance(tasks_per_round=4, bytes_per_round=150 * GB)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.rebalance.replicas import next_target
+from gridbridge.decisions.rebalance.next_replica import next_target
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
 
 GB = 10**9
 NOW = datetime(2026, 11, 26, tzinfo=UTC)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance import storages
-from gridbridge.decisions.rebalance.storages import DatasetAct
+from gridbridge.decisions.rebalance import storage_balance
+from gridbridge.decisions.rebalance.storage_balance import DatasetAct
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.kept import DelegatedDataset, StorageState
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.model.rebalance.delegation import DelegatedDataset, StorageState
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
 from tests.decisions.rebalance.boards import GB, NOW
 
 RULES = Rebalance(
@@ -81,8 +81,8 @@ worlds = st.builds(
 
 def acts(seen: StorageState) -> tuple[DatasetAct, ...]:
     """Return what a round does."""
-    snapshot = storages.snapshot(seen, RULES)
-    return storages.acts(snapshot, storages.plan(snapshot, RULES).moves)
+    snapshot = storage_balance.snapshot(seen, RULES)
+    return storage_balance.acts(snapshot, storage_balance.plan(snapshot, RULES).moves)
 
 
 def done(seen: StorageState, every: Iterable[DatasetAct]) -> StorageState:

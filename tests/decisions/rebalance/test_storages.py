@@ -6,14 +6,14 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.decisions.rebalance import storages
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.decisions.rebalance.loads import loads
+from gridbridge.decisions.rebalance import storage_balance
+from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.decisions.rebalance.projected_host_load import loads
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.kept import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
 from gridbridge.model.rebalance.moves import MovePlan
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
 from tests.decisions.rebalance.boards import reasons
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -54,13 +54,13 @@ def stored(
 
 
 def advice(seen: StorageState, rules: Rebalance = RULES) -> MovePlan:
-    return storages.plan(storages.snapshot(seen, rules), rules)
+    return storage_balance.plan(storage_balance.snapshot(seen, rules), rules)
 
 
 def acts(seen: StorageState, rules: Rebalance = RULES) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
-    snapshot = storages.snapshot(seen, rules)
-    found = storages.acts(snapshot, storages.plan(snapshot, rules).moves)
+    snapshot = storage_balance.snapshot(seen, rules)
+    found = storage_balance.acts(snapshot, storage_balance.plan(snapshot, rules).moves)
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
 
@@ -159,8 +159,8 @@ def test_repair_comes_first_and_then_the_disks() -> None:
 
 def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = storages.snapshot(seen, RULES)
-    known = {one.host: one for one in loads(snapshot, RULES, storages.plan(snapshot, RULES))}
+    snapshot = storage_balance.snapshot(seen, RULES)
+    known = {one.host: one for one in loads(snapshot, RULES, storage_balance.plan(snapshot, RULES))}
 
     assert known["a"].disk_after < known["a"].disk
     assert known["b"].disk_after > known["b"].disk
@@ -259,7 +259,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets without any other whole replica, but for the original"
-    by_hand = plan_fail(storages.snapshot(lost, RULES), "c", RULES).sentence
+    by_hand = plan_fail(storage_balance.snapshot(lost, RULES), "c", RULES).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence
     assert by_hand.startswith("c is lost: ")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.site.setup.complexes import wanted_complexes
-from gridbridge.decisions.site.setup.queue import wanted_queue
+from gridbridge.decisions.site.setup.transfer_queue import wanted_queue
 from gridbridge.model.attributes import Settings
-from gridbridge.model.site.setup import (
+from gridbridge.model.site.setup_findings import (
     CellSetup,
     ComplexRow,
     DaemonEdit,

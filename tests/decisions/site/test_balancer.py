@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site import balancer
-from gridbridge.model.elastic.sections import Balance, Bootstrap, Pool, ProviderSection
+from gridbridge.decisions.site import balancer_needs
+from gridbridge.model.elastic.balance_sections import Balance, Bootstrap, Pool, ProviderSection
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
-from gridbridge.model.site.host import PathFacts
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.host_facts import PathFacts
+from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.site_section import Site
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -39,8 +39,8 @@ RIGHT = BalancerFacts(
         BALANCE_CRON: path(0o644, owner=0),
         KEY: path(0o600),
     },
-    sudoers=f"{balancer.SUDOERS_LINE}\n",
-    cron=f"{balancer.CRON_LINE}\n",
+    sudoers=f"{balancer_needs.SUDOERS_LINE}\n",
+    cron=f"{balancer_needs.CRON_LINE}\n",
     cell=CellRights(
         name="alpha",
         master="alpha-master",
@@ -65,7 +65,7 @@ POLICY = Policy(
 
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
     """Return what is broken, with the lines that correct it."""
-    found = (*balancer.findings(facts, policy), *balancer.running(facts, policy, NOW))
+    found = (*balancer_needs.findings(facts, policy), *balancer_needs.running(facts, policy, NOW))
     broken = (one for one in found if one.state == FindingState.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
@@ -77,7 +77,7 @@ def without(name: str) -> BalancerFacts:
 
 
 def test_a_whole_set_up_has_nothing_wrong() -> None:
-    found = (*balancer.findings(RIGHT, POLICY), *balancer.running(RIGHT, POLICY, NOW))
+    found = (*balancer_needs.findings(RIGHT, POLICY), *balancer_needs.running(RIGHT, POLICY, NOW))
 
     assert {FindingState.OK} == {one.state for one in found}
 
@@ -89,11 +89,11 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
         cell=CellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
     )
 
-    items = [one.item for one in balancer.findings(bare, POLICY)]
+    items = [one.item for one in balancer_needs.findings(bare, POLICY)]
 
     assert f"account {BALANCE_ACCOUNT}" == items[0]
     assert f"file {BALANCE_CRON}" == items[-1]
-    assert {FindingState.BROKEN} == {one.state for one in balancer.findings(bare, POLICY)}
+    assert {FindingState.BROKEN} == {one.state for one in balancer_needs.findings(bare, POLICY)}
 
 
 def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -> None:
@@ -106,13 +106,13 @@ def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -
 @pytest.mark.parametrize(
     ("facts", "item", "line"),
     [
-        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer.CRON_LINE),
-        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer.CRON_LINE),
-        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer.SUDOERS_LINE),
+        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer_needs.CRON_LINE),
+        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer_needs.CRON_LINE),
+        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer_needs.SUDOERS_LINE),
         (
-            replace(RIGHT, sudoers=f"{balancer.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
+            replace(RIGHT, sudoers=f"{balancer_needs.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
             f"sudoers {BALANCE_SUDOERS}",
-            balancer.SUDOERS_LINE,
+            balancer_needs.SUDOERS_LINE,
         ),
         (without(KEY), f"file {KEY}", "ssh-keygen"),
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
@@ -180,7 +180,7 @@ def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("load", {"alpha: queue order": [balancer.BY_NUMBER]}), ("seqno", {})],
+    [("load", {"alpha: queue order": [balancer_needs.BY_NUMBER]}), ("seqno", {})],
 )
 def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
     order: str, expected: dict[str, list[str]]
@@ -223,7 +223,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
     blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
 
     assert "balancer" in wrong(old)
-    *_, last = balancer.running(blind, POLICY, NOW)
+    *_, last = balancer_needs.running(blind, POLICY, NOW)
     assert (FindingState.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
@@ -242,13 +242,13 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
 def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> None:
     policy = replace(POLICY, balance=Balance(max_nodes=5, apply=applies))
 
-    *_, last = balancer.running(replace(RIGHT, last=None), policy, NOW)
+    *_, last = balancer_needs.running(replace(RIGHT, last=None), policy, NOW)
 
     assert state == last.state
 
 
 def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
-    edits = tuple(balancer.removal(RIGHT))
+    edits = tuple(balancer_needs.removal(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
@@ -259,11 +259,11 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
         == edits[-1]
     )
     assert not any(BALANCE_HOME in edit.value for edit in edits)
-    assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
+    assert () == tuple(balancer_needs.removal(BalancerFacts(host="alpha-master", uid=0)))
 
 
 def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
-    edits = tuple(balancer.removal(replace(RIGHT, host="alpha-old")))
+    edits = tuple(balancer_needs.removal(replace(RIGHT, host="alpha-old")))
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.value for edit in edits
@@ -271,7 +271,7 @@ def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_i
 
 
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
-    first = next(iter(balancer.removal(replace(RIGHT, has_unit=True)))).value
+    first = next(iter(balancer_needs.removal(replace(RIGHT, has_unit=True)))).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
@@ -281,8 +281,8 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
     sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
     cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()
 
-    assert balancer.SUDOERS_LINE in sudoers
-    assert balancer.CRON_LINE in cron
+    assert balancer_needs.SUDOERS_LINE in sudoers
+    assert balancer_needs.CRON_LINE in cron
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
 def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
     policy: Policy, expected: bool
 ) -> None:
-    assert expected == balancer.is_wanted(policy)
+    assert expected == balancer_needs.is_wanted(policy)
 
 
 def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:

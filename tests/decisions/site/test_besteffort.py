@@ -5,17 +5,22 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.besteffort.blocks import (
+from gridbridge.decisions.site.besteffort.besteffort_findings import (
+    METHOD,
+    RESOURCE,
+    RULE,
+    findings,
+)
+from gridbridge.decisions.site.besteffort.besteffort_removal import removal
+from gridbridge.decisions.site.besteffort.queue_blocks import (
     BestEffortQueues,
     model_of,
     subordinate_lists,
     written,
 )
-from gridbridge.decisions.site.besteffort.findings import METHOD, RESOURCE, RULE, findings
-from gridbridge.decisions.site.besteffort.removal import removal
 from gridbridge.model.attributes import Settings
-from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import ComplexRow, EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.besteffort_cell import BestEffortCell
+from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, FindingState, SetupEdit
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
 EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)

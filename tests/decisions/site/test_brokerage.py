@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site import brokerage
-from gridbridge.model.site.brokerage import QueueOffer
-from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import FindingState
+from gridbridge.decisions.site import queue_order_rules
+from gridbridge.model.site.queue_order import QueueOffer
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.site_section import QueueOrder
 
 BETA = QueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
 DELTA = QueueOffer(
@@ -37,7 +37,7 @@ def busy(offer: QueueOffer, pending: int) -> QueueOffer:
     ],
 )
 def test_a_wait_is_counted_in_turns_of_all_slots(offer: QueueOffer, expected: float) -> None:
-    assert brokerage.turns(offer) == expected
+    assert queue_order_rules.turns(offer) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_the_order_is_by_policy(
     offers: tuple[QueueOffer, ...], order: QueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
-        found = brokerage.ranked(given, order)
+        found = queue_order_rules.ranked(given, order)
 
         assert " ".join(one.cluster for one in found) == expected
 
 
 def numbers(offers: tuple[QueueOffer, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
-    changed = {one.queue: one.after for one in brokerage.renumbered(offers, order)}
+    changed = {one.queue: one.after for one in queue_order_rules.renumbered(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
@@ -91,7 +91,9 @@ def test_queues_exchange_their_numbers() -> None:
 
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
-    assert brokerage.renumbered((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+    assert (
+        queue_order_rules.renumbered((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+    )
 
 
 def test_equal_numbers_are_told_apart() -> None:
@@ -103,7 +105,7 @@ def test_equal_numbers_are_told_apart() -> None:
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = brokerage.renumbered((BETA, DELTA, odd), QueueOrder.COST)
+    changed = queue_order_rules.renumbered((BETA, DELTA, odd), QueueOrder.COST)
 
     assert {one.queue: one.after for one in changed} == {
         "transfer-delta": 100,
@@ -114,14 +116,14 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert brokerage.renumbered(EVERY, QueueOrder.SEQ_NO) == ()
-    found = brokerage.restored(EVERY, former)
+    assert queue_order_rules.renumbered(EVERY, QueueOrder.SEQ_NO) == ()
+    found = queue_order_rules.restored(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
-    told = brokerage.sentence((busy(BETA, 7), DELTA), QueueOrder.WAIT)
-    cheap = brokerage.sentence((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
+    told = queue_order_rules.sentence((busy(BETA, 7), DELTA), QueueOrder.WAIT)
+    cheap = queue_order_rules.sentence((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
 
     assert told == (
         "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
@@ -163,7 +165,7 @@ def test_an_order_that_was_not_set_up_is_a_warning(
     offers: tuple[QueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
-    found = brokerage.finding(offers, order, former)
+    found = queue_order_rules.finding(offers, order, former)
 
     assert found.state is (FindingState.OK if is_set_up else FindingState.WARNING)
     assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.check import no_queue, running_findings, worst
+from gridbridge.decisions.site.check_findings import no_queue, running_findings, worst
 from gridbridge.decisions.site.transfer_host import (
     FOLDERS,
     PROGRAMS,
@@ -17,7 +17,7 @@ from gridbridge.decisions.site.transfer_host import (
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host import (
+from gridbridge.model.site.host_facts import (
     CellFacts,
     HostFacts,
     KeyFacts,
@@ -26,10 +26,10 @@ from gridbridge.model.site.host import (
     StageFacts,
     TreeFacts,
 )
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.states import OPEN
-from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.states import queue_state
 
 SITE = Site(cluster="alpha")

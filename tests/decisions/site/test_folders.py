@@ -2,13 +2,13 @@
 
 import pytest
 
-from gridbridge.decisions.site import folders
+from gridbridge.decisions.site import embedded_site
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host import CellFacts, PollerFacts
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import FindingState
-from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.site.host_facts import CellFacts, PollerFacts
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 
 POLICY = Policy(
     site=Site(cluster="alpha"),
@@ -28,7 +28,7 @@ def wrong(
     slots: dict[str, int] = SLOTS,
 ) -> list[tuple[str, str, str]]:
     """Return what is not right, and the command line that makes it so."""
-    found = folders.findings(poller, cells, slots, POLICY)
+    found = embedded_site.findings(poller, cells, slots, POLICY)
     return [
         (each.item, each.found, str(each.mend[0].value))
         for each in found
@@ -46,12 +46,12 @@ def test_all_is_well() -> None:
 def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
     poller = PollerFacts(is_running=False, pid=0, age_s=age_s)
 
-    assert wrong(poller) == [("poller", found, folders.START)]
+    assert wrong(poller) == [("poller", found, embedded_site.START)]
 
 
 def test_a_folder_without_a_cluster() -> None:
     cells = WELL | {"beta": CellFacts(trouble="/beta: no cluster here", master="/beta")}
-    make = f"{folders.PROGRAM} /beta create --slots=4"
+    make = f"{embedded_site.PROGRAM} /beta create --slots=4"
 
     assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
 
@@ -60,7 +60,7 @@ def test_a_folder_without_a_cluster() -> None:
     ("slots", "found"), [({}, "not there"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"]
 )
 def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
-    make = f"{folders.PROGRAM} /alpha queue transfer-beta"
+    make = f"{embedded_site.PROGRAM} /alpha queue transfer-beta"
     make += " --slots=4 --remote=beta --pending-limit=9"
 
     assert wrong(slots=slots) == [("queue transfer-beta", found, make)]

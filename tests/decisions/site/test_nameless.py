@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.site.nameless import findings
+from gridbridge.decisions.site.unconfigured_queues import findings
 from gridbridge.model.places import METHODS
-from gridbridge.model.site.setup import FindingState
+from gridbridge.model.site.setup_findings import FindingState
 from tests.decisions.site.test_check import POLICY
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site.setup import findings
-from gridbridge.decisions.site.setup.removal import removal
-from gridbridge.model.site.setup import FindingState, SetupEdit, SetupSituation
+from gridbridge.decisions.site.setup.queue_removal import removal
+from gridbridge.model.site.setup_findings import FindingState, SetupEdit, SetupSituation
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))

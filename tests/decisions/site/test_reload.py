@@ -4,9 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.reload import ITEM, OLDER, findings, is_awaited, trouble
-from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import FindingState
+from gridbridge.decisions.site.stale_configuration import (
+    ITEM,
+    OLDER,
+    findings,
+    is_awaited,
+    trouble,
+)
+from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.setup_findings import FindingState
 
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.room import lack, lacks
-from gridbridge.decisions.site.room import findings
-from gridbridge.model.site.host import FolderRoom
-from gridbridge.model.site.setup import FindingState
+from gridbridge.decisions.disk_space import lack, lacks
+from gridbridge.decisions.site.disk_space_findings import findings
+from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.model.site.setup_findings import FindingState
 
 SPOOL = "/var/spool/gridbridge"
 WIDE = FolderRoom(free_bytes=5 << 20, free_files=9000)

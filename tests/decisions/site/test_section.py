@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.section import all_slots, findings, removal, room
+from gridbridge.decisions.site.queue_section import all_slots, findings, removal, room
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import FindingState, SetupEdit
-from gridbridge.model.transfer.sections import PollerSection, TransferQueue
-from gridbridge.model.users import QueueDefaults
+from gridbridge.model.site.setup_findings import FindingState, SetupEdit
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 from tests.decisions.site.setups import WANTED
 
 POLICY = Policy(

@@ -6,16 +6,16 @@ import pytest
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site.setup import findings
-from gridbridge.decisions.site.setup.host import value_findings, wider_range
-from gridbridge.decisions.site.setup.queue import (
+from gridbridge.decisions.site.setup.execution_host import value_findings, wider_range
+from gridbridge.decisions.site.setup.queue_removal import removal
+from gridbridge.decisions.site.setup.transfer_queue import (
     is_foreign,
     safe_environments,
     thresholds,
     wanted_queue,
 )
-from gridbridge.decisions.site.setup.removal import removal
-from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import (
+from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.setup_findings import (
     ComplexRow,
     DaemonEdit,
     EditVerb,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.site.standing import MOST_TOLD, NOT_TOLD, sentences
+from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, sentences
 from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import JobFact, JobState
 

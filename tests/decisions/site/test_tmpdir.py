@@ -1,9 +1,9 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
 from gridbridge.batch.gridengine.qconf import command
-from gridbridge.decisions.site.check import worst
-from gridbridge.decisions.site.tmpdir import MAKE, findings, folders
-from gridbridge.model.site.setup import FindingState
+from gridbridge.decisions.site.check_findings import worst
+from gridbridge.decisions.site.tmpdir_safety import MAKE, findings, folders
+from gridbridge.model.site.setup_findings import FindingState
 
 QUEUES = {
     "all.q": {"tmpdir": "/tmp,[@big=/scratch],[n1=/tmp]"},

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions.site.versions import UNKNOWN, RunningProgram, finding
-from gridbridge.model.site.setup import FindingState
+from gridbridge.model.site.setup_findings import FindingState
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.decisions.transfer import breaker
 from gridbridge.decisions.transfer.breaker import BreakerEvent, BreakerObservation
-from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER, blame
+from gridbridge.decisions.transfer.cause_messages import OF_THE_CLUSTER, blame
 from gridbridge.model.message import (
     CAUSES,
     DesiredJobState,
@@ -17,10 +17,10 @@ from gridbridge.model.message import (
     StarterPhase,
     TransferOutcome,
 )
-from gridbridge.model.shown import ShownBreaker, ShownFailure
+from gridbridge.model.published import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Breaker
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

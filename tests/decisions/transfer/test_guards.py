@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import (
+from gridbridge.decisions.transfer.guard_restoration import (
     RequestAtHome,
     copies_among,
     jobs_to_check,
@@ -13,7 +13,7 @@ from gridbridge.decisions.transfer.guards import (
 )
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_plan import NAME, VERDICT, a_row, a_snapshot, a_transfer
 
 TASK = "gb.alpha.7.3.1"

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.health import (
+from gridbridge.decisions.transfer.queue_health import (
     alarm,
     failing,
     full,
@@ -14,8 +14,8 @@ from gridbridge.decisions.transfer.health import (
     misconfigured,
 )
 from gridbridge.model.message import FailureCause
-from gridbridge.model.report import age
-from gridbridge.model.shown import PublishedState, ShownBreaker, ShownConfiguration
+from gridbridge.model.published import PublishedState, ShownBreaker, ShownConfiguration
+from gridbridge.model.status_report import age
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.leftovers import holds_outputs, is_unlisted, orphans, survivors
+from gridbridge.decisions.transfer.orphans import holds_outputs, is_unlisted, orphans, survivors
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
-from gridbridge.model.transfer.plan import TransferAct
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_plan import (
     NAME,
     NOON,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.transfer import moving
+from gridbridge.decisions.transfer import task_move_progress
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_recall import NOW, waiting
 from tests.states import job_state
 
@@ -62,7 +62,7 @@ def situation(
 def test_what_has_started_or_is_unwanted_is_not_moved(
     changes: dict[str, Any], there: str, expected: str
 ) -> None:
-    assert moving.why_not(waiting(**changes), situation(there)) == expected
+    assert task_move_progress.why_not(waiting(**changes), situation(there)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_has_started_or_is_unwanted_is_not_moved(
 def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
-    assert moving.is_ready(transfer, situation(there, age_s=age_s)) is expected
+    assert task_move_progress.is_ready(transfer, situation(there, age_s=age_s)) is expected
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_task_that_came_home_keeps_off_until_it_has_started(
 ) -> None:
     closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
 
-    assert moving.ended_at_home(closed, situation("", here, queue)) == expected
+    assert task_move_progress.ended_at_home(closed, situation("", here, queue)) == expected

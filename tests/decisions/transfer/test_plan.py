@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.plan import (
+from gridbridge.decisions.transfer.load_value_rules import load_values
+from gridbridge.decisions.transfer.remote_end import verdict_of
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_policy import (
     NUMBER_REUSED,
     decide,
     is_deleted_at_home,
@@ -19,7 +20,6 @@ from gridbridge.decisions.transfer.plan import (
     plan,
     requeued_jobs,
 )
-from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import (
     DesiredJobState,
@@ -30,9 +30,9 @@ from gridbridge.model.message import (
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import TransferAct
-from gridbridge.model.transfer.sections import PollerSection
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import PollerSection
 from tests.states import job_state, queue_state, read_states
 
 NAME = "gb.alpha.7.0.1"

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,7 +74,7 @@ def due(
         asleep=frozenset(f"w{one.remote_id}" for one in transfers),
     )
     troubles = {"beta": trouble} if trouble else {}
-    found = recall.due(transfers, situation, {"transfer-beta": queue}, troubles, free)
+    found = recall_policy.due(transfers, situation, {"transfer-beta": queue}, troubles, free)
     return [(one.transfer.remote_id, one.why) for one in found]
 
 

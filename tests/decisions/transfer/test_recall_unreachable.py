@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.remote_end import FENCED_STATUS, verdict_of
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.decisions.transfer.test_recall import NOW, QUEUE, waiting
 from tests.states import job_state
 
@@ -55,7 +55,7 @@ def due(
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
-    return [each.why for each in recall.due([old], seen or situation(old), queues, {}, free)]
+    return [each.why for each in recall_policy.due([old], seen or situation(old), queues, {}, free)]
 
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
@@ -136,7 +136,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
 def test_a_grant_is_given_once_to_a_job_that_has_started(
     one: Transfer, letters: str, waits: bool
 ) -> None:
-    assert recall.waits_for_grant(one, situation(one, 1, letters)) is waits
+    assert recall_policy.waits_for_grant(one, situation(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.guards import may_be_late
-from gridbridge.decisions.transfer.receive import answer, ending, receive, refuse_route
-from gridbridge.decisions.transfer.unheard import may_be_unheard
+from gridbridge.decisions.transfer.guard_restoration import may_be_late
+from gridbridge.decisions.transfer.message_rules import answer, ending, receive, refuse_route
+from gridbridge.decisions.transfer.undelivered_end_rules import may_be_unheard
 from gridbridge.model.message import (
     KEYS,
     DesiredJobState,
@@ -19,8 +19,8 @@ from gridbridge.model.message import (
     TransferOutcome,
 )
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import RejectedAction
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import job_state
 
 NAME = "gb.alpha.7.0.1"

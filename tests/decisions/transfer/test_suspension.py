@@ -8,7 +8,7 @@ from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.decisions.transfer.suspension import SuspensionMismatch, disagreement
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -4,10 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.unheard import is_gone, is_unheard, may_be_unheard, of_asker
+from gridbridge.decisions.transfer.undelivered_end_rules import (
+    is_gone,
+    is_unheard,
+    may_be_unheard,
+    of_asker,
+)
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_plan import NAME, NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON)

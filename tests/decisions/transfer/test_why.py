@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.why import tell, waits_for
+from gridbridge.decisions.transfer.transfer_explanation import tell, waits_for
 from gridbridge.model.message import FailureCause
-from gridbridge.model.shown import PublishedState, ShownHistory, ShownTransfer
+from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
 SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})

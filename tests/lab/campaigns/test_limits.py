@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.campaigns.attempt_numbers import read_attempts
 from tests.lab.away import global_setting
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, shown, submit

@@ -21,13 +21,13 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.apply.elastic.membership import GridEngineMembership
-from gridbridge.apply.elastic.preparing import MachineBootstrap
-from gridbridge.batch import root
+from gridbridge.elastic.acts.membership import GridEngineMembership
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.batch import as_root_call as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.joining import JoiningMachine
-from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.elastic.membership_steps import JoiningMachine
+from gridbridge.model.elastic.balance_sections import Bootstrap
 from gridbridge.model.route import GridEngineCell
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])

@@ -28,7 +28,7 @@ CALLS = """\
 import dataclasses, json, sys
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.providers.registry import provider_of
+from gridbridge.elastic.providers.provider_registry import provider_of
 
 settings, calls = sys.argv[1], json.loads(sys.argv[2])
 provider = provider_of(policy_file.parse("FILE", settings.encode()), "small")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.decisions.site.balancer import CRON_LINE, SUDOERS_LINE
+from gridbridge.decisions.site.balancer_needs import CRON_LINE, SUDOERS_LINE
 from gridbridge.model.places import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from tests.lab.grid import Grid, of_root
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.batch.submission import Result
+from gridbridge.batch.submission_result import Result
 from gridbridge.errors import GridbridgeError
 from tests.contract.conftest import cluster
 from tests.contract.far import FRONTEND, Far

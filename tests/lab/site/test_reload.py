@@ -18,7 +18,7 @@ LOG = "/var/lib/gridbridge/poller.log"
 LOAD = "/var/lib/gridbridge/published/load"
 WATCH = f"while :; do grep -m 1 ^gb_beta_up= {LOAD} || echo none; sleep 0.05; done"
 PYTHON = "/opt/gridbridge/venv/bin/python3"
-PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
+PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 SETUP = "gridbridge setup transfer delta --slots 50 --pending-limit 60"
 
 

@@ -15,7 +15,7 @@ from tests.lab.grid import Grid
 pytestmark = pytest.mark.lab
 
 PYTHON = "/opt/gridbridge/venv/bin/python3"
-PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
+PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 SENSOR = "[g]ridbridge.methods.sensor"
 HEARD = """
 import os, socket, subprocess, sys

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
-from gridbridge.methods.arrays import earlier, order
-from gridbridge.methods.arrays.earlier import require_ended
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.methods.owner import OwnerNotReady
-from gridbridge.state.ledger import RootLedger
+from gridbridge.privileged.arrays import array_order, earlier_attempts
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.earlier_attempts import require_ended
+from gridbridge.privileged.owner import OwnerNotReady
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
@@ -21,7 +21,7 @@ Asked = list[tuple[str, ...]]
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
     """Have each cluster's question answered in these words, and keep what was asked."""
-    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
         words: Asked = []
@@ -36,7 +36,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
                     raise GridbridgeError("no answer")
                 return answer
 
-        monkeypatch.setattr(earlier, "OwnerWorker", Worker)
+        monkeypatch.setattr(earlier_attempts, "OwnerWorker", Worker)
         return words
 
     return of
@@ -131,14 +131,14 @@ class Adapter:
 def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
     del asked
     adapter = Adapter()
-    monkeypatch.setattr(earlier, "arrays_of", lambda _: adapter)
+    monkeypatch.setattr(earlier_attempts, "arrays_of", lambda _: adapter)
     monkeypatch.setattr(ArrayOrder, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
 def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None:
     del adapter
-    answer = earlier._answers(wanted("5:4"), "alice")
+    answer = earlier_attempts._answers(wanted("5:4"), "alice")
 
     assert answer(["1=1001", "2=+", "101=+"]) == "1=1:3:1 2=4:5:1,7:8:1 101="
 
@@ -149,21 +149,21 @@ def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error:
     adapter.error = error
 
     with pytest.raises(OwnerNotReady, match="beta: "):
-        earlier._answers(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts._answers(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
     adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
 
     with pytest.raises(CommandFailed):
-        earlier._answers(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts._answers(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_silent_clusters_do_not_use_up_the_time(
     asked: Callable[[str], Asked], ledger: RootLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = asked("")
-    monkeypatch.setattr(earlier, "ALL_ASK_S", 0.0)
+    monkeypatch.setattr(earlier_attempts, "ALL_ASK_S", 0.0)
     require_ended(wanted("5-6:4"), ledger, 0)
 
     assert words == []

@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from gridbridge.methods.arrays.content import VerifiedTasks
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.model.campaigns.names import UNIQUE, ArrayId
+from gridbridge.campaigns.store import campaign_reader
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
 from gridbridge.shell import files
-from gridbridge.state import verified_campaign
-from gridbridge.state.ledger import RootLedger
-from gridbridge.state.verified_campaign import VerifiedCampaign
 from tests.steps import steps
 
 SIZE = 100  # tasks of an array
@@ -98,7 +98,7 @@ def test_a_call_reads_and_hashes_its_file_once(
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = files.read, verified_campaign.hashlib.sha256
+    read, sha256 = files.read, campaign_reader.hashlib.sha256
 
     def reading(path: str, *limits: int) -> object:
         found = read(path, *limits)
@@ -109,8 +109,8 @@ def test_a_call_reads_and_hashes_its_file_once(
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(verified_campaign.files, "read", reading)
-    monkeypatch.setattr(verified_campaign.hashlib, "sha256", hashing)
+    monkeypatch.setattr(campaign_reader.files, "read", reading)
+    monkeypatch.setattr(campaign_reader.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)
         for place in range(arrays):
@@ -126,7 +126,7 @@ def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step:
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
-    found = verified_campaign._lines(whole, wanted)
+    found = campaign_reader._lines(whole, wanted)
 
     assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
     assert whole.looked_at == len(whole)

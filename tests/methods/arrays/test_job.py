@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.arrays import job, order
-from gridbridge.methods.arrays.job import ClusterSite
-from gridbridge.methods.arrays.order import ArrayOrder
+from gridbridge.privileged.arrays import array_order, cluster_calls
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.cluster_calls import ClusterSite
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {
@@ -42,8 +42,8 @@ class Cell:
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
-    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
-    monkeypatch.setattr(job, "arrays_of", lambda _: cell)
+    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(cluster_calls, "arrays_of", lambda _: cell)
     asked = ArrayOrder(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return ClusterSite(asked, "alice").act(NAME, "7", is_repeated=False)
 

@@ -10,14 +10,14 @@ from typing import cast
 
 import pytest
 
+from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import owner
-from gridbridge.methods.arrays import order, sending
-from gridbridge.methods.arrays.content import VerifiedTasks
-from gridbridge.methods.arrays.order import ArrayOrder
-from gridbridge.methods.arrays.sending import ArraySender
-from gridbridge.methods.arrays.sent import SentArray
-from gridbridge.state.ledger import RootLedger
+from gridbridge.privileged import owner
+from gridbridge.privileged.arrays import array_order, send_arrays
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.arrays.send_arrays import ArraySender
+from gridbridge.privileged.arrays.sent_array import SentArray
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {
@@ -78,9 +78,9 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
     monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
-    monkeypatch.setattr(sending, "ClusterSite", lambda *_: cluster)
+    monkeypatch.setattr(send_arrays, "ClusterSite", lambda *_: cluster)
     return cluster
 
 
@@ -137,7 +137,7 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
 ) -> None:
     """The next call does not look for it at its cluster."""
     with monkeypatch.context() as late:
-        late.setattr(sending, "BEGINS_S", -1.0)
+        late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
     with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         assert [row[0] for row in ledger.arrays()] == ["1"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import owner, scope
-from gridbridge.methods.scope import MORE, MOST_TASKS, ProcessScope, words
+from gridbridge.privileged import owner, scope
+from gridbridge.privileged.scope import MORE, MOST_TASKS, ProcessScope, words
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.numbers import (
+from gridbridge.model.campaigns.attempt_numbers import (
     read_attempts,
     read_places,
     write_attempts,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.batch.oar.commands import properties
-from gridbridge.model.campaigns.hosts.properties import wanted
+from gridbridge.batch.oar.oar_commands import properties
+from gridbridge.model.campaigns.host_properties import wanted
 from gridbridge.model.request import JobRequest
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import UnstageablePaths
-from gridbridge.model.transfer.staging import IN, OUT, fault, name_of, paths
+from gridbridge.model.transfer.staged_paths import IN, OUT, fault, name_of, paths
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=9)
 

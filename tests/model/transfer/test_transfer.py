@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.message import StarterPhase
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer_row import Transfer
 
 TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -49,7 +49,7 @@ def test_nothing_else_compares_an_answer_with_the_last_message() -> None:
     }
 
     assert {name: count for name, count in found.items() if count} == {
-        "model/transfer/transfer.py": 1
+        "model/transfer/transfer_row.py": 1
     }
 
 

@@ -8,18 +8,18 @@ from typing import Any
 
 from sqlalchemy import update
 
+from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.store import campaign_files, campaign_inbox
+from gridbridge.campaigns.store.campaign_register import NAME, CampaignRegister
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import AdmissionRule
+from gridbridge.model.campaigns.campaign_names import UNIQUE, file_of
+from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.names import UNIQUE, file_of
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.model.campaigns.sections import RunnerSection
-from gridbridge.services.campaigns.intake import CampaignIntake
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files, campaign_inbox
-from gridbridge.state.campaign_register import NAME, CampaignRegister
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.campaigns import CampaignRows
 
 SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
 

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import (
+from gridbridge.campaigns.acts.array_submission import (
     ArrayDeferred,
     ArrayRefused,
     CampaignEnded,
     CampaignRefused,
 )
-from gridbridge.decisions.campaigns.ending.portions import PORTION
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.sending.submit_failures import in_short
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.decisions.campaigns.ending.write_batches import PORTION
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import (
     AlreadySubmitted,
@@ -34,20 +42,12 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, KeptOff, Retry, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import CyclePlan, KeptOff, Retry, TaskSend
-from gridbridge.model.campaigns.sections import Failures
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

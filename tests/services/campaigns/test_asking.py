@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.asked import ours_alone
 from gridbridge.batch.gridengine import status
+from gridbridge.campaigns.acts.listed_arrays import ours_alone
+from gridbridge.campaigns.runner.cluster_queries import ClusterQueries, ends_of, living_of
+from gridbridge.campaigns.runner.sending.array_limits import ArrayLimitQueries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.asking import ClusterQueries, ends_of, living_of
-from gridbridge.services.campaigns.sending.limits import ArrayLimitQueries
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,9 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
-from gridbridge.decisions.campaigns import cycle
-from gridbridge.decisions.campaigns.copies import by_task
+from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.occupancy import elapsed
+from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.runner.stragglers import Stragglers, besides
+from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.decisions.campaigns import campaign_cycle as cycle
+from gridbridge.decisions.campaigns.speculation_rules import by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -19,38 +31,26 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.copies import (
-    LiveAttempt,
-    ShownCopy,
-    SpeculativeAttempts,
-    StragglerTail,
-)
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import (
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
+from gridbridge.model.campaigns.cycle_plan import (
     ClusterRoom,
     CyclePlan,
     CycleSituation,
     KeptOff,
     TaskSend,
 )
-from gridbridge.model.campaigns.sections import Failures, Finalize
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.speculation import (
+    LiveAttempt,
+    ShownCopy,
+    SpeculativeAttempts,
+    StragglerTail,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
-from gridbridge.services.campaigns.occupancy import elapsed
-from gridbridge.services.campaigns.requests import OwnerRequests
-from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
-from gridbridge.state import tasks_shown
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_copies import CampaignCopies
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -311,8 +311,8 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     assert won.copies == (
         ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None),
     )
-    tasks_shown.put(1, 0, found, str(tmp_path))
-    assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
+    published_task_files.put(1, 0, found, str(tmp_path))
+    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
 
 
 def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(

@@ -15,7 +15,7 @@ GAMMA = '[cluster.gamma]\nkind = "embedded"\nfolder = "/mnt/gamma"\n'
 QUICK = "[runner]\ninterval_s = 5\n"
 ENDS = 'sh -c "case $1$CIGRI_CLUSTER in 1*) exit 7 ;; 4gamma) sleep 60 ;; esac; echo did $1" sh'
 EMBEDDED = f"{PYTHON} -I -m gridbridge.batch.embedded"
-AS_USER = f"{PYTHON} -I -m gridbridge.methods.as_user"
+AS_USER = f"{PYTHON} -I -m gridbridge.privileged.as_user"
 HANG = (
     'import os, sqlite3, time; db = sqlite3.connect("/mnt/alpha/jobs.db", isolation_level=None);'
     ' db.execute("BEGIN EXCLUSIVE"); open("/mnt/hangs", "w");'

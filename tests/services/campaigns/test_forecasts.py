@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.campaigns.forecast import error_of, errors
+from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.store.campaign_parts import CampaignParts
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns.completion_forecast import error_of, errors
 from gridbridge.model.campaigns.campaign import (
     Attempt,
     Campaign,
@@ -15,24 +21,18 @@ from gridbridge.model.campaigns.campaign import (
     TaskBatch,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.cycle_plan import ClusterView, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.forecast import StoredForecast
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.jobratio import (
+from gridbridge.model.campaigns.job_ratio import (
     JobRatio,
     JobRatioPrediction,
     JobRatioRule,
     RatioTerms,
 )
-from gridbridge.model.campaigns.plan import ClusterView, CyclePlan, CycleSituation
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
-from gridbridge.services.campaigns.forecasts import ForecastUpdates
-from gridbridge.services.campaigns.observations import Observations
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_parts import CampaignParts
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.predictions import PredictionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")

@@ -11,8 +11,18 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import delete
 
+from gridbridge.campaigns.runner import campaign_intake
+from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_all
+from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_inbox import A_SCAN
+from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
+from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.decisions.campaigns.failures.event_words import text
+from gridbridge.decisions.campaigns.failures.event_messages import text
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
@@ -22,25 +32,15 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_names import ADDS_TO
+from gridbridge.model.campaigns.campaign_sections import RunnerSection
+from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.names import ADDS_TO
-from gridbridge.model.campaigns.request import OwnerReply, OwnerRequest, OwnerVerb
-from gridbridge.model.campaigns.sections import RunnerSection
-from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
-from gridbridge.services.campaigns import intake
-from gridbridge.services.campaigns.requests import OwnerRequests
-from gridbridge.services.campaigns.runner import TAKING_S, take_all
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES
-from gridbridge.state import campaign_files, tasks_shown
-from gridbridge.state.campaign_inbox import A_SCAN
-from gridbridge.state.campaign_register import CampaignRegister
-from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.verified_campaign import MAX_FIRST_BYTES
 from tests.services.campaigns.intake_site import SWEEP, Site
 
 TOKEN = "0123456789abcdef" * 2
@@ -139,7 +139,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     events = CampaignEvents(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is EventCode.RESTORED for one in events)
-    assert tasks_shown.touching(str(site.published)) == ({1} if told else set())
+    assert published_task_files.touching(str(site.published)) == ({1} if told else set())
     assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
         "gridevents -c 1 -r takes over what became of them" for _ in told
     ]
@@ -380,7 +380,7 @@ def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
 
 
 def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "MOST_ANSWERS", 2)
+    monkeypatch.setattr(campaign_intake, "MOST_ANSWERS", 2)
     every = [site.bring(asdict(SWEEP), "a") for _ in range(3)]
     site.intake.take()
     taken, now = site.published / "taken", datetime.now(UTC).timestamp()

@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -13,9 +14,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.services.campaigns import journalled
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -57,12 +57,12 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     )
     plan = rules.plan(seen)
 
-    entry = journalled.entry(seen, plan, NOON)
+    entry = campaign_journal.entry(seen, plan, NOON)
 
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
-    assert journalled.again(kept) == rules.sentences(plan) == kept["actions"]
+    assert campaign_journal.again(kept) == rules.sentences(plan) == kept["actions"]
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
@@ -73,16 +73,16 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     seen = CycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
     plan = rules.plan(seen)
 
-    entry = journalled.entry(seen, plan, NOON)
+    entry = campaign_journal.entry(seen, plan, NOON)
 
     assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
-    assert journalled.again(json.loads(json.dumps(entry.inputs))) == rules.sentences(plan)
+    assert campaign_journal.again(json.loads(json.dumps(entry.inputs))) == rules.sentences(plan)
 
 
 def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
     seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
-    assert journalled.entry(seen, rules.plan(seen), NOON) is None
+    assert campaign_journal.entry(seen, rules.plan(seen), NOON) is None

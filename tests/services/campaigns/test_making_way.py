@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import crowd, status
+from gridbridge.batch.gridengine import crowded_cell_reader, status
+from gridbridge.campaigns.nikita import nikita_journal
+from gridbridge.campaigns.nikita.nikita import Nikita
+from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks, PreemptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -16,27 +22,21 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.making_way.cell import (
+from gridbridge.model.campaigns.cancellation import CancellationPlan, WipedFor
+from gridbridge.model.campaigns.crowded_cell import (
     CrowdedCell,
     HostResources,
     ResourceHolder,
     ResourceShortage,
 )
-from gridbridge.model.campaigns.task import TaskPreemption
-from gridbridge.model.campaigns.wiping import CancellationPlan, WipedFor
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.published_tasks import TaskPreemption
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.nikita import journalled
-from gridbridge.services.campaigns.nikita.service import Nikita
 from gridbridge.shell.clock import Clock
-from gridbridge.state import tasks_shown
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks, PreemptionRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([JobFact.RUNNING])
@@ -109,8 +109,8 @@ class Beta:
 def _beta(monkeypatch: pytest.MonkeyPatch) -> Beta:
     made = Beta()
     monkeypatch.setattr(status, "snapshot", made.snapshot)
-    monkeypatch.setattr(crowd, "crowded", made.who)
-    monkeypatch.setattr(crowd, "could_start", lambda *_: made.could_start)
+    monkeypatch.setattr(crowded_cell_reader, "crowded", made.who)
+    monkeypatch.setattr(crowded_cell_reader, "could_start", lambda *_: made.could_start)
     return made
 
 
@@ -259,11 +259,11 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Bet
     ]
     seen = nikita.gather()
 
-    entry = journalled.entry(seen, nikita.decide(seen), NOON)
+    entry = nikita_journal.entry(seen, nikita.decide(seen), NOON)
 
     assert entry
     assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
-    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.again(entry.inputs) == entry.inputs["actions"]
 
 
 def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:
@@ -276,10 +276,10 @@ def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> 
     known = CampaignTasks(nikita.database)
 
     shown = known.sent(1, 0, 2)
-    tasks_shown.put(1, 0, shown, str(tmp_path))
+    published_task_files.put(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
-    assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in shown}
+    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in shown}
     known.purge(1)
     assert not PreemptionRows(nikita.database).tried(NOON - timedelta(days=1))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.missing_attempts import MissingAttempts
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.missing_tasks import MissingTasks
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.missing import MissingAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.missing import MissingTasks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

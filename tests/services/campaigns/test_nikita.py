@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from gridbridge.apply.clusters import away
+from gridbridge.batch.clusters import away
 from gridbridge.batch.gridengine import status
+from gridbridge.campaigns.nikita import nikita_journal
+from gridbridge.campaigns.nikita.cancel_requests import CancelRequests
+from gridbridge.campaigns.nikita.nikita import Nikita
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -19,31 +26,24 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import PrologueStep
-from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
-from gridbridge.model.campaigns.wiping import (
+from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationMark,
     CancellationPlan,
     ListedAttempt,
     WipedFor,
 )
+from gridbridge.model.campaigns.cycle_plan import PrologueStep
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
-from gridbridge.services.campaigns.nikita import journalled
-from gridbridge.services.campaigns.nikita.cancelling import CancelRequests
-from gridbridge.services.campaigns.nikita.service import Nikita
-from gridbridge.services.watch.sharing import AnswerSharing, answer_of, place_of
-from gridbridge.shell import lock
+from gridbridge.program.watch.shared_answers import AnswerSharing, answer_of, place_of
+from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
 from gridbridge.state.database.sent_jobs import sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -292,12 +292,12 @@ def test_a_decision_is_made_again_from_what_was_kept(
     seen = nikita.listed([array], beta(row(range(1, 6))))
     plan = nikita.decide(seen)
 
-    entry = journalled.entry(seen, plan, NOON)
+    entry = nikita_journal.entry(seen, plan, NOON)
 
     assert entry
-    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.again(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
-    assert journalled.entry(seen, CancellationPlan(), NOON) is None
+    assert nikita_journal.entry(seen, CancellationPlan(), NOON) is None
     assert isinstance(seen, ListedAttempt)
 
 
@@ -499,7 +499,7 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Pa
 def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, folder: Path) -> None:
     assert array
     ask(folder, "cancel")
-    with lock.MomentaryLock(str(folder.parent / "runner.lock")) as is_ours:
+    with poller_lock.MomentaryLock(str(folder.parent / "runner.lock")) as is_ours:
         taken = cancelling(nikita, folder).take()
 
     assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)

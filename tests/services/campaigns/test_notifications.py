@@ -11,24 +11,24 @@ from typing import Any, cast
 
 import pytest
 
-from gridbridge.apply.campaigns import telling
+from gridbridge.campaigns.acts import notification_delivery
+from gridbridge.campaigns.runner import notifier as module
+from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.notifier import Notifier
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.subscription_rows import SubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Notifications
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.notices import Notification, NotificationChannel, Severity
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.model.campaigns.sections import Notifications
-from gridbridge.services.campaigns import notifier as module
-from gridbridge.services.campaigns.intake import CampaignIntake
-from gridbridge.services.campaigns.notifier import Notifier
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel, Severity
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import until
-from gridbridge.state import campaign_files
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.subscriptions import SubscriptionRows
 from tests.services.work.test_threads import without_room
 
 POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
@@ -170,7 +170,7 @@ def test_the_request_for_a_program_stays_for_root_to_read(site: Site) -> None:
 
 def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is gone when it is wished no more."""
-    monkeypatch.setattr("gridbridge.services.campaigns.subscribing.ROOT", -1)
+    monkeypatch.setattr("gridbridge.campaigns.runner.subscription_requests.ROOT", -1)
     _keeps(site)
 
 
@@ -255,7 +255,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
 
 def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is a second one sent beside it."""
-    monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.05)
+    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.05)
     goes_on = threading.Event()
     slow: list[Notification] = []
 
@@ -283,7 +283,7 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()
-    text = telling.mail(site.told[0]).decode()
+    text = notification_delivery.mail(site.told[0]).decode()
 
     head, _, body = text.partition("\n\n")
     assert "To: alice@example.org" in head
@@ -296,7 +296,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From cron each run ends with its cycle: the next one does not tell the same once more."""
-    monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.01)
+    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.01)
     slow: list[Notification] = []
 
     def tell(message: Notification, policy: Notifications) -> None:
@@ -327,7 +327,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.notifier.look()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
-        telling.tell(site.told[0], Notifications(mail=str(mailer)))
+        notification_delivery.tell(site.told[0], Notifications(mail=str(mailer)))
 
 
 def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:

@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.apply.clusters import away
+from gridbridge.batch.clusters import away
+from gridbridge.campaigns.runner.occupancy import room, there, wanted_clusters
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import JobRatioRule
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView
-from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.campaigns.job_ratio import JobRatioRule
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.occupancy import room, there, wanted_clusters
 
 WISH = AtCluster(exec_file="run")
 ONE = Campaign(

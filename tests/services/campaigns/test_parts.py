@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store import campaign_files
 from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.names import ADDS_TO
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.state import campaign_files
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from tests.services.campaigns.intake_site import SWEEP, Site
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)

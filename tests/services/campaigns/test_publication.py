@@ -10,6 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
+from gridbridge.campaigns.runner.event_publication import EventPublication
+from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.store import campaign_rows, published_campaign_files, published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.predictions import PredictionRows
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -19,27 +27,24 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.events import ClusterSuccessRecord, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord, EventCode, EventKind
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    ClusterView,
+    CyclePlan,
+    CycleSituation,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CyclePlan, CycleSituation
-from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.request import OwnerRequest, OwnerVerb
-from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
-from gridbridge.model.campaigns.task import PublishedTask, TaskPreemption
+from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
+from gridbridge.model.campaigns.send_reasons import ShownCycle
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.services.campaigns.forecasts import ForecastUpdates
-from gridbridge.services.campaigns.publication import CampaignPublication
-from gridbridge.services.campaigns.requests import OwnerRequests
-from gridbridge.services.campaigns.showing import EventPublication
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaigns_shown, tasks_shown
-from gridbridge.state.database import StateFile, campaign_tables, campaigns
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.predictions import PredictionRows
+from gridbridge.state.database import StateFile, campaign_tables
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -63,9 +68,9 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
-    tasks_shown.put(1, 0, tasks, str(tmp_path))
+    published_task_files.put(1, 0, tasks, str(tmp_path))
 
-    assert len(tasks_shown.read(1, 0, str(tmp_path))[999].made_way) == 60
+    assert len(published_task_files.read(1, 0, str(tmp_path))[999].made_way) == 60
 
 
 class Site:
@@ -98,7 +103,7 @@ class Site:
 
     def shown(self, part: int = 0) -> dict[int, str]:
         """Return the words of the tasks of a part."""
-        return {n: one.word for n, one in tasks_shown.read(1, part, self.folder).items()}
+        return {n: one.word for n, one in published_task_files.read(1, part, self.folder).items()}
 
 
 @pytest.fixture(name="site")
@@ -122,8 +127,8 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedTask(number=0, attempt=1, outcome=TaskOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
-    assert tasks_shown.read(1, 0, site.folder)[0] == there
-    (end,) = tasks_shown.ends(1, site.folder)
+    assert published_task_files.read(1, 0, site.folder)[0] == there
+    (end,) = published_task_files.ends(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
     assert (end.timed, end.wallclock_s) == (1, 7)
 
@@ -153,8 +158,10 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     next_one.end([])
 
     assert site.shown() == {0: "success", 1: "sent"}
-    assert tasks_shown.touching(site.folder) == frozenset()
-    assert [(one.tasks, one.failed) for one in tasks_shown.ends(1, site.folder)] == [(1, 0)]
+    assert published_task_files.touching(site.folder) == frozenset()
+    assert [(one.tasks, one.failed) for one in published_task_files.ends(1, site.folder)] == [
+        (1, 0)
+    ]
 
 
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
@@ -169,7 +176,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     next_one.begin([1])
     next_one.end([failed])
 
-    ends = tasks_shown.ends(1, site.folder)
+    ends = published_task_files.ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
     assert sum(one.wallclock_s for one in ends) == 14
 
@@ -233,7 +240,7 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
-        whole = campaigns_shown.read(ShownCampaigns, site.folder)
+        whole = published_campaign_files.read(ShownCampaigns, site.folder)
         assert whole
         shown.append(whole.campaigns[0].sinks)
 
@@ -247,7 +254,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
     site.publication.show_cycle(seen, CyclePlan())
 
-    shown = campaigns_shown.read(ShownCycle, site.folder)
+    shown = published_campaign_files.read(ShownCycle, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -264,7 +271,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 
     EventPublication(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = campaigns_shown.read(ShownGrid, site.folder)
+    shown = published_campaign_files.read(ShownGrid, site.folder)
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
@@ -284,7 +291,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
         seen, {"beta": beta}
     )
 
-    shown = campaigns_shown.read(ShownGrid, site.folder)
+    shown = published_campaign_files.read(ShownGrid, site.folder)
     assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
@@ -299,7 +306,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
     site.publication.show([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert campaigns_shown.read(ShownCampaigns, site.folder)
+    assert published_campaign_files.read(ShownCampaigns, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -333,13 +340,15 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
 
     site.publication.end(requests.touched(), are_asked=True)
 
-    counts = [(one.cluster, one.tasks, one.failed) for one in tasks_shown.ends(1, site.folder)]
+    counts = [
+        (one.cluster, one.tasks, one.failed) for one in published_task_files.ends(1, site.folder)
+    ]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
     site.publication.end(map(site.ended, again, (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR)))
-    ends = tasks_shown.ends(1, site.folder)
+    ends = published_task_files.ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
@@ -349,7 +358,7 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
-    assert len(tasks_shown.ends(1, site.folder)) == 1
+    assert len(published_task_files.ends(1, site.folder)) == 1
 
 
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,13 +370,13 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
         read.append(kept)
         return decode(kept)
 
-    monkeypatch.setattr(campaigns, "jdl_of", noted)
+    monkeypatch.setattr(campaign_rows, "jdl_of", noted)
     site.publication.show(())
     site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
     site.campaigns.is_now(1, CampaignState.PAUSED)
     site.publication.show(())
 
-    shown = campaigns_shown.read(ShownCampaigns, site.folder)
+    shown = published_campaign_files.read(ShownCampaigns, site.folder)
     assert shown
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
@@ -398,6 +407,6 @@ def test_what_its_owner_cancelled_has_not_failed(
     recovered.begin([1])
     recovered.end([])
 
-    (end,) = tasks_shown.ends(1, site.folder)
+    (end,) = published_task_files.ends(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))

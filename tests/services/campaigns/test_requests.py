@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import CampaignRefused
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.campaigns.acts.array_submission import CampaignRefused
+from gridbridge.campaigns.runner import owner_requests
+from gridbridge.campaigns.runner.owner_requests import OF_EVENTS, TAKEN_UP_AT_ONCE, OwnerRequests
+from gridbridge.campaigns.runner.subscription_requests import SubscriptionRequests
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome, WaitingTasks
-from gridbridge.model.campaigns.events import (
+from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     ClusterSuccessRecord,
     EventCode,
     EventKind,
 )
+from gridbridge.model.campaigns.cycle_plan import CycleSituation, Retry
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.plan import CycleSituation, Retry
-from gridbridge.model.campaigns.request import OwnerReply, OwnerRequest, OwnerVerb
-from gridbridge.services.campaigns import requests
-from gridbridge.services.campaigns.requests import OF_EVENTS, TAKEN_UP_AT_ONCE, OwnerRequests
-from gridbridge.services.campaigns.subscribing import SubscriptionRequests
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
-from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
@@ -257,15 +257,17 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
     number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
-    monkeypatch.setattr(requests, "PORTION", 1)
-    times = count(0.0, 2 * requests.AGAIN_S)
+    monkeypatch.setattr(owner_requests, "PORTION", 1)
+    times = count(0.0, 2 * owner_requests.AGAIN_S)
     slow = OwnerRequests(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
     asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
-        done = requests.answer(asked, {OwnerVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
+        done = owner_requests.answer(
+            asked, {OwnerVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
+        )
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
@@ -381,7 +383,7 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
     number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
-    monkeypatch.setattr(requests, "PORTION", 1)
+    monkeypatch.setattr(owner_requests, "PORTION", 1)
     monkeypatch.setattr(OwnerRequests, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
@@ -538,7 +540,7 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
         if number == 4:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(requests, "AT_ONCE", 2)
+    monkeypatch.setattr(owner_requests, "AT_ONCE", 2)
     monkeypatch.setattr(CampaignRows, "is_now", killed)
     with pytest.raises(ZeroDivisionError):
         site.requests.do(asked)

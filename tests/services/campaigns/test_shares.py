@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.usage_shares import NEVER_S, CampaignShares
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_usage import CampaignUsage
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -15,17 +18,14 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt, Metascheduler
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import CyclePlan, CycleSituation
-from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler
-from gridbridge.model.campaigns.sharing import DecayedUsage, ShareBy
+from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.services.campaigns.shares import NEVER_S, CampaignShares
+from gridbridge.model.site.site_section import Site
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_usage import CampaignUsage
-from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ARRAY = Array(

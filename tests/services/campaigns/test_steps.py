@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
+from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.model.campaigns.attempt_numbers import read_attempts, write_attempts
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -19,18 +25,12 @@ from gridbridge.model.campaigns.campaign import (
     SentTask,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, PrologueStep, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.numbers import read_attempts, write_attempts
-from gridbridge.model.campaigns.plan import CyclePlan, PrologueStep, TaskSend
-from gridbridge.model.campaigns.sections import Failures
-from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
+from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = AtCluster(exec_file="run", prologue="make", epilogue="clean")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.sending.ledger_closer import AT_ONCE, LedgerCloser
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.sending.ends import AT_ONCE, LedgerCloser
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
 from tests.services.campaigns.test_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.ending.judge import Ends, MissingAttemptJudge
+from gridbridge.campaigns.runner.sending.ledger_recovery_steps import LedgerRecovery
+from gridbridge.campaigns.runner.updator import ARRAYS_AT_ONCE, Updator
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns.ending.ended_attempts import Ends, MissingAttemptJudge
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
@@ -21,33 +29,25 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.events import (
+from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     ClusterSuccessRecord,
     EventCode,
     EventKind,
 )
+from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.cycle_plan import KeptOff, PrologueStep
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.jobratio import JobRatio
-from gridbridge.model.campaigns.plan import KeptOff, PrologueStep
-from gridbridge.model.campaigns.sections import Failures, Finalize
-from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.prologues import EPILOGUE
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.services.campaigns.sending.restored import LedgerRecovery
-from gridbridge.services.campaigns.updator import ARRAYS_AT_ONCE, Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import CampaignRows
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.predictions import PredictionRows
 from tests.services.campaigns.test_forecasts import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

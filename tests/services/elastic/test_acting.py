@@ -9,14 +9,14 @@ from random import Random
 
 import pytest
 
+from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import NotReached
-from gridbridge.model.elastic.joining import Idleness, JoiningMachine, JoinStep
+from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.balance_sections import Pool
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import DueAct, NodeAct, NodeCause, WishFor
-from gridbridge.model.elastic.plan import Rules
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.model.elastic.membership_steps import Idleness, JoiningMachine, JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, WishFor
 from tests.services.elastic.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)

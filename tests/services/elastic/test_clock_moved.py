@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic import moments
+from gridbridge.decisions.elastic import clock_step
+from gridbridge.elastic.balancer import balance_service
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.model.elastic.balance_plan import Watched
 from gridbridge.model.elastic.clocks import HostClocks
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
-from gridbridge.model.elastic.plan import Watched
-from gridbridge.services.elastic import program
-from gridbridge.services.elastic.memory import RoundState
-from gridbridge.services.elastic.program import BalanceDaemon, BalanceOptionsOfProgram
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.services.elastic import test_program
@@ -118,7 +118,7 @@ def test_without_a_step_that_is_known_nothing_moves(memory: RoundState, after: H
 def test_a_moment_that_would_be_none_stays() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
-    assert last == moments.moved(last, HOUR)
+    assert last == clock_step.moved(last, HOUR)
 
 
 def test_a_round_follows_the_clock_and_tells_so(
@@ -128,13 +128,13 @@ def test_a_round_follows_the_clock_and_tells_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One that only looks keeps nothing, and so moves nothing."""
-    monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
-    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path))
+    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path))
     ahead = NOON + DAYS_AHEAD
     for wall, is_acting in ((NOON, True), (ahead, False), (ahead, True), (ahead, True)):
         clock = Clock(wall.timestamp, lambda: 0.0)
         with (
-            caplog.at_level(logging.WARNING, program.__name__),
+            caplog.at_level(logging.WARNING, balance_service.__name__),
             BalanceDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
         ):
             pass

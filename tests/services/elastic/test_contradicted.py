@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.elastic.balancer.round_state import RoundState
 from tests.services.elastic.world import Trouble, World
 
 HOUR = timedelta(hours=1)

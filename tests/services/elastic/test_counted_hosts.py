@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.deciding import decide
-from gridbridge.decisions.elastic.squeeze.resting import rest
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import BalanceSituation
-from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, RestCause, RestFacts, StandbyPlan
-from gridbridge.services.elastic import resting
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest
+from gridbridge.elastic.balancer import squeeze_round
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Restriction, Squeeze
+from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, RestCause, RestFacts, StandbyPlan
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
 FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
@@ -32,7 +32,7 @@ def squeezed(
     """Return what a squeeze makes of a round."""
     rules = Balance(min_nodes=least, max_nodes=most)
     plan = decide(cell, rules, Demand(), {})
-    return rest(resting.only(cell, own, 600), plan, rules, squeeze, FACTS)
+    return rest(squeeze_round.only(cell, own, 600), plan, rules, squeeze, FACTS)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.balancer.cell_observer import look_at
+from gridbridge.elastic.balancer.plan_preview import decide
+from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import NotSeen
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
-from gridbridge.model.elastic.sections import Balance
-from gridbridge.services.elastic.deciding import decide
-from gridbridge.services.elastic.looking import look_at
-from gridbridge.state.elastic import saved
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BUSY = PrintedOutputs(
@@ -33,7 +33,7 @@ def kept(*nodes: str) -> SavedRound:
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
-    saved.write(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
+    saved_round_folder.write(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
     told = decide(look_at(str(tmp_path)), Balance(max_nodes=4, add_nodes_per_iteration=9))
 
     assert (told.add, told.remove, told.pool) == (1, (), None)
@@ -41,14 +41,14 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
     idle = PrintedOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
-    saved.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
+    saved_round_folder.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
     assert decide(look_at(str(tmp_path)), Balance(max_nodes=4)).remove == ("alpha-n1", "alpha-n2")
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
     cut = PrintedOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
-    saved.write(str(tmp_path), cut, kept("alpha-n1"))
+    saved_round_folder.write(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):
         look_at(str(tmp_path))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
+from gridbridge.elastic.balancer.loop import BalanceLoop
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
-from gridbridge.services.configuration import Configuration
-from gridbridge.services.elastic.lasting import BalanceLoop
-from gridbridge.services.elastic.program import BalanceDaemon, BalanceOptionsOfProgram
+from gridbridge.program.configuration import Configuration
 from gridbridge.shell.clock import Clock
 
 SITE = """

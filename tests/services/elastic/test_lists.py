@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.elastic.balancer import cell_observer, round_state_reader
+from gridbridge.elastic.tools import balance_preview
+from gridbridge.elastic.tools.balance_preview import BalanceOptions
 from gridbridge.errors import NotSeen
-from gridbridge.model.site.setup import FindingState
-from gridbridge.services.elastic import looking, remembering
-from gridbridge.services.site import lists
-from gridbridge.services.tools import balance
-from gridbridge.services.tools.balance import BalanceOptions
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.site import provider_list_check
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -40,8 +40,8 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
-    monkeypatch.setattr(remembering, "BALANCE_STATE", f"{tmp_path}/state.db")
-    monkeypatch.setattr(looking, "look", lambda *_: SEEN)
+    monkeypatch.setattr(round_state_reader, "BALANCE_STATE", f"{tmp_path}/state.db")
+    monkeypatch.setattr(cell_observer, "look", lambda *_: SEEN)
     works = tmp_path / "works"
     works.write_text("#!/bin/sh\necho '[]'\n")
     works.chmod(0o755)
@@ -58,14 +58,14 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 def judged(site: Path) -> dict[str, FindingState]:
     """Return what the check says of providers' lists."""
-    found = lists.findings(policy_file.load(str(site)), str(site))
+    found = provider_list_check.findings(policy_file.load(str(site)), str(site))
     return {each.item: each.state for each in found}
 
 
 def test_a_list_that_takes_too_long_is_not_judged(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "LIMIT_S", 0.01)
+    monkeypatch.setattr(provider_list_check, "LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
     assert judged(site) == {"lists of providers": FindingState.WARNING}
@@ -73,7 +73,7 @@ def test_a_list_that_takes_too_long_is_not_judged(
 
 def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
     pool(site, "usual", "works")
-    told = balance.plan(BalanceOptions(), NOON, path=str(site))
+    told = balance_preview.plan(BalanceOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
     assert judged(site) == {"pool usual: its provider's list": FindingState.OK}
@@ -83,7 +83,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     """As a round does: it takes another pool, though this one has the higher priority."""
     pool(site, "usual", "lacks", priority=9)
     pool(site, "other", "works")
-    told = balance.plan(BalanceOptions(), NOON, path=str(site))
+    told = balance_preview.plan(BalanceOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool) == (3, "other")
     (unseen,) = told.unseen
@@ -99,4 +99,4 @@ def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
     with pytest.raises(NotSeen, match="no provider gave a whole list of its machines: pool usual"):
-        balance.plan(BalanceOptions(), NOON, path=str(site))
+        balance_preview.plan(BalanceOptions(), NOON, path=str(site))

@@ -8,14 +8,14 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.model.elastic.plan import BalanceSituation, Watched
-from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
-from gridbridge.model.elastic.seeing import RecentEnds, learnt
-from gridbridge.model.shown import ShownCluster
-from gridbridge.services.elastic import looking
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.store import recent_ends, saved_round_folder
+from gridbridge.model.elastic.balance_plan import BalanceSituation, Watched
+from gridbridge.model.elastic.published_balance import RecentEnds, learnt
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.published import ShownCluster
 from gridbridge.shell import files
-from gridbridge.state import shown
-from gridbridge.state.elastic import ends, saved
+from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 from tests.decisions.elastic.demand import cell
 
@@ -41,16 +41,16 @@ ROOM = ShownCluster(
 def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSituation:
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
-        (folder / shown.CLUSTERS).mkdir(exist_ok=True)
-        files.replace(f"{folder}/{shown.CLUSTERS}/beta.json", shown.encode(there))
+        (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
+        files.replace(f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.encode(there))
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse("FILE", SITE.encode())
     with (
-        patch.object(looking.cells, "printed", return_value=((), ())),
-        patch.object(looking.cells, "situation", return_value=seen),
+        patch.object(cell_observer.cell_queries, "printed", return_value=((), ())),
+        patch.object(cell_observer.cell_queries, "situation", return_value=seen),
     ):
-        return looking.look(policy, NOON, str(folder / "ends.json"), str(folder))
+        return cell_observer.look(policy, NOON, str(folder / "ends.json"), str(folder))
 
 
 def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = learnt((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ends.write(str(tmp_path / "ends.json"), RecentEnds(runs=runs))
+    recent_ends.write(str(tmp_path / "ends.json"), RecentEnds(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -100,18 +100,18 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
-    (tmp_path / shown.CLUSTERS).mkdir()
-    files.replace(f"{tmp_path}/{shown.CLUSTERS}/beta.json", shown.encode(ROOM))
+    (tmp_path / published_json.CLUSTERS).mkdir()
+    files.replace(f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode(ROOM))
     printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(looking.cells, "printed", return_value=printed),
-        patch.object(looking.cells, "situation", return_value=cell(queue)),
+        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
+        patch.object(cell_observer.cell_queries, "situation", return_value=cell(queue)),
     ):
-        looking.save(
+        cell_observer.save(
             policy_file.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
-    kept = saved.read(str(tmp_path / "saved"))[1]
+    kept = saved_round_folder.read(str(tmp_path / "saved"))[1]
 
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
@@ -120,10 +120,12 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
     with (
-        patch.object(looking.cells, "printed", return_value=printed),
-        patch.object(looking.cells, "situation", return_value=cell(instance(MASTER))),
-        patch.object(looking.remembering, "filled", lambda seen, _: replace(seen, watched=known)),
+        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
+        patch.object(cell_observer.cell_queries, "situation", return_value=cell(instance(MASTER))),
+        patch.object(
+            cell_observer.round_state_reader, "filled", lambda seen, _: replace(seen, watched=known)
+        ),
     ):
-        looking.save(policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON)
+        cell_observer.save(policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON)
 
-    assert saved.read(str(tmp_path))[1].watched == known
+    assert saved_round_folder.read(str(tmp_path))[1].watched == known

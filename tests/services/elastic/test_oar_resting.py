@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.elastic import cells
-from gridbridge.apply.elastic.oar_nodes import OarNodes
-from gridbridge.batch.oar import nodes
-from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.demand import told_reachable
-from gridbridge.batch.oar.parse import MAY_REST
+from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_demand import told_reachable
+from gridbridge.batch.oar.oar_output import MAY_REST
+from gridbridge.elastic.acts import cell_queries
+from gridbridge.elastic.acts.oar_nodes import OarNodes
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.plan import BalanceSituation
-from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
 from tests.services.elastic.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -78,17 +78,17 @@ class Server:
         up = [host for host in self.rows if self._is_up(host)]
         return told + told_reachable(up)
 
-    def look(self, host: str) -> nodes.OarNodeFacts:
+    def look(self, host: str) -> node_power.OarNodeFacts:
         """Ask about a node."""
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
-        return nodes.looked(told + whole, host)
+        return node_power.looked(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
         """Do what root is asked for, by oarnodesetting's own words."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], nodes.setting(word, host)[3:]
+        row, words = self.rows[host], node_power.setting(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False))
             if "-n" not in words
@@ -109,12 +109,12 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedRound(now=self.world.now, master="gamma-master")
-        return cells.situation(PrintedOutputs(oar=self.document()), kept, "gamma")
+        return cell_queries.situation(PrintedOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
         told, _, _ = self.document().partition(BREAK)
-        return dict(nodes.read_tags(told))
+        return dict(node_power.read_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
         """Give a node a tag, or take it."""
@@ -247,7 +247,7 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
 
 def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
     """The server is down: its database still answers, and the node stays on."""
-    stuck = nodes.OarNodeFacts(
+    stuck = node_power.OarNodeFacts(
         is_listed=True,
         is_idle=True,
         is_drained=True,

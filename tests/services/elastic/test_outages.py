@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, NotSeen
-from gridbridge.model.elastic.plan import BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalanceSituation
 from tests.services.elastic.world import Trouble, World
 
 MOST = 40  # acts of a node's life, or of a rest and a waking: there are no more

@@ -14,26 +14,26 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.errors import ConfigError, NotSeen
-from gridbridge.model.elastic.joining import JoinStep
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode
-from gridbridge.model.elastic.sections import ProviderKind
-from gridbridge.model.elastic.seeing import ShownPool
-from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.services.cycle import once
-from gridbridge.services.elastic import looking, program
-from gridbridge.services.elastic.balanced import RoundPlan
-from gridbridge.services.elastic.memory import RoundState
-from gridbridge.services.elastic.program import (
+from gridbridge.elastic.balancer import balance_service, cell_observer
+from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
     BalanceOptionsOfProgram,
     ReportedRound,
 )
+from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.store import published_balance_file
+from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.elastic.balance_sections import ProviderKind
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.published_balance import ShownPool
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import Watchdog
+from gridbridge.shell.watchdog import Watchdog
 from gridbridge.state.database import StateFile
-from gridbridge.state.elastic import balance_shown
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -86,8 +86,8 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceOptionsOfP
     secret.chmod(0o640)
     policy = policy_file.parse("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
-    monkeypatch.setattr(looking, "look", lambda *_: seen)
-    monkeypatch.setattr(program.host, "is_here", lambda name: name == MASTER)
+    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
+    monkeypatch.setattr(balance_service.host, "is_here", lambda name: name == MASTER)
     return BalanceOptionsOfProgram(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
@@ -126,7 +126,7 @@ def test_nobody_acts_away_from_the_qmaster(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
-    monkeypatch.setattr(program.host, "is_here", lambda _: False)
+    monkeypatch.setattr(balance_service.host, "is_here", lambda _: False)
     memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
     assert ReportedRound(wanted, Clock(), memory).gather()
@@ -138,11 +138,11 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     wanted: BalanceOptionsOfProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(program, "leave_root", leave_root)
-    monkeypatch.setattr(program, "BalanceDaemon", Mock(side_effect=NotSeen("enough")))
+    monkeypatch.setattr(balance_service, "leave_root", leave_root)
+    monkeypatch.setattr(balance_service, "BalanceDaemon", Mock(side_effect=NotSeen("enough")))
 
     with pytest.raises(NotSeen):
-        program.run_once(wanted)
+        balance_service.run_once(wanted)
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
@@ -182,7 +182,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
-    monkeypatch.setattr(looking, "look", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
@@ -208,14 +208,14 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
     policy = policy_file.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
-        program.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+        balance_service.require_fit(replace(wanted, policy=policy, rules=policy.balance))
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
-    monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     own = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=NodeState.READY)
@@ -227,7 +227,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     policy = policy_file.parse("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
-        program.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+        balance_service.require_fit(replace(wanted, policy=policy, rules=policy.balance))
     _, *left = found.value.problems
 
     assert [
@@ -278,7 +278,7 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
 
     steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     expected = 600 + section.timeout_s + 17 * 3 * section.timeout_s + steps_s
-    assert program.longest_round_s(slow) == expected
+    assert balance_service.longest_round_s(slow) == expected
 
 
 def acting(
@@ -288,8 +288,8 @@ def acting(
     state: NodeState,
 ) -> ReportedRound:
     """Return a round that acts and publishes, with one node in that state and its machine."""
-    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
-    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
     memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.nodes.replace(
@@ -309,7 +309,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     plan = once(round_, str)
     round_.report()
 
-    found = balance_shown.read(str(tmp_path / "published"))
+    found = published_balance_file.read(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
     assert (ShownPool(pool="usual", added=1),) == found.pools
@@ -319,9 +319,9 @@ def test_what_is_published_counts_nodes_and_not_requests(
 def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
-    note = Mock(wraps=program.seeing.note)
-    monkeypatch.setattr(program.seeing, "note", note)
+    monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    note = Mock(wraps=balance_service.round_statistics.note)
+    monkeypatch.setattr(balance_service.round_statistics, "note", note)
     stats, there = tmp_path / "own.csv", list[bool]()
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
@@ -339,14 +339,14 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
-    monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
         daemon = BalanceDaemon(replace(wanted, is_acting=is_acting), Clock())
         with pytest.raises(NotSeen), daemon.open_cycle():
             raise NotSeen("no answer")
 
-    found = balance_shown.read(str(tmp_path / "published"))
+    found = published_balance_file.read(str(tmp_path / "published"))
     assert found
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
@@ -360,7 +360,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     once(round_, str)
     round_.report()
 
-    found = balance_shown.read(str(tmp_path / "published"))
+    found = published_balance_file.read(str(tmp_path / "published"))
     assert found is not None
     assert 0.5 == found.cost_hour
 

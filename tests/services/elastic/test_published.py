@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.shown import RoundOutcome
-from gridbridge.decisions.elastic.statistics import statistics
-from gridbridge.model.elastic.plan import BalancePlan, DemandVerdict
-from gridbridge.model.elastic.seeing import RecentEnds
-from gridbridge.services.elastic.published import after_round, blind_round
-from gridbridge.services.tools.measured.elastic import families
-from gridbridge.state.elastic import balance_shown
+from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome
+from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.elastic.balancer.balance_publication import after_round, blind_round
+from gridbridge.elastic.store import published_balance_file
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict
+from gridbridge.model.elastic.published_balance import RecentEnds
+from gridbridge.site.metrics.elastic_metrics import families
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
@@ -31,7 +31,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
     publish(folder, RoundOutcome(added={"usual": 1}))
     blind_round("alpha", NOON, "no answer", folder=str(folder))
 
-    found = balance_shown.read(str(folder))
+    found = published_balance_file.read(str(folder))
     assert found is not None
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
     assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
@@ -41,7 +41,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     publish(tmp_path, RoundOutcome())
     blind_round("alpha", NOON, "no answer", folder=str(tmp_path))
-    shown = balance_shown.read(str(tmp_path))
+    shown = published_balance_file.read(str(tmp_path))
     assert shown is not None
     told = {one.name: [each.value for each in one.samples] for one in families(shown)}
 
@@ -53,7 +53,7 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
     (tmp_path / "balance.json").write_text("{")
     publish(tmp_path, RoundOutcome(added={"usual": 2}))
 
-    found = balance_shown.read(str(tmp_path))
+    found = published_balance_file.read(str(tmp_path))
     assert found is not None
     assert (found.rounds, found.pools[0].added) == (1, 2)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.elastic import tagging
 from gridbridge.config import policy_file
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import OwnedNode, PoolRecord
-from gridbridge.model.elastic.plan import DemandVerdict, Watched
-from gridbridge.services.elastic import deciding, looking, remembering
-from gridbridge.services.elastic.memory import RoundState
-from gridbridge.services.tools import balance
+from gridbridge.elastic.acts import host_tags
+from gridbridge.elastic.balancer import cell_observer, plan_preview, round_state_reader
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.tools import balance_preview
+from gridbridge.model.elastic.balance_plan import DemandVerdict, Watched
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
@@ -39,8 +39,8 @@ STUCK = Watched(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
-    monkeypatch.setattr(remembering, "BALANCE_STATE", path)
-    monkeypatch.setattr(looking, "look", lambda *_: SEEN)
+    monkeypatch.setattr(round_state_reader, "BALANCE_STATE", path)
+    monkeypatch.setattr(cell_observer, "look", lambda *_: SEEN)
     (tmp_path / "site.toml").write_text(SITE)
     return path
 
@@ -63,7 +63,9 @@ def keep(path: str) -> None:
 
 def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
     def added() -> int:
-        return balance.plan(balance.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")).add
+        return balance_preview.plan(
+            balance_preview.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")
+        ).add
 
     before = added()
     keep(path)
@@ -75,7 +77,7 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     policy = policy_file.parse("FILE", SITE.encode())
     keep(path)
 
-    found = remembering.filled(SEEN, policy)
+    found = round_state_reader.filled(SEEN, policy)
 
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
@@ -88,7 +90,9 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = remembering.filled(replace(SEEN, now=before), policy_file.parse("FILE", SITE.encode()))
+    found = round_state_reader.filled(
+        replace(SEEN, now=before), policy_file.parse("FILE", SITE.encode())
+    )
 
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
 
@@ -100,8 +104,8 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     RoundState(database).keep_watched({7: STUCK})
     database.close()
 
-    told = balance.plan(balance.BalanceOptions(), NOON, path=site)
-    explained = balance.explain("7", NOON, path=site)
+    told = balance_preview.plan(balance_preview.BalanceOptions(), NOON, path=site)
+    explained = balance_preview.explain("7", NOON, path=site)
 
     why = "there was room for it for 15 min, and it did not start: a quota or an access list"
     assert [f"{why} may keep it"] == [one.reason for one in told.refused if one.job == 7]
@@ -109,19 +113,21 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
-    assert not remembering.is_hidden()
+    assert not round_state_reader.is_hidden()
     keep(path)
-    assert not remembering.is_hidden()
+    assert not round_state_reader.is_hidden()
 
 
 def test_what_this_account_may_not_read_is_hidden(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(path)
-    monkeypatch.setattr(remembering.os, "access", lambda *_: False)  # root may read everything
+    monkeypatch.setattr(
+        round_state_reader.os, "access", lambda *_: False
+    )  # root may read everything
 
-    assert remembering.is_hidden()
-    assert () == remembering.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
+    assert round_state_reader.is_hidden()
+    assert () == round_state_reader.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
 
 
 def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
@@ -140,8 +146,8 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     database.close()
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = remembering.filled(situation(*on, wait=[waiting(5)]), policy)
-    told = deciding.planned(found, policy.balance, policy.demand, policy.pools)
+    found = round_state_reader.filled(situation(*on, wait=[waiting(5)]), policy)
+    told = plan_preview.planned(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
     assert (DemandVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
@@ -155,7 +161,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     RoundState(database).nodes.replace([ready])
     database.close()
 
-    (found,) = remembering.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
+    (found,) = round_state_reader.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
 
     assert found.idle_since == SEEN.now
 
@@ -191,12 +197,14 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
         for name in ("n1", "n2")
     )
     database.close()
-    monkeypatch.setattr(looking, "look", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
-    monkeypatch.setattr(tagging, "tags", lambda _: tags)
+    monkeypatch.setattr(host_tags, "tags", lambda _: tags)
 
-    found = balance.plan(balance.BalanceOptions(), NOON, path=str(tmp_path / "site.toml"))
-    explained = balance.explain("7", NOON, path=str(tmp_path / "site.toml"))
+    found = balance_preview.plan(
+        balance_preview.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")
+    )
+    explained = balance_preview.explain("7", NOON, path=str(tmp_path / "site.toml"))
 
     assert found.add == 0
     assert ": wake n2" in found.sentence

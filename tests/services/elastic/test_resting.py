@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.model.elastic.balance_plan import DemandVerdict, Rules
+from gridbridge.model.elastic.balance_sections import Restriction
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import NodeCause, WishFor
-from gridbridge.model.elastic.plan import DemandVerdict, Rules
-from gridbridge.model.elastic.sections import Restriction
-from gridbridge.model.elastic.standby import STANDBY_AUTO
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import NodeCause, WishFor
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.services.elastic.world import Trouble, World
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 150))]

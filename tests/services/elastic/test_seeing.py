@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.balancer.round_statistics import RoundStatistics, accounting_of, note
+from gridbridge.elastic.store import saved_round_folder, statistics_file
+from gridbridge.elastic.store.recent_ends import read
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.elastic.plan import BalanceSituation
-from gridbridge.model.elastic.seeing import BalanceStatistics, learnt
-from gridbridge.services.elastic import looking
-from gridbridge.services.elastic.seeing import RoundStatistics, accounting_of, note
-from gridbridge.state.elastic import rows, saved
-from gridbridge.state.elastic.ends import read
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceStatistics, learnt
 from tests.services.elastic.test_deciding import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -53,8 +53,8 @@ class Round:
     """A cell that is looked at again and again."""
 
     def __init__(self, folder: Path) -> None:
-        saved.write(str(folder / "seen"), BUSY, kept())
-        self.seen: BalanceSituation = replace(looking.look_at(str(folder / "seen")), now=NOW)
+        saved_round_folder.write(str(folder / "seen"), BUSY, kept())
+        self.seen: BalanceSituation = replace(cell_observer.look_at(str(folder / "seen")), now=NOW)
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
         self.kept = folder / "ends.json"
@@ -92,7 +92,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
 def test_rows_are_added_and_read_again(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
-    assert rows.read(str(cell.stats)) == (
+    assert statistics_file.read(str(cell.stats)) == (
         tuple(replace(one, load=round(one.load, 2)) for one in found),
         (),
     )
@@ -254,7 +254,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     cell.stats.write_text(older)
     cell.note()
 
-    found, left_out = rows.read(str(cell.stats))
+    found, left_out = statistics_file.read(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
     assert cell.stats.read_text().startswith(older)
 
@@ -263,7 +263,7 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
-    found, left_out = rows.read(str(cell.stats))
+    found, left_out = statistics_file.read(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 

@@ -10,9 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.apply.elastic.acts import NodeActs
-from gridbridge.apply.elastic.membership_protocol import Membership
-from gridbridge.apply.elastic.switching import Tagging
+from gridbridge.elastic.acts.membership_protocol import Membership
+from gridbridge.elastic.acts.node_acts import NodeActs
+from gridbridge.elastic.acts.power_acts import Tagging
+from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
     AskAgain,
     CommandFailed,
@@ -22,16 +26,23 @@ from gridbridge.errors import (
     NotSeen,
     ProviderFailed,
 )
+from gridbridge.model.elastic.balance_plan import BalanceSituation, Figures, Rules
+from gridbridge.model.elastic.balance_sections import (
+    Balance,
+    Demand,
+    Pool,
+    ProviderSection,
+    Squeeze,
+)
 from gridbridge.model.elastic.cell import CellSeen, Host, TaskShape, WaitingJobs
-from gridbridge.model.elastic.joining import HostDeparture, Idleness, JoiningMachine, JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.plan import BalanceSituation, Figures, Rules
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
-from gridbridge.providers.protocol import MachineProvider
-from gridbridge.services.cycle import once
-from gridbridge.services.elastic.acting import Balancer
-from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan
-from gridbridge.services.elastic.memory import RoundState
+from gridbridge.model.elastic.membership_steps import (
+    HostDeparture,
+    Idleness,
+    JoiningMachine,
+    JoinStep,
+)
+from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting

@@ -4,14 +4,14 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gridbridge.apply.rebalance.areas import StorageArea
-from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import CommandFailed
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.services.rebalance.served import DelegatedDatasets
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, CopyPace
-from gridbridge.state.rebalance.datasets import DatasetRecords
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
 ANY_DISK = Rebalance(min_free_bytes=0, full_free_bytes=0)

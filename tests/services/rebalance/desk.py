@@ -7,25 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply import as_user
-from gridbridge.apply.rebalance.areas import StorageArea, measure_all
+from gridbridge.batch import as_user_call
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import MeasuredArea, Storage
-from gridbridge.model.site.sections import Site as SiteSection
-from gridbridge.services import cycle
-from gridbridge.services.rebalance import keeping
-from gridbridge.services.rebalance.deciding import RebalancePlan, RebalanceQuestion
-from gridbridge.services.rebalance.keeping import ReplicaReconciler
-from gridbridge.services.rebalance.reading import ReplicaScrub
-from gridbridge.services.rebalance.served import DelegatedDatasets
-from gridbridge.services.tools.datasets import owned
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea, Storage
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.program import cycle
+from gridbridge.rebalance.mover.rule_choice import RebalancePlan, RebalanceQuestion
+from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
+from gridbridge.rebalance.replicas.scrub import ReplicaScrub
+from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_all
+from gridbridge.rebalance.store import delegation_files
+from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.rebalance import kept
-from gridbridge.state.rebalance.kept import Delegation
 from tests.services.rebalance.areas import Site
 
 RULES = Rebalance(
@@ -54,11 +53,11 @@ class Desk:
         self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
-        monkeypatch.setattr(as_user, "call", self._call)
-        monkeypatch.setattr(kept, "listed", self._let)
-        monkeypatch.setattr(keeping.drains, "names", lambda: frozenset(self.drained))
-        monkeypatch.setattr(keeping.storing, "areas", lambda _: self.site.areas)
-        monkeypatch.setattr(keeping.areas, "measure_all", self._measure)
+        monkeypatch.setattr(as_user_call, "call", self._call)
+        monkeypatch.setattr(delegation_files, "listed", self._let)
+        monkeypatch.setattr(reconciler.drains, "names", lambda: frozenset(self.drained))
+        monkeypatch.setattr(reconciler.owner_wiring, "areas", lambda _: self.site.areas)
+        monkeypatch.setattr(reconciler.storage_area, "measure_all", self._measure)
 
     @property
     def policy(self) -> Policy:
@@ -124,11 +123,11 @@ class Desk:
         verb, file, *rest = words
         names = [one.rpartition("data.")[2] for one in (file, *rest)]
         if verb == "look":
-            told: object = [owned._looked(self.served, name) for name in names]
+            told: object = [owner_program._looked(self.served, name) for name in names]
             return CompletedProgram(words, 0, json.dumps(told).encode(), b"")
         try:
-            outcome = owned.VERBS[verb][2](self.served, names[0], *rest)
+            outcome = owner_program.VERBS[verb][2](self.served, names[0], *rest)
         except GridbridgeError as error:
             return CompletedProgram(words, 2, b"", str(error).encode())
-        answer = json.dumps(owned.told(outcome)).encode()
+        answer = json.dumps(owner_program.told(outcome)).encode()
         return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.rebalance import areas
-from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import CommandFailed, NotReached, StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.model.route import SshLogin
-from gridbridge.model.site.sections import Site as SiteSection
-from gridbridge.services.rebalance import storing
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.rebalance.replicas import owner_wiring, storage_area
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -36,10 +35,10 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     one = site.areas["beta-disk"]
     Path(one.own).symlink_to("/")
 
-    assert not areas.measure(one).fault
-    assert areas.measure(one).size_bytes == areas.measure_all(one).size_bytes
-    assert not areas.measure_all(one).fault
-    assert areas.measure_all(one).size_bytes > areas.measure_all(one).free_bytes > 0
+    assert not storage_area.measure(one).fault
+    assert storage_area.measure(one).size_bytes == storage_area.measure_all(one).size_bytes
+    assert not storage_area.measure_all(one).fault
+    assert storage_area.measure_all(one).size_bytes > storage_area.measure_all(one).free_bytes > 0
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
 ) -> None:
     """A million files are not counted in the time of a status command; one that hangs is told."""
-    real, given = areas.ssh.run, list[float]()
+    real, given = storage_area.ssh.run, list[float]()
     hangs = 10**9  # the call that gets no answer
 
     def run(
@@ -60,13 +59,13 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
         given.append(limit_s)
         if len(given) > hangs:
             raise NotReached(argv, None, stderr=b"no answer in time")
-        return real(None, argv, dict(areas.BARE), limit_s)
+        return real(None, argv, dict(storage_area.BARE), limit_s)
 
-    monkeypatch.setattr(areas.ssh, "run", run)
+    monkeypatch.setattr(storage_area.ssh, "run", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
-    found = areas.measure_begun(one, begun) if begun else areas.measure(one)
+    found = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
     asked, hangs = list(given), len(given) * 2 - 1
-    later = areas.measure_begun(one, begun) if begun else areas.measure(one)
+    later = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
 
     assert (found.fault, asked) == ("", limits)
     assert found.free_bytes > 0
@@ -82,20 +81,22 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     ]
 
     def prepare(dataset: Dataset) -> None:
-        areas.prepare(one, dataset, is_known=False)
+        storage_area.prepare(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
             list(pool.map(prepare, made))
             names = sorted(path.name for path in Path(one.own).iterdir())
-            assert names == sorted([areas.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
+            assert names == sorted(
+                [storage_area.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")]
+            )
             shutil.rmtree(one.own)
 
 
 def test_an_area_is_drained_by_itself_or_with_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storing.drains, "names", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(owner_wiring.drains, "names", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={name: Cluster() for name in ("alpha", "beta")},
@@ -107,7 +108,7 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(
         },
     )
 
-    drained = {name: one.is_drained for name, one in storing.areas(policy).items()}
+    drained = {name: one.is_drained for name, one in owner_wiring.areas(policy).items()}
 
     assert drained == {"one": False, "two": True, "three": True}
 
@@ -119,7 +120,7 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
         child = os.fork()
         if not child:
             os.setresuid(65534, 65534, 65534)
-            found = areas.measure_all(replace(site.areas["beta-disk"], path=top))
+            found = storage_area.measure_all(replace(site.areas["beta-disk"], path=top))
             os._exit(1 if found.fault or found.is_read_only else 0)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -131,7 +132,7 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
     one = site.areas["beta-disk"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
     try:
-        found = areas.measure_all(one)
+        found = storage_area.measure_all(one)
     finally:
         subprocess.run(["umount", one.path], check=True)
 
@@ -208,7 +209,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
 
     done = site.datasets.add("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run", run)
-    areas.check(
+    storage_area.check(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )
 

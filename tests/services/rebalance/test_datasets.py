@@ -13,14 +13,13 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.apply.rebalance import areas
-from gridbridge.apply.rebalance.areas import AREA_MARK
 from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.route import SshLogin
-from gridbridge.services.rebalance import datasets, replicas
-from gridbridge.services.rebalance.replicas import DatasetOutcome
-from gridbridge.state.rebalance import datasets as recorded
+from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.storage_area import AREA_MARK
+from gridbridge.rebalance.store import dataset_records as recorded
 from tests.services.rebalance.areas import DIED, NAMES, Site
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
@@ -149,9 +148,9 @@ def test_the_original_is_read_once_at_most(
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
     monkeypatch.setattr(
-        datasets.originals, "is_at", lambda path, _: bool(asked.append(path)) or is_there
+        owner_datasets.originals, "is_at", lambda path, _: bool(asked.append(path)) or is_there
     )
-    monkeypatch.setattr(areas, "located", lambda area: area)
+    monkeypatch.setattr(storage_area, "located", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
@@ -368,13 +367,13 @@ def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> No
     own = take(site)
     like_ours = own.with_name(f"{own.name}.00000000-0000-0000-0000-000000000000")
     like_ours.mkdir()
-    (like_ours / areas.AREA_MARK).write_text("beta-disk\n")
+    (like_ours / storage_area.AREA_MARK).write_text("beta-disk\n")
     os.chown(like_ours, 65534, 65534)
     own.with_name(f"{own.name}.11111111-0000-0000-0000-000000000000").symlink_to(site.folder)
     done = site.datasets.add("reads", site.tree(), 3)
 
     assert (3, {}) == (len(whole(done)), reasons(done))
-    assert [areas.AREA_MARK] == os.listdir(like_ours)
+    assert [storage_area.AREA_MARK] == os.listdir(like_ours)
     assert 3 == len(others_of(own))
 
 
@@ -385,12 +384,12 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     dataset = site.datasets.add("reads", site.tree(), 1, is_later=True).dataset
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
-        begun = [threads.submit(areas.prepare, area, one, is_known=False) for one in several]
+        begun = [threads.submit(storage_area.prepare, area, one, is_known=False) for one in several]
         for one in begun:
             one.result()
     (other,) = others_of(own)
 
-    assert areas.located(area).own == str(other)
+    assert storage_area.located(area).own == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 
@@ -431,7 +430,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
     with pytest.MonkeyPatch.context() as during:
-        during.setattr(areas, "check", _unanswered)
+        during.setattr(storage_area, "check", _unanswered)
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name} has the last whole .*no answer"):
                 site.datasets.drop("reads", name)
@@ -515,7 +514,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
     assert isinstance(left, DatasetOutcome)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
-        assert replicas.DRAINED == reasons(one)["beta-disk"]
+        assert owner_replicas.DRAINED == reasons(one)["beta-disk"]
 
 
 def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) -> None:

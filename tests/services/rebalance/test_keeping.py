@@ -11,19 +11,19 @@ import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ReplicaOutcome
-from gridbridge.model.rebalance.kept import CarriedReplica
-from gridbridge.services.rebalance import journalled, keeping
-from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
-from gridbridge.services.rebalance.keeping import LATE, QUIESCED, TAKEN, ReplicaReconciler
-from gridbridge.services.rebalance.live import Rebalancer
-from gridbridge.services.tools.datasets import owned
+from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
+from gridbridge.rebalance.store import delegation_files as letters
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
+from gridbridge.rebalance.store.delegation_files import Delegation
+from gridbridge.rebalance.store.round_notes import READ, RebalanceNotes
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryLock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.rebalance.carried import CarriedReplicas
-from gridbridge.state.database.rebalance.notes import READ, RebalanceNotes
-from gridbridge.state.rebalance import kept as letters
-from gridbridge.state.rebalance.kept import Delegation
 from tests.services.rebalance.areas import NAMES
 from tests.services.rebalance.desk import Desk
 
@@ -515,7 +515,7 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
 ) -> None:
     """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
     desk.owners["second"] = owner
-    monkeypatch.setattr(keeping, "LOOK_S", 0.02)
+    monkeypatch.setattr(reconciler, "LOOK_S", 0.02)
     desk.rules = replace(desk.rules, copies_at_once=at_once)
     tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
     desk.served.add("first", tree, 1, is_later=True)
@@ -652,10 +652,10 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     desk.round()
     added(desk, is_later=True)
     planned, keeper = desk.round(is_dry=True)
-    entry = journalled.entry(planned, keeper._asked, Clock().now())
+    entry = rebalance_journal.entry(planned, keeper._asked, Clock().now())
 
     assert entry
-    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]
 
 
 def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:
@@ -713,7 +713,7 @@ def test_what_somebody_answers_that_is_no_dataset_is_left_out(
 ) -> None:
     added(desk, is_later=True)
     wrong = {"name": "reads", "dataset": {"name": "reads", "wished": "x"}, "busy": False}
-    monkeypatch.setattr(owned, "_looked", lambda *_: wrong)
+    monkeypatch.setattr(owner_program, "_looked", lambda *_: wrong)
     planned, _ = desk.round()
 
     assert "0 datasets" in planned.advice.sentence

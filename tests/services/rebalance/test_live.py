@@ -10,6 +10,11 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
+from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArrayState,
@@ -18,38 +23,33 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.task import TaskMove
-from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.published_tasks import TaskMove
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage, StarterPhase
 from gridbridge.model.message import TransferOutcome as HowItEnds
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
-from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
-from gridbridge.services import cycle
-from gridbridge.services.journal import NotKept
-from gridbridge.services.rebalance import journalled, live, looking
-from gridbridge.services.rebalance.deciding import RebalanceQuestion, RebalanceRequest
-from gridbridge.services.rebalance.live import Rebalancer
-from gridbridge.services.rebalance.sent_away import SentAway
+from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.program import cycle
+from gridbridge.program.journal import NotKept
+from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
+from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.sent_away import SentAway
+from gridbridge.rebalance.store.round_notes import HOST, RebalanceNotes
 from gridbridge.shell.clock import Clock
-from gridbridge.state import tasks_shown
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import CampaignRows
 from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.state.database.marks import CancellationMarks
-from gridbridge.state.database.rebalance.moves import MoveRows
-from gridbridge.state.database.rebalance.notes import HOST, RebalanceNotes
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.store.task_move_rows import MoveRows
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -92,7 +92,7 @@ class Site:
         campaigns.array_is(array, ArrayState.RELEASED, 7)
         database.close()
         monkeypatch.setattr(status, "snapshot", self._snapshot)
-        monkeypatch.setattr(looking.drains, "names", lambda: frozenset())
+        monkeypatch.setattr(task_observer.drains, "names", lambda: frozenset())
 
     def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
         self.asked += cluster == "beta"
@@ -176,7 +176,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two clusters, a campaign and six tasks: the moves are kept, and why they are not replayed."""
-    monkeypatch.setattr(journalled, "MOST_ROWS", 8)
+    monkeypatch.setattr(rebalance_journal, "MOST_ROWS", 8)
 
     site.rebalance()
     database = site.database()
@@ -185,7 +185,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
     with pytest.raises(NotKept, match="its 9 hosts, jobs and tasks were too many to be kept"):
-        journalled.again(kept.inputs)
+        rebalance_journal.again(kept.inputs)
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
@@ -196,7 +196,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
-    assert journalled.again(kept.inputs) == kept.inputs["actions"]
+    assert rebalance_journal.again(kept.inputs) == kept.inputs["actions"]
 
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
@@ -231,7 +231,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
         database.close()
         return frozenset()
 
-    monkeypatch.setattr(looking.drains, "names", names)
+    monkeypatch.setattr(task_observer.drains, "names", names)
 
     _, checked = site.rebalance()
     database = site.database()
@@ -276,7 +276,7 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
     _, checked = site.rebalance()
 
     assert site.marked() == []
-    assert {one.reason for one in checked.dropped} == {live.QUIESCED}
+    assert {one.reason for one in checked.dropped} == {rebalancer.QUIESCED}
 
 
 def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
@@ -515,14 +515,14 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
-    tasks_shown.put(1, 0, tasks, str(tmp_path))
+    published_task_files.put(1, 0, tasks, str(tmp_path))
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
         (TaskMove(attempt=1, cluster="beta", to="gamma"),),
         (TaskMove(attempt=1, cluster="beta"),),
     ]
-    assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
+    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
 
 
 class SentSite(Site):
@@ -766,7 +766,7 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
 def test_a_drained_cluster_comes_first(
     sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking.drains, "names", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(task_observer.drains, "names", lambda: frozenset({"beta"}))
 
     planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceQuestion())
@@ -785,12 +785,12 @@ def test_what_is_not_there_is_told(site: Site, what: str) -> None:
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    entry = journalled.entry(
+    entry = rebalance_journal.entry(
         planned, RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), NOON
     )
 
     assert entry
-    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == planned.advice.sentence
 
 

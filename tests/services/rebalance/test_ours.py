@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.rebalance import areas
-from gridbridge.apply.rebalance.areas import AREA_MARK
-from gridbridge.apply.rebalance.copying import ReplicaFolder
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
-from gridbridge.model.rebalance.storage import MeasuredArea
-from gridbridge.services.rebalance import replicas
-from gridbridge.services.rebalance.replicas import DatasetOutcome
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.rebalance.replicas import owner_replicas, storage_area
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.replica_copy import ReplicaFolder
+from gridbridge.rebalance.replicas.storage_area import AREA_MARK
 from gridbridge.shell.rsync import CopyPace
 from tests.services.rebalance.areas import NAMES, Carrier, Site
 
@@ -185,13 +184,13 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     only(site, "beta-disk")
-    real = areas.finish
+    real = storage_area.finish
 
     def die(*words: object, **more: object) -> None:
         real(*words, **more)  # type: ignore[arg-type]
         raise Killed
 
-    monkeypatch.setattr(areas, "finish", die)
+    monkeypatch.setattr(storage_area, "finish", die)
     with pytest.raises(Killed):
         site.datasets.add("reads", site.tree(), 1)
     monkeypatch.undo()
@@ -223,7 +222,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> 
     site.carrier.dies_after = 1
     site.datasets.add("reads", site.tree(), 1)
     part = site.areas["beta-disk"].part("reads")
-    lines = f"{areas.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
+    lines = f"{storage_area.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
 
@@ -353,12 +352,12 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
     site.datasets.replicate("reads", "beta-disk")
     free = {"beta-disk": 8}  # of nine bytes three have come
 
-    def measured(area: areas.StorageArea) -> MeasuredArea:
+    def measured(area: storage_area.StorageArea) -> MeasuredArea:
         return MeasuredArea(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
-    monkeypatch.setattr(replicas.areas, "measure", measured)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
@@ -373,10 +372,10 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
 
-    def full(area: areas.StorageArea) -> MeasuredArea:
+    def full(area: storage_area.StorageArea) -> MeasuredArea:
         return MeasuredArea(storage=area.name, cluster=area.cluster)
 
-    monkeypatch.setattr(replicas.areas, "measure", full)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", full)
     done = site.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
@@ -403,11 +402,11 @@ def test_it_goes_from_an_area_that_has_no_more_room(
     (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
 
-    def measured(area: areas.StorageArea) -> MeasuredArea:
+    def measured(area: storage_area.StorageArea) -> MeasuredArea:
         return MeasuredArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
-    monkeypatch.setattr(replicas.areas, "measure", measured)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
     done = site.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from gridbridge.apply import as_user
-from gridbridge.apply.rebalance import owners
+from gridbridge.batch import as_user_call
 from gridbridge.errors import CommandFailed
-from gridbridge.methods.people import replicas
-from gridbridge.model.rebalance import rounds
+from gridbridge.model.rebalance import published_rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.services.rebalance import keeping
+from gridbridge.privileged.owner_acts import replica_acts
+from gridbridge.rebalance.replicas import owner_processes, reconciler
+from gridbridge.rebalance.store.dataset_records import encode
+from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.rebalance.datasets import encode
-from gridbridge.state.rebalance.kept import Delegation
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 DEEP = "[" * 100_000
@@ -55,7 +54,9 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
             return CompletedProgram(words, 0, call(*words).stdout, b"")
 
         monkeypatch.setattr(
-            as_user, "call", lambda *words, **more: (look if words[0] == "look" else call)(*words)
+            as_user_call,
+            "call",
+            lambda *words, **more: (look if words[0] == "look" else call)(*words),
         )
 
     return answer
@@ -87,7 +88,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
 
-    found = owners.look([let("x"), let("y", 2)])
+    found = owner_processes.look([let("x"), let("y", 2)])
 
     assert [one.name for one in found] == ["p2/y"]
     assert "unread" in caplog.text
@@ -107,7 +108,7 @@ def test_a_reason_is_a_line_that_can_be_kept(
     """The state file takes no half of a letter."""
     answering({"u.1": answer})
 
-    assert owners.copy(let("x"), "a", "") == reason
+    assert owner_processes.copy(let("x"), "a", "") == reason
 
 
 @pytest.mark.parametrize(
@@ -129,9 +130,9 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
 ) -> None:
     """One that broke off or was ended has the exit status of one that found something spoilt."""
     done = CompletedProgram((), status, answer.encode(), said.encode())
-    monkeypatch.setattr(as_user, "call", lambda *_, **__: done)
+    monkeypatch.setattr(as_user_call, "call", lambda *_, **__: done)
 
-    assert owners.verify(let("reads")) == why
+    assert owner_processes.verify(let("reads")) == why
 
 
 def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +149,11 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
             asked[0] -= 1
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
-    monkeypatch.setattr(as_user, "call", call)
-    found = owners.look([let("x", uid) for uid in range(1, 31)])
+    monkeypatch.setattr(as_user_call, "call", call)
+    found = owner_processes.look([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
-    assert most[0] <= owners.OWNERS_AT_ONCE
+    assert most[0] <= owner_processes.OWNERS_AT_ONCE
 
 
 def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +166,9 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
         rows = [row(one.rpartition(".")[2]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(as_user, "call", call)
+    monkeypatch.setattr(as_user_call, "call", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
-    found = owners.look(every)
+    found = owner_processes.look(every)
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
@@ -175,8 +176,8 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
-    assert 86400 == replicas.LONG_S < owners.LONG_S
-    begun, act = timedelta(seconds=keeping.BEGINS_S), timedelta(seconds=owners.LONG_S)
-    assert begun + act < rounds.LONGEST[rounds.RebalanceRound.READING]
-    assert begun + act < keeping.LONGEST
-    assert begun < rounds.LONGEST[rounds.RebalanceRound.DATASETS]
+    assert 86400 == replica_acts.LONG_S < owner_processes.LONG_S
+    begun, act = timedelta(seconds=reconciler.BEGINS_S), timedelta(seconds=owner_processes.LONG_S)
+    assert begun + act < published_rounds.LONGEST[published_rounds.RebalanceRound.READING]
+    assert begun + act < reconciler.LONGEST
+    assert begun < published_rounds.LONGEST[published_rounds.RebalanceRound.DATASETS]

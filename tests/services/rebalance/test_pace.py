@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.rebalance.copying import ReplicaCopier, ReplicaFolder
 from gridbridge.errors import StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.site.sections import Site
-from gridbridge.services.rebalance import storing
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.site.site_section import Site
+from gridbridge.rebalance.replicas import owner_wiring
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 
@@ -43,7 +43,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         sha256="",
         wished=1,
     )
-    area = storing.areas(policy)["disk"]
+    area = owner_wiring.areas(policy)["disk"]
     copier = ReplicaCopier(
         clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
     )

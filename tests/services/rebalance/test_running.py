@@ -15,14 +15,14 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.site.sections import Site
-from gridbridge.services.rebalance import as_service, running
-from gridbridge.services.rebalance.deciding import RebalancePlan
-from gridbridge.shell.lock import MomentaryLock
-from gridbridge.state.rebalance import rounds
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.site.site_section import Site
+from gridbridge.rebalance.mover import mover_wiring, service_account
+from gridbridge.rebalance.mover.rule_choice import RebalancePlan
+from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.state import published_round_files
 
 TASKS, DATA = "tasks.lock", "data.lock"
 
@@ -48,16 +48,16 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         queues={},
         storage={"disk": Storage(cluster="alpha", path="/scratch")},
     )
-    monkeypatch.setattr(running, "policy_at", lambda _: policy)
-    monkeypatch.setattr(as_service, "policy_for_plan", lambda _: policy)
-    monkeypatch.setattr(running, "REBALANCE_LOCK", str(tmp_path / TASKS))
-    monkeypatch.setattr(running, "REPLICAS_LOCK", str(tmp_path / DATA))
-    monkeypatch.setattr(running, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
-    monkeypatch.setattr(running, "READING_LOCK", str(tmp_path / "reading.lock"))
-    for act in (rounds.begin, rounds.end, rounds.read):
+    monkeypatch.setattr(mover_wiring, "policy_at", lambda _: policy)
+    monkeypatch.setattr(service_account, "policy_for_plan", lambda _: policy)
+    monkeypatch.setattr(mover_wiring, "REBALANCE_LOCK", str(tmp_path / TASKS))
+    monkeypatch.setattr(mover_wiring, "REPLICAS_LOCK", str(tmp_path / DATA))
+    monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
+    monkeypatch.setattr(mover_wiring, "READING_LOCK", str(tmp_path / "reading.lock"))
+    for act in (published_round_files.begin, published_round_files.end, published_round_files.read):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    monkeypatch.setattr(running, "_run", decided)
-    monkeypatch.setattr(running, "_read", lambda _: None)
+    monkeypatch.setattr(mover_wiring, "_run", decided)
+    monkeypatch.setattr(mover_wiring, "_read", lambda _: None)
     return begun
 
 
@@ -66,7 +66,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one begins, and knows that they do; nobody takes the first one to be stuck."""
-    decided, rounds_open, shared = running._run, list[bool](), list[bool]()
+    decided, rounds_open, shared = mover_wiring._run, list[bool](), list[bool]()
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
         is_first = not shared
@@ -75,11 +75,11 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = rounds.read(rounds.RebalanceRound.DATASETS)
+        shown = published_round_files.read(published_round_files.RebalanceRound.DATASETS)
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 
-    monkeypatch.setattr(running, "_run", carry)
+    monkeypatch.setattr(mover_wiring, "_run", carry)
     result = call("data", "--apply")
 
     assert result.exit_code == 0
@@ -136,13 +136,13 @@ def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, begun: list[bool]
 ) -> None:
     """Both wait for answers most of the time."""
-    decided, both = running._run, Barrier(2, timeout=20)
+    decided, both = mover_wiring._run, Barrier(2, timeout=20)
 
     def meet(*words: Any, **known: Any) -> Any:
         both.wait()
         return decided(*words, **known)
 
-    monkeypatch.setattr(running, "_run", meet)
+    monkeypatch.setattr(mover_wiring, "_run", meet)
 
     assert call("plan").output == "decided; decided\n"
     assert sorted(begun) == [False, True]
@@ -152,9 +152,9 @@ def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
     """To load the state file's library takes as long as a login."""
     program = """
 import sys
-from gridbridge.cli import rebalance
-from gridbridge.services.rebalance import as_service
-slow = {"sqlalchemy", "gridbridge.services.rebalance.live"}
+from gridbridge.rebalance.cli import rebalance_command as rebalance
+from gridbridge.rebalance.mover import service_account as as_service
+slow = {"sqlalchemy", "gridbridge.rebalance.mover.rebalancer"}
 def begin(path): sys.exit(str(slow & {*sys.modules}))
 as_service.policy_for_plan = begin
 rebalance.rebalance(["plan"])

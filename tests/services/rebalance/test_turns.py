@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from gridbridge.model.rebalance.kept import CarriedReplica
-from gridbridge.services.rebalance.turns import OwnerTurns
+from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.rebalance.mover.dataset_fairness import OwnerTurns
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

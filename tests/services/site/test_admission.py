@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.admission import WHO_MENDS
-from gridbridge.model.site.setup import FindingState
-from gridbridge.services.site import admission
+from gridbridge.campaigns.submission.admission_rules import WHO_MENDS
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.site import admission_rule_check
 
 RULE = "def every_campaign(candidate):\n    return None\n"
 
 
 def judged(folder: Path) -> list[tuple[FindingState, str]]:
     """Judge the rules of a folder."""
-    found = admission.findings("", str(folder), os.getuid())
+    found = admission_rule_check.findings("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
 
 
@@ -69,7 +69,7 @@ def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -
 def test_a_rule_that_hangs_ends_with_the_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "LOAD_S", 1.0)
+    monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0)
     put(folder, "import time\ntime.sleep(60)\n")
 
     assert judged(folder) == [(FindingState.BROKEN, "not loaded after 1 s")]

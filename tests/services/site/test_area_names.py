@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.decisions.site.area_names import strange_names
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage import Storage
-from gridbridge.model.site.setup import FindingState
-from gridbridge.services.site import area_names
-from gridbridge.services.site.area_names import findings
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.site import area_name_check
+from gridbridge.site.area_name_check import findings
 from tests.services.site.test_brokerage import policy
 
 WORD = "11111111-0000-0000-0000-000000000000"
@@ -78,7 +78,7 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
 def test_it_is_told_that_not_all_names_were_looked_at(
     tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(area_names, "MOST", 5)
+    monkeypatch.setattr(area_name_check, "MOST", 5)
     for number in range(names):
         (tmp_path / f"{number}").mkdir()
     (finding,) = findings(area(tmp_path))

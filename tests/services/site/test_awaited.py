@@ -5,10 +5,10 @@ from itertools import chain, repeat
 
 import pytest
 
-from gridbridge.decisions.site.reload import OLDER
-from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.services.site.awaited import LIMIT_S, LOOK_S, wait
+from gridbridge.decisions.site.stale_configuration import OLDER
+from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
 from gridbridge.shell.clock import Clock
+from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait
 
 OLD = ConfigurationFacts(is_same=False)
 NEW = ConfigurationFacts(is_same=True)

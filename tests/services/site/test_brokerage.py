@@ -10,10 +10,10 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
-from gridbridge.model.shown import ShownCluster
-from gridbridge.services.site import brokerage
+from gridbridge.model.published import ShownCluster
 from gridbridge.shell import files
-from gridbridge.state import shown
+from gridbridge.site import queue_order_setup
+from gridbridge.state import published_json
 
 SITE = """
 [site]
@@ -47,7 +47,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have home tell the queues that it has."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
     home = SimpleNamespace(queues=lambda _: there)
-    monkeypatch.setattr(brokerage, "makes_queues", lambda _: home)
+    monkeypatch.setattr(queue_order_setup, "makes_queues", lambda _: home)
 
 
 def policy(order: str) -> Policy:
@@ -60,13 +60,13 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
     told = ShownCluster(
         cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
     )
-    (folder / shown.CLUSTERS).mkdir(exist_ok=True)
-    files.replace(f"{folder}/{shown.CLUSTERS}/{cluster}.json", shown.encode(told))
+    (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
+    files.replace(f"{folder}/{published_json.CLUSTERS}/{cluster}.json", published_json.encode(told))
 
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
     """Return the numbers that are to be changed."""
-    steps = brokerage.steps(policy(order), str(folder), f"{folder}/former.json")
+    steps = queue_order_setup.steps(policy(order), str(folder), f"{folder}/former.json")
     return {one.edit.name: one.edit.value for one in steps}
 
 

@@ -9,13 +9,13 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, NotLetIn, NotReached
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import CheckFinding, FindingState, SetupSituation
-from gridbridge.services.site import check as service
-from gridbridge.services.site.check import _item
-from gridbridge.services.site.setup import HomeSeen
+from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState, SetupSituation
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
+from gridbridge.site import check as service
+from gridbridge.site.check import _item
+from gridbridge.site.queue_setup import HomeSeen
 from tests.services.site.test_brokerage import policy as brokerage_policy
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.cli import status
-from gridbridge.model.rebalance.rounds import RebalanceRound
-from gridbridge.model.site.setup import FindingState
-from gridbridge.services.rebalance import running
-from gridbridge.services.site import rounds as judged
-from gridbridge.services.tools import reports
-from gridbridge.state.rebalance import rounds
+from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.program import late_rounds as judged
+from gridbridge.program import reports
+from gridbridge.rebalance.mover import mover_wiring
+from gridbridge.site.cli import status_command
+from gridbridge.state import published_round_files
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -41,8 +41,8 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
 ) -> None:
     """Also where others began since: each is killed, or fails."""
     folder, at = str(tmp_path), NOON + hours * HOUR
-    rounds.begin(kind, NOON, folder)
-    rounds.begin(kind, at, folder)
+    published_round_files.begin(kind, NOON, folder)
+    published_round_files.begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
     assert len(reports.report(at, folder).late) == (state is FindingState.WARNING)
@@ -51,18 +51,18 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rounds.begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
-    rounds.end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    published_round_files.begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
+    published_round_files.end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.OK, "the last one ended 29 h ago")
     ]
 
-    rounds.begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
+    published_round_files.begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
     ]
-    status.show(reports.report(NOON, str(tmp_path)), NOON)
+    status_command.show(reports.report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
@@ -71,14 +71,17 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
 def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
-    for act in (rounds.begin, rounds.end, rounds.read):
+    for act in (published_round_files.begin, published_round_files.end, published_round_files.read):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    with pytest.raises(ZeroDivisionError), running._shown(RebalanceRound.TASKS, is_asked=is_asked):
+    with (
+        pytest.raises(ZeroDivisionError),
+        mover_wiring._shown(RebalanceRound.TASKS, is_asked=is_asked),
+    ):
         raise ZeroDivisionError
-    failed = rounds.read(RebalanceRound.TASKS)
-    with running._shown(RebalanceRound.TASKS):
+    failed = published_round_files.read(RebalanceRound.TASKS)
+    with mover_wiring._shown(RebalanceRound.TASKS):
         pass
-    last = rounds.read(RebalanceRound.TASKS)
+    last = published_round_files.read(RebalanceRound.TASKS)
 
     assert failed
     assert last
@@ -87,12 +90,12 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
 
 def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    rounds.quiesce(NOON - 3 * HOUR, folder)
+    published_round_files.quiesce(NOON - 3 * HOUR, folder)
 
     (found,) = judged.findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingState.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
     assert len(reports.report(NOON, folder).late) == 1
 
-    rounds.quiesce(None, folder)
+    published_round_files.quiesce(None, folder)
     assert (told(tmp_path, NOON), judged.late(NOON, folder)) == ([], ())

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.site.setup import FindingState
-from gridbridge.services.site import runner
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files, campaigns_shown
+from gridbridge.site import runner_check
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Look = Callable[[], list[tuple[FindingState, str]]]
@@ -26,7 +26,7 @@ def _look(tmp_path: Path) -> Look:
 
     def look() -> list[tuple[FindingState, str]]:
         clock = Clock(NOON.timestamp)
-        found = runner.findings(clock, str(tmp_path), str(tmp_path / "brought"))
+        found = runner_check.findings(clock, str(tmp_path), str(tmp_path / "brought"))
         return [(one.state, one.found) for one in found]
 
     return look
@@ -46,7 +46,7 @@ def show(published: Path, state: CampaignState) -> None:
         ended=0,
         failed=0,
     )
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
-        campaigns_shown.put(ShownCycle(at=NOON - timedelta(minutes=minutes)), str(tmp_path))
+        published_campaign_files.put(
+            ShownCycle(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
+        )
 
     assert look() == [(state, f"1 that go on, last cycle of gridbridge-runner: {when}")]
 

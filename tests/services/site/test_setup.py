@@ -9,9 +9,9 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.services.site import setup, wanted_queue
-from gridbridge.services.site.wanted_queue import AskedQueue
 from gridbridge.shell import host
+from gridbridge.site import queue_request, queue_setup
+from gridbridge.site.queue_request import AskedQueue
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -61,7 +61,9 @@ slots = 1
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
+    steps = queue_setup.removal_steps(
+        policy, AskedQueue(cluster="beta", short_jobs=True), warned.append
+    )
 
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
@@ -69,7 +71,7 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert warned == [
         "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
     ]
-    assert setup.left_steps(policy, AskedQueue(cluster="beta"))[0].line == steps[0].line
+    assert queue_setup.left_steps(policy, AskedQueue(cluster="beta"))[0].line == steps[0].line
 
 
 def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
@@ -91,7 +93,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
     )
     warned: list[str] = []
 
-    setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
+    queue_setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
 
     assert warned[1:] == [
         "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
@@ -123,17 +125,17 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     shown = settings.replace("HOST", host.name()).replace("\n", "' '")
     qconf = QCONF.replace("load_thresholds NONE", shown)
     (tmp_path / "qconf").write_text(qconf)
-    monkeypatch.setattr(wanted_queue, "remote_slots", lambda *_: 100)
+    monkeypatch.setattr(queue_request, "remote_slots", lambda *_: 100)
     without = replace(policy, queues={})
 
-    wanted = wanted_queue.choose(without, AskedQueue(cluster="beta", **options))
+    wanted = queue_request.choose(without, AskedQueue(cluster="beta", **options))
 
     assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        setup.transfer_steps(policy, AskedQueue(cluster="beta"))
+        queue_setup.transfer_steps(policy, AskedQueue(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -143,4 +145,4 @@ def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     policy = policy_file.parse("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        setup.transfer_steps(policy, AskedQueue(cluster="beta"))
+        queue_setup.transfer_steps(policy, AskedQueue(cluster="beta"))

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.route import OarServer
-from gridbridge.services.tools.explain import explained
-from gridbridge.services.tools.qacct_remote import NoAccountedJob, account
-from gridbridge.services.tools.qalter_remote import alters_of
-from gridbridge.services.tools.remote_half import NotDone
-from gridbridge.services.tools.reports import owners_at_home
+from gridbridge.program.reports import owners_at_home
+from gridbridge.site.explanation import explained
+from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, account
+from gridbridge.transfer.remote_tools.qalter_remote import alters_of
+from gridbridge.transfer.remote_tools.remote_job import NotDone
 from tests.shown import NOW, publish, shown
 
 EMBEDDED = """[site]

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli.grid import gridfetch as module
-from gridbridge.cli.grid.gridfetch import gridfetch
-from gridbridge.errors import CommandFailed, ConfigError, StateError
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import PublishedTask
-from gridbridge.model.route import SshLogin
-from gridbridge.services.tools import campaign_outputs
-from gridbridge.services.tools.campaign_outputs import (
+from gridbridge.campaigns.cli import gridfetch as module
+from gridbridge.campaigns.cli.gridfetch import gridfetch
+from gridbridge.campaigns.store import (
+    campaign_files,
+    published_campaign_files,
+    published_task_files,
+)
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.tools import campaign_outputs, submission_sources
+from gridbridge.campaigns.tools.campaign_outputs import (
     ERR,
     OUT,
     OutputFolder,
@@ -26,10 +26,13 @@ from gridbridge.services.tools.campaign_outputs import (
     fetch,
     places,
 )
-from gridbridge.services.tools.submission import sources
+from gridbridge.errors import CommandFailed, ConfigError, StateError
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync
-from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
-from gridbridge.state.campaign_files import NotTheirs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDED = PublishedTask(
@@ -300,8 +303,8 @@ SWEEP = ShownCampaign(
 def _published(tmp_path: Path) -> str:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
-    tasks_shown.put(7, 0, TASKS, folder)
+    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
+    published_task_files.put(7, 0, TASKS, folder)
     return folder
 
 
@@ -341,7 +344,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
-    said = sources.failed(7, "", str(tmp_path), published)
+    said = submission_sources.failed(7, "", str(tmp_path), published)
 
     assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
     assert json.loads(json.dumps(asdict(said.jdl)))
@@ -356,7 +359,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
-        sources.failed(7, asked, str(tmp_path), published).jdl.type
+        submission_sources.failed(7, asked, str(tmp_path), published).jdl.type
         for asked in ("test", "default", "")
     ]
 
@@ -368,10 +371,10 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     unwanted = replace(ENDED, outcome=TaskOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
-    tasks_shown.put(7, 0, (unwanted, deleted), published)
+    published_task_files.put(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert sources.failed(7, "", str(tmp_path), published).parameters == ("b",)
+    assert submission_sources.failed(7, "", str(tmp_path), published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -383,13 +386,13 @@ def test_tasks_that_root_refused_to_send_have_failed(
     """Those that their owner's cancellation dropped have not."""
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    campaigns_shown.put(
+    published_campaign_files.put(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
-    tasks_shown.put(7, 0, TASKS, folder)
+    published_task_files.put(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
 
-    assert sources.failed(7, "", str(tmp_path), folder).parameters == again
+    assert submission_sources.failed(7, "", str(tmp_path), folder).parameters == again
 
 
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
@@ -400,16 +403,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
     with pytest.raises(NotTheirs, match="not yours to read"):
-        sources.failed(7, "", str(tmp_path), published)
+        submission_sources.failed(7, "", str(tmp_path), published)
     with pytest.raises(NotTheirs, match="not yours to read"):
-        sources.more(7, None, "[]", str(tmp_path))
+        submission_sources.more(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(NotTheirs, match="its file is damaged"):
-        sources.failed(7, "", str(tmp_path), published)
+        submission_sources.failed(7, "", str(tmp_path), published)
 
 
 def test_another_persons_campaign_is_told_as_that(
@@ -442,10 +445,10 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(NotTheirs):
-        sources.failed(7, "", str(tmp_path), published)
+        submission_sources.failed(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        sources.failed(8, "", str(tmp_path), published)
+        submission_sources.failed(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    tasks_shown.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
+    published_task_files.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
-        sources.failed(7, "", str(tmp_path), published)
+        submission_sources.failed(7, "", str(tmp_path), published)

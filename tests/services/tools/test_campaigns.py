@@ -6,13 +6,13 @@ from threading import Event, Thread
 
 import pytest
 
-from gridbridge.config.submission.jdl import ParsedJdl
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.tools import campaign_client
+from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.request import OwnerReply, OwnerVerb
-from gridbridge.services.tools import campaigns
-from gridbridge.services.tools.campaigns import NothingStored, RunnerSilent
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.shell.retry import until
-from gridbridge.state import campaign_files
 
 SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
 LONG_S = 20.0
@@ -21,8 +21,8 @@ LONG_S = 20.0
 @pytest.fixture(name="places")
 def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Return a folder for campaigns and one for answers, of somebody who has little patience."""
-    monkeypatch.setattr(campaigns, "ANSWER_S", 0.3)
-    monkeypatch.setattr(campaigns, "TAKEN_S", 0.3)
+    monkeypatch.setattr(campaign_client, "ANSWER_S", 0.3)
+    monkeypatch.setattr(campaign_client, "TAKEN_S", 0.3)
     for name in ("campaigns", "published"):
         (tmp_path / name).mkdir()
     return str(tmp_path / "campaigns"), str(tmp_path / "published")
@@ -54,12 +54,12 @@ class Killed(Thread):
 
 def bring(places: tuple[str, str]) -> int:
     """Bring a campaign."""
-    return campaigns.submit(SAID, *places)
+    return campaign_client.submit(SAID, *places)
 
 
 def pause(places: tuple[str, str]) -> dict[int, OwnerReply]:
     """Pause one."""
-    return campaigns.ask(OwnerVerb.PAUSE, (7,), *places)
+    return campaign_client.ask(OwnerVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -88,7 +88,7 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 ) -> None:
     """A question stores nothing anyway."""
     with pytest.raises(NothingStored, match=told):
-        campaigns.asked(verb, (), *places)
+        campaign_client.asked(verb, (), *places)
 
 
 @DO
@@ -118,7 +118,7 @@ def test_what_was_taken_is_waited_for(
     answer: object,
 ) -> None:
     """A runner that was killed is begun anew by cron or systemd."""
-    monkeypatch.setattr(campaigns, "TAKEN_S", LONG_S)
+    monkeypatch.setattr(campaign_client, "TAKEN_S", LONG_S)
     Killed(places, told)
 
     assert do(places) == answer

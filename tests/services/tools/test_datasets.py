@@ -12,31 +12,35 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.apply import as_user
-from gridbridge.apply.rebalance import owners
+from gridbridge.batch import as_user_call
+from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
-from gridbridge.cli.data import command
-from gridbridge.decisions.rebalance import storages
+from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome
-from gridbridge.model.rebalance.kept import StorageState
-from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.storage import MeasuredArea
-from gridbridge.services.tools.datasets import handover, owned, telling
+from gridbridge.model.rebalance.delegation import StorageState
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.rebalance.cli import data_command
+from gridbridge.rebalance.replicas import (
+    dataset_report,
+    delegation_requests,
+    owner_processes,
+    owner_program,
+)
+from gridbridge.rebalance.store import delegation_files
+from gridbridge.rebalance.store.dataset_records import encode
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state import campaign_inbox
-from gridbridge.state.rebalance import kept
-from gridbridge.state.rebalance.datasets import encode
 from tests.services.rebalance.areas import Site
 
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(handover.storing, "served", lambda _: site.datasets)
-    for module in (handover, telling, owned):
+    monkeypatch.setattr(delegation_requests.owner_wiring, "served", lambda _: site.datasets)
+    for module in (delegation_requests, dataset_report, owner_program):
         monkeypatch.setattr(module.configured, "load", lambda _: (None, ""))
     return site
 
@@ -47,30 +51,30 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(handover.let, "__defaults__", (str(path),))
+    monkeypatch.setattr(delegation_requests.let, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert handover.let(name, folder) == ""
-    listed = kept.listed(folder)
-    handover.take_back("reads", folder)
+        assert delegation_requests.let(name, folder) == ""
+    listed = delegation_files.listed(folder)
+    delegation_requests.take_back("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in kept.listed(folder)] == ["genome"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert handover.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert delegation_requests.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    handover.let("reads", folder)
+    delegation_requests.let("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -78,12 +82,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        handover.let(name, folder)
+        delegation_requests.let(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in kept.listed(folder)} == set(many)
+    assert {one.dataset for one in delegation_files.listed(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -93,16 +97,16 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(as_user, "call", call)
+    monkeypatch.setattr(as_user_call, "call", call)
     some = (MeasuredArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = StorageState(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(owners.look(kept.listed(folder))),
+        kept=tuple(owner_processes.look(delegation_files.listed(folder))),
         areas=tuple(some),
         drained=frozenset("a"),
     )
     rules = Rebalance(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storages.plan(storages.snapshot(seen, rules), rules)
+    advice = storage_balance.plan(storage_balance.snapshot(seen, rules), rules)
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
     assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}
@@ -129,54 +133,54 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another time for one that it looks after already is no other one."""
-    monkeypatch.setattr(kept, "MOST", 2)
-    monkeypatch.setattr(handover.require_room, "__defaults__", (folder,))
-    monkeypatch.setattr(command, "_datasets", lambda *_: site.datasets)
-    told = [handover.let(name, folder) for name in ("one", "two", "one", "three")]
+    monkeypatch.setattr(delegation_files, "MOST", 2)
+    monkeypatch.setattr(delegation_requests.require_room, "__defaults__", (folder,))
+    monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
+    told = [delegation_requests.let(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
-        handover.take_in({"three": DatasetWish(path=f"{site.folder}/reads")})
+        delegation_requests.take_in({"three": DatasetWish(path=f"{site.folder}/reads")})
 
     assert told[:3] == ["", "", ""]
     assert "and after no more than 2" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "the service looks after 2 datasets of yours" in lines[0]
     assert site.datasets.listed() == []
-    assert len(kept.listed(folder)) == 2
+    assert len(delegation_files.listed(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "MOST", 55)
+    monkeypatch.setattr(delegation_files, "MOST", 55)
 
-    assert len(kept.listed(folder)) == 55 < len(many)
+    assert len(delegation_files.listed(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize(
     "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
 )
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    handover.let("reads", folder)
+    delegation_requests.let("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handover.take_back, "__defaults__", (folder,))
-    handover.let("reads", folder)
+    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
+    delegation_requests.let("reads", folder)
     Path(site.folder, "records").mkdir()
 
-    assert owned._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert kept.listed(folder) == []
+    assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
+    assert delegation_files.listed(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -198,18 +202,18 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(handover.take_back, "__defaults__", (folder,))
+    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    handover.let("reads", folder)
+    delegation_requests.let("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
             during.setattr(os, "lstat", _stale)
-        told = owned._looked(site.datasets, "reads")
+        told = owner_program._looked(site.datasets, "reads")
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -223,24 +227,24 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert handover.let(name, folder) == ""
+        assert delegation_requests.let(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        handover.take_back("reads", folder)
+        delegation_requests.take_back("reads", folder)
 
-    assert [one.dataset for one in kept.listed(folder)] == ["genome"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
-    handover.take_in(wishes)
-    handover.take_in(wishes)
+    delegation_requests.take_in(wishes)
+    delegation_requests.take_in(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -256,15 +260,15 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     }
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
-        handover.take_in(wishes)
+        delegation_requests.take_in(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert kept.listed(folder) == []
+    assert delegation_files.listed(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        handover.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
-    assert kept.listed(folder) == []
+        delegation_requests.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
+    assert delegation_files.listed(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(
@@ -339,7 +343,7 @@ def test_a_process_of_its_owner_answers_in_json(
     site.datasets.add("reads", site.tree(), 1)
     monkeypatch.setattr(sys, "argv", ["owned", *words])
 
-    assert owned.main() == status
+    assert owner_program.main() == status
     shown = capsys.readouterr()
     assert told in (shown.err if status == 2 else shown.out)
     assert status == 2 or json.loads(shown.out)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
-from gridbridge.services.tools.explain import explained
+from gridbridge.site.explanation import explained
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 JOB = (GOLDEN / "job-error.xml").read_text("latin-1")

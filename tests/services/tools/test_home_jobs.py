@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.services.tools import home_jobs
-from gridbridge.services.tools.home_jobs import NoAnswer
+from gridbridge.site import home_jobs
+from gridbridge.site.home_jobs import NoAnswer
 from tests.services.tools.test_explain import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

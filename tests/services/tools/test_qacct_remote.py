@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.model.shown import ShownReading, ShownReadings, ShownUsage
-from gridbridge.services.tools.qacct_remote import ANYBODY, NoAccountedJob, account, totals
-from gridbridge.state import accounts, published
-from gridbridge.state import shown as files
+from gridbridge.model.published import ShownReading, ShownReadings, ShownUsage
+from gridbridge.state import published_json as files
+from gridbridge.state import published_values
+from gridbridge.transfer.remote_tools.qacct_remote import ANYBODY, NoAccountedJob, account, totals
+from gridbridge.transfer.store import published_accounts
 from tests.cli.test_remote_tools import CONFIG, REMOTE
 from tests.shown import NOW, ago, history, publish, shown, transfer
 
@@ -45,12 +46,12 @@ class Here:
 
     def publish(self, *records: RemoteRecord, job: int = 2, trouble: str = "") -> None:
         """Show these records of a job, and beta's accounting as read."""
-        path = Path(published.accounting_path(job, 0, self.folder))
+        path = Path(published_values.accounting_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files.encode(ShownUsage(job=str(job), records=records)))
         reading = ShownReading(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
         data = files.encode(ShownReadings(readings=(reading,)))
-        Path(self.folder, accounts.READINGS).write_bytes(data)
+        Path(self.folder, published_accounts.READINGS).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""

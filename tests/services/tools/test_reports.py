@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.shown import ShownConfiguration
-from gridbridge.model.site.host import FolderRoom
-from gridbridge.services.tools.reports import UnknownJob, report, why
+from gridbridge.model.published import ShownConfiguration
+from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.program.reports import UnknownJob, report, why
 from gridbridge.shell import host
 from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.tools import squeeze_preview
 from gridbridge.errors import NotSeen
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.services.elastic import looking
-from gridbridge.services.tools import squeeze
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -28,13 +28,13 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(squeeze, "leave_root", leave_root)
-    monkeypatch.setattr(squeeze.looking, "look", Mock(side_effect=NotSeen("enough")))
+    monkeypatch.setattr(squeeze_preview, "leave_root", leave_root)
+    monkeypatch.setattr(squeeze_preview.cell_observer, "look", Mock(side_effect=NotSeen("enough")))
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE)
 
     with pytest.raises(NotSeen):
-        squeeze.plan(NOON, path=str(path))
+        squeeze_preview.plan(NOON, path=str(path))
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
@@ -42,18 +42,18 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(squeeze, "leave_root", Mock())
+    monkeypatch.setattr(squeeze_preview, "leave_root", Mock())
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
-    seen = looking.look_at(str(tmp_path))
-    monkeypatch.setattr(squeeze.looking, "look", lambda *_: seen)
-    monkeypatch.setattr(squeeze.tagging, "tags", lambda _: {})
+    seen = cell_observer.look_at(str(tmp_path))
+    monkeypatch.setattr(squeeze_preview.cell_observer, "look", lambda *_: seen)
+    monkeypatch.setattr(squeeze_preview.host_tags, "tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"
     path.write_text(f'{SITE}{power}[power.alpha-n1]\nprovider = "rack"\n')
 
-    told = squeeze.plan(NOON, path=str(path))
+    told = squeeze_preview.plan(NOON, path=str(path))
 
     assert [host for host, _ in told.untold] == ["alpha-n1"]
     assert not [one for one in caplog.records if "no_state" in one.getMessage()]

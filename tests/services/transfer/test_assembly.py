@@ -16,17 +16,17 @@ from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.shown import ShownBreaker
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.load import closed
-from gridbridge.model.transfer.sections import Breaker, PollerSection, TransferQueue
-from gridbridge.services.transfer import assembly
-from gridbridge.services.transfer.assembly import build, follow
-from gridbridge.services.watch.observer import ClusterObserver
-from gridbridge.services.watch.push import PushedEnds
+from gridbridge.model.published import ShownBreaker
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.load_values import closed
+from gridbridge.model.transfer.transfer_sections import Breaker, PollerSection, TransferQueue
+from gridbridge.program.watch.cluster_observer import ClusterObserver
+from gridbridge.program.watch.pushed_ends import PushedEnds
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published, shown
+from gridbridge.state import published_json, published_values
 from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller import poller_wiring
+from gridbridge.transfer.poller.poller_wiring import build, follow
 from tests.services.transfer.messages import RECORD
 from tests.services.transfer.test_rounds import Machine, Told
 
@@ -92,7 +92,7 @@ class Running(Machine):
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
         self.service.round()
-        return published.read_load(published.load_path(f"{self.folder}/published"))[2]
+        return published_values.read_load(published_values.load_path(f"{self.folder}/published"))[2]
 
 
 @pytest.fixture
@@ -127,7 +127,10 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
         False,
     )
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
-    assert published.read_route("transfer-gamma", f"{running.folder}/published").remote == "gamma"
+    assert (
+        published_values.read_route("transfer-gamma", f"{running.folder}/published").remote
+        == "gamma"
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,9 +277,9 @@ def reachable(root: object) -> Iterator[object]:
 
 def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Running) -> None:
     folder = f"{running.folder}/published"
-    before = shown.read_service(folder)
+    before = published_json.read_service(folder)
     running.follow(**with_gamma(running.policy))
-    after = shown.read_service(folder)
+    after = published_json.read_service(folder)
 
     assert before
     assert after
@@ -288,11 +291,11 @@ def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
     running: Running,
 ) -> None:
     folder = f"{running.folder}/published"
-    before = shown.read_all(folder).clusters.keys()
+    before = published_json.read_all(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert "beta" in before
-    assert "beta" not in shown.read_all(folder).clusters
+    assert "beta" not in published_json.read_all(folder).clusters
 
 
 def test_a_service_that_can_t_be_put_together_gives_all_back(
@@ -314,7 +317,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
     }
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
-    monkeypatch.setattr(assembly, "_push", push)
+    monkeypatch.setattr(poller_wiring, "_push", push)
     monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
@@ -330,5 +333,5 @@ def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluste
     clusters = {**home, "beta": Cluster(qmaster_port=1, execd_port=2)}
     policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
 
-    assert assembly._clusters(policy, ()) == clusters.keys()
+    assert poller_wiring._clusters(policy, ()) == clusters.keys()
     assert policy.remotes == frozenset()

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.model.message import FailureCause, StarterPhase
-from gridbridge.model.shown import ShownBreaker, ShownBreakers
-from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
-from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.model.published import ShownBreaker, ShownBreakers
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Breaker
 from gridbridge.shell.clock import Clock
+from gridbridge.transfer.poller.breakers import Breakers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 

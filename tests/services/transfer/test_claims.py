@@ -13,22 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.grants import GRANTS
 from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.route import SshLogin
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.journalled import recalls as journalled
-from gridbridge.services.transfer.round.sweeper import SWEEP_S
-from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state import claims
 from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.state.database.transfers import TransferRows
-from gridbridge.state.reading import MOST
+from gridbridge.state.spool_reader import MOST
+from gridbridge.transfer.acts.grants import GRANTS
+from gridbridge.transfer.poller import recall_journal as journalled
+from gridbridge.transfer.poller.round.sweeper import SWEEP_S
+from gridbridge.transfer.store import claim_folder
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
@@ -193,7 +193,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.acting.claims
-    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claims.MAX_AGE_S)
+    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
     sweeper.sweep()
 
     assert [*(machine.spool / FOLDER).iterdir()] == [key]
@@ -208,7 +208,7 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(
     times_s = [0.0]
     sweeper = machine.service.program.publication.sweeper
     sweeper.clock = Clock(steady=lambda: times_s[-1])
-    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claims.MAX_AGE_S)
+    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
     left = []
     for after_s in (1, 2, 10, 20):
         times_s.append(SWEEP_S + after_s)
@@ -228,7 +228,7 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
 
 def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
     machine.send(BY_FILE)
-    claims.take(OF, os.getuid(), str(machine.spool))
+    claim_folder.take(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 

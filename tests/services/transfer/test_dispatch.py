@@ -3,10 +3,10 @@
 from concurrent.futures import Future
 from types import SimpleNamespace
 
-from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.errors import GridbridgeError, NotOurs
-from gridbridge.model.transfer.plan import TransferAct, TransferAction
-from gridbridge.services.transfer.dispatch import Dispatcher
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.transfer.poller.dispatcher import Dispatcher
 from tests.decisions.transfer.test_plan import a_transfer
 
 DELETION = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=a_transfer(), why="")

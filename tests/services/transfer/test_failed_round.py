@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.services import cycle
-from gridbridge.services.transfer import daemon
-from gridbridge.services.transfer.daemon import PollerDaemon
+from gridbridge.program import cycle
 from gridbridge.shell.clock import Clock
+from gridbridge.transfer.poller import daemon
+from gridbridge.transfer.poller.daemon import PollerDaemon
 
 
 def test_a_service_is_put_together_within_the_time_of_a_begin(
@@ -36,7 +36,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         )
 
     monkeypatch.setattr(daemon, "build", build)
-    monkeypatch.setattr(daemon.process, "set_level", lambda _: None)
+    monkeypatch.setattr(daemon.service_process, "set_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them

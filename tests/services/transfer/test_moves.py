@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.message import FailureCause
-from gridbridge.model.transfer.moving import MoveStage, TaskMoveState
-from gridbridge.services.watch.observer import ClusterAnswer
-from gridbridge.state.database.rebalance.moves import MOVES, MoveRows
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.transfer.store.task_move_rows import MOVES, MoveRows
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
 

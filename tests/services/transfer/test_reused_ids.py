@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Site
-from gridbridge.services.transfer.reused_ids import ReusedIds
-from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.transfer.poller.reused_ids import ReusedIds
 from tests.decisions.transfer.test_plan import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.ownerless import NotDeleted
-from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster import Cluster
@@ -27,28 +25,30 @@ from gridbridge.model.message import (
     TransferOutcome,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.shown import ShownBreaker
-from gridbridge.model.site.host import FolderRoom
-from gridbridge.model.site.sections import Site
-from gridbridge.model.site.setup import FindingState
+from gridbridge.model.published import ShownBreaker
+from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.plan import TransferAct, TransferAction
-from gridbridge.model.transfer.sections import Retention, TransferQueue
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.assembly import _clusters, _left
-from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.published.views import PublishedViews
-from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.watch import room as rooms
-from gridbridge.services.watch.observer import ClusterAnswer
-from gridbridge.services.work.workers import A_PERSON
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
+from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.program.watch import disk_space_watch as rooms
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.trust import name_of
-from gridbridge.state import published, spool
+from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.transfers import TransferRows
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.shown import read_transfers
+from gridbridge.state.published_json import read_transfers
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller.poller_wiring import _clusters, _left
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.services.transfer.messages import NAME, RECORD
 from tests.states import job_state
 
@@ -170,8 +170,8 @@ class Machine:
 
     def replies(self, wake: str) -> list[StarterMessage]:
         """Return what a starter that asked by this FIFO was answered."""
-        path = published.reply_path(wake, os.getuid(), str(self.folder / "published"))
-        reply = published.read_message(path)
+        path = published_values.reply_path(wake, os.getuid(), str(self.folder / "published"))
+        reply = published_values.read_message(path)
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
@@ -181,8 +181,8 @@ class Machine:
 
     def is_open(self) -> bool:
         """Say whether the queues to beta are, by what the sensor reads."""
-        load = published.load_path(str(self.folder / "published"))
-        return published.read_load(load)[2]["gb_beta_up"] == "1"
+        load = published_values.load_path(str(self.folder / "published"))
+        return published_values.read_load(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
@@ -346,7 +346,7 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     machine.send(asks)
 
     folder = str(machine.folder / "published")
-    reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
+    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
     assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
@@ -368,7 +368,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     )
 
     folder = str(machine.folder / "published")
-    reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
+    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
 

@@ -11,10 +11,10 @@ import pytest
 
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.services.transfer.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
-from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
 from gridbridge.shell.trust import name_of
-from gridbridge.state import published
+from gridbridge.state import published_values
+from gridbridge.transfer.poller.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
 from tests.states import job_state
@@ -60,7 +60,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
 def shown(machine: Machine) -> StarterMessage | None:
     """Return what the starter can see."""
     folder = str(machine.folder / "published")
-    return published.read_message(published.verdict_path(NAME, os.getuid(), folder))
+    return published_values.read_message(published_values.verdict_path(NAME, os.getuid(), folder))
 
 
 def disagree(machine: Machine, answers: int = 2) -> None:
@@ -113,7 +113,7 @@ def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     disagree(machine)
     recalled = StarterMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
-    path = Path(published.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
+    path = Path(published_values.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfer import OwnershipProof
-from gridbridge.services.transfer.unheard import UndeliveredEnds
+from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.decisions.transfer.test_plan import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from gridbridge.model.message import MessageKind, TransferOutcome
-from gridbridge.state import unproved
+from gridbridge.state import unverified_histories
 from tests.services.transfer.messages import RECORD
 from tests.services.transfer.test_rounds import CLOSED, Machine
 
@@ -65,7 +65,7 @@ def test_a_persons_histories_are_counted_for_a_new_one_alone(
 ) -> None:
     """A thousand of them take longer to list than one to write."""
     counted = []
-    monkeypatch.setattr(unproved, "keep_few", lambda *which: counted.append(which))
+    monkeypatch.setattr(unverified_histories, "keep_few", lambda *which: counted.append(which))
 
     machine.send(RECORD, ENDED, CLOSED)
     first = len(counted)

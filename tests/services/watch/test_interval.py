@@ -11,10 +11,10 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
-from gridbridge.model.transfer.sections import PollerSection
-from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver, stretched
+from gridbridge.model.transfer.transfer_sections import PollerSection
+from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver, stretched
 from gridbridge.shell.clock import Clock
-from gridbridge.state.answer_rows import decode
+from gridbridge.state.snapshot_codec import decode
 from tests.services.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from gridbridge.services.watch.listener import EndListener
+from gridbridge.program.watch.end_listener import EndListener
 from gridbridge.shell.retry import until
 from tests.services.work.test_threads import without_room
 

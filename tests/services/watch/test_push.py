@@ -7,10 +7,10 @@ from threading import Event
 import pytest
 from pytest_subprocess import FakeProcess
 
-from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import client_commands
 from gridbridge.model.route import GridEngineCell
-from gridbridge.services.watch.push import AGAIN_S, ENDS, WINDOW_S, PushedEnds
-from gridbridge.shell.child import DIE_WITH_US
+from gridbridge.program.watch.pushed_ends import AGAIN_S, ENDS, WINDOW_S, PushedEnds
+from gridbridge.shell.child_program import DIE_WITH_US
 
 CELL = GridEngineCell(
     root="/sge",
@@ -44,7 +44,7 @@ def clock() -> Clock:
 @pytest.fixture
 def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[PushedEnds]:
     fp.keep_last_process(True)
-    argv = commands.watch_ends(CELL)
+    argv = client_commands.watch_ends(CELL)
     one = PushedEnds(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
     yield one
     one.stop()

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.room import lacks
-from gridbridge.services.site import inspection
-from gridbridge.services.tools import reports
-from gridbridge.services.watch.room import LOOK_S, RoomWatch, own_rooms
-from gridbridge.services.watch.tmpdirs import Tmpdirs
-from gridbridge.services.work.workers import OwnerThreads
+from gridbridge.decisions.disk_space import lacks
+from gridbridge.program import reports
+from gridbridge.program.watch.disk_space_watch import LOOK_S, RoomWatch, own_rooms
+from gridbridge.program.watch.tmpdirs import Tmpdirs
+from gridbridge.program.work.workers import OwnerThreads
 from gridbridge.shell import host
+from gridbridge.site import inspection
 from tests.contract.waiting import until
 
 

@@ -10,7 +10,12 @@ import pytest
 from gridbridge.model.route import GridEngineCell, OarServer, login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
-from gridbridge.services.watch.sharing import AnswerSharing, SharedAnswer, answer_of, place_of
+from gridbridge.program.watch.shared_answers import (
+    AnswerSharing,
+    SharedAnswer,
+    answer_of,
+    place_of,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer

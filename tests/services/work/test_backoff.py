@@ -1,6 +1,6 @@
 """What leads to nothing is tried ever more seldom, each thing by itself."""
 
-from gridbridge.services.work.backoff import Backoff
+from gridbridge.program.work.backoff import Backoff
 
 
 def tries(backoff: Backoff, now_s: list[float], until_s: int) -> list[int]:

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.services.work.threads import ThreadNotStarted, ThreadPool, has_no_room
-from gridbridge.services.work.workers import OwnerThreads
+from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool, has_no_room
+from gridbridge.program.work.workers import OwnerThreads
 
 NOBODY = 65_534
 

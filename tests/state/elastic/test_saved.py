@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Watched
-from gridbridge.model.elastic.saved import PrintedOutputs, SavedRound
-from gridbridge.state.elastic import saved
+from gridbridge.model.elastic.balance_plan import Watched
+from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCUMENTS = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>")
@@ -46,9 +46,9 @@ def wrong(folder: Path, state: str) -> str:
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
-    saved.write(folder, DOCUMENTS, KEPT)
+    saved_round_folder.write(folder, DOCUMENTS, KEPT)
 
-    assert saved.read(folder) == (DOCUMENTS, KEPT)
+    assert saved_round_folder.read(folder) == (DOCUMENTS, KEPT)
 
 
 def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> None:
@@ -57,35 +57,35 @@ def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> Non
     other.write_text("hers")
     (folder / "qstat.xml").symlink_to(other)
     os.mkfifo(folder / "qhost.xml")
-    saved.write(str(folder), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved.read(str(folder))) == ("hers", (DOCUMENTS, KEPT))
+    assert (other.read_text(), saved_round_folder.read(str(folder))) == ("hers", (DOCUMENTS, KEPT))
 
 
 def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
-    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "qhost.xml").unlink()
     os.mkfifo(tmp_path / "qhost.xml")
 
     with pytest.raises(ParseError, match="no regular file"):
-        saved.read(str(tmp_path))
+        saved_round_folder.read(str(tmp_path))
 
 
 def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
-    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved.read(str(tmp_path)) == (DOCUMENTS, SavedRound(now=NOON))
+    assert saved_round_folder.read(str(tmp_path)) == (DOCUMENTS, SavedRound(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
 def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
-    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / name)
 
     with pytest.raises(ParseError, match=f"^{tmp_path}/{name}: No such file or directory$"):
-        saved.read(str(tmp_path))
+        saved_round_folder.read(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
 
 
 def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
-    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
-    assert saved.read(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
+    assert saved_round_folder.read(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
 
 
 def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -
 
 def said(folder: Path, state: str) -> list[str]:
     """Return the lines that are said of a state.json."""
-    saved.write(str(folder), DOCUMENTS, KEPT)
+    saved_round_folder.write(str(folder), DOCUMENTS, KEPT)
     (folder / "state.json").write_text(state)
     with pytest.raises(ParseError) as error:
-        saved.read(str(folder))
+        saved_round_folder.read(str(folder))
     return str(error.value).split("\n")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
 
-from gridbridge.batch.gridengine import letters
+from gridbridge.batch.gridengine import sge_state_letters
 from gridbridge.batch.gridengine.parse.documents import QUEUE, read_xml, take_rows, unescaped
 from gridbridge.model.ids import PREFIX, read_tasks
 from gridbridge.model.places import BEST_EFFORT
@@ -128,7 +128,7 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
         slots_used=int(leafs["slots_used"]),
         slots_reserved=int(leafs.get("slots_resv", "0")),
         slots_total=int(leafs["slots_total"]),
-        state=letters.read_queue(leafs.get("state", "")),
+        state=sge_state_letters.read_queue(leafs.get("state", "")),
         takes_batch=BATCH in leafs.get("qtype", BATCH),
         sends_away=remote in TRUE,
         says_stay=remote in _FALSE,
@@ -158,7 +158,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
 @lru_cache(maxsize=256)
 def read_state(text: str) -> JobState:
     """Read state letters; of each combination with an unknown one the log tells once."""
-    state = letters.read_job(text)
+    state = sge_state_letters.read_job(text)
     if JobFact.UNKNOWN in state.facts:
         _LOG.warning("event=unknown_job_state letters=%r", text)
     return state

@@ -9,11 +9,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.campaigns.failures.book import OpenEvents
+from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign
-from gridbridge.model.campaigns.events import BARRING, PAUSING, CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.plan import CycleSituation, TaskSend
-from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.campaign_events import (
+    BARRING,
+    PAUSING,
+    CampaignEvent,
+    EventCode,
+    EventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import CycleSituation, TaskSend
 
 MAX_DOUBLINGS = 32
 Pair = tuple[int, str]  # of a campaign and a cluster

@@ -8,8 +8,8 @@ failed it as long as there is one.
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.plan import AttemptOutcome, Retry
-from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
 
 NEVER_BEGAN = (TaskOutcome.WIPED, TaskOutcome.MOVED)
 AVOIDED = frozenset({TaskOutcome.SETUP_ERROR, TaskOutcome.WALLTIME, TaskOutcome.SITE_FAULT})

@@ -4,8 +4,8 @@ A campaign's job ratio says how many tasks fill the slots that are free, and the
 rate how many may wait there besides. Tasks of the campaign that wait there already count.
 """
 
-from gridbridge.decisions.campaigns.jobratio import tasks_for
-from gridbridge.decisions.campaigns.schedulers.protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.job_ratio_predictor import tasks_for
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 
 
 def to_start(place: SchedulingOffer) -> int:

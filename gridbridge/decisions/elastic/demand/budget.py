@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-from gridbridge.decisions.elastic.counting import nodes_of
-from gridbridge.decisions.elastic.demand.hours import price_at
-from gridbridge.decisions.elastic.demand.keeping import idle_nodes, is_paid_for, paid_s
+from gridbridge.decisions.elastic.demand.scale_down import idle_nodes, is_paid_for, paid_s
+from gridbridge.decisions.elastic.demand.time_of_day import price_at
+from gridbridge.decisions.elastic.starcluster_counts import nodes_of
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.nodes import Node
-from gridbridge.model.elastic.plan import BalanceSituation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.node import Node
 
 ROUNDING = 1e-9  # of sums of prices
 

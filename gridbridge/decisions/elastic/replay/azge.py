@@ -5,9 +5,9 @@ removes each node to which nothing was matched for so long (idle_timeout, 300 s)
 as cyclecloud-gridengine 2.0 decides for one kind of node.
 """
 
-from gridbridge.decisions.elastic.replay.packing import figures, idle_nodes, packed
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict
-from gridbridge.model.elastic.replayed import ReplayPolicy
+from gridbridge.decisions.elastic.replay.bin_packing import figures, idle_nodes, packed
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, DemandVerdict
+from gridbridge.model.elastic.replay_outcome import ReplayPolicy
 
 IDLE_TIMEOUT_S = 300.0
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor, inf
 
-from gridbridge.decisions.elastic.demand.needs import number
-from gridbridge.decisions.elastic.demand.rooms import HostRoom
+from gridbridge.decisions.elastic.demand.capacity import HostRoom
+from gridbridge.decisions.elastic.demand.requirements import number
+from gridbridge.model.elastic.balance_sections import Squeeze
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.sections import Squeeze
 
 NO_ROOM = HostRoom(parts=())
 

@@ -5,13 +5,13 @@ not do what it says. `gridbridge setup` makes the edits of these findings in thi
 `gridbridge check` shows the findings: both judge by the same rules.
 """
 
+from gridbridge.decisions.site.setup.allowed_users import people_findings
 from gridbridge.decisions.site.setup.complexes import complex_findings, remote_findings
-from gridbridge.decisions.site.setup.host import host_findings
-from gridbridge.decisions.site.setup.people import people_findings
-from gridbridge.decisions.site.setup.queue import queue_findings
+from gridbridge.decisions.site.setup.execution_host import host_findings
 from gridbridge.decisions.site.setup.rights import right_findings
-from gridbridge.decisions.site.setup.scheduling import scheduling_findings
-from gridbridge.model.site.setup import CheckFinding, SetupSituation
+from gridbridge.decisions.site.setup.scheduler_configuration import scheduling_findings
+from gridbridge.decisions.site.setup.transfer_queue import queue_findings
+from gridbridge.model.site.setup_findings import CheckFinding, SetupSituation
 
 
 def findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:

@@ -8,7 +8,7 @@ says FALSE; and a value on a host or on `global` would contradict the transfer q
 from collections.abc import Iterator
 
 from gridbridge.model.attributes import is_transfer, lists, pairs
-from gridbridge.model.site.setup import (
+from gridbridge.model.site.setup_findings import (
     CellSetup,
     CheckFinding,
     ComplexRow,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.elastic.membership import GridEngineMembership
-from gridbridge.apply.elastic.preparing import MachineBootstrap
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
+from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.joining import JoinStep
-from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.membership_steps import JoinStep
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns import cycle
-from gridbridge.decisions.campaigns.copies import by_task, numbered, settled
+from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns.speculation_rules import by_task, numbered, settled
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -15,15 +15,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.copies import (
-    CompetingAttempt,
-    LiveAttempt,
-    SpeculativeAttempts,
-    StragglerTail,
-    SupersededAttempts,
-)
-from gridbridge.model.campaigns.events import EventCode
-from gridbridge.model.campaigns.plan import (
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cycle_plan import (
     ClusterRoom,
     ClusterView,
     CyclePlan,
@@ -32,8 +25,15 @@ from gridbridge.model.campaigns.plan import (
     Retry,
     TaskSend,
 )
-from gridbridge.model.campaigns.sharing import UsageSharing
-from gridbridge.model.campaigns.steps import PROLOGUE
+from gridbridge.model.campaigns.prologues import PROLOGUE
+from gridbridge.model.campaigns.speculation import (
+    CompetingAttempt,
+    LiveAttempt,
+    SpeculativeAttempts,
+    StragglerTail,
+    SupersededAttempts,
+)
+from gridbridge.model.campaigns.usage_sharing import UsageSharing
 from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.test_events import NOON, SWEEP, event
 
@@ -140,11 +140,11 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
     """However long the loser's cluster takes to end it."""
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
-    plan = cycle.plan(look)
+    plan = campaign_cycle.plan(look)
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "not wanted any more: 1 of campaign 1 at beta" in cycle.sentences(plan)
+    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.sentences(plan)
 
 
 def test_a_loser_is_ended_again_until_it_has_ended() -> None:
@@ -152,13 +152,15 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
-    again = cycle.plan(look)
-    last = cycle.plan(replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),)))
+    again = campaign_cycle.plan(look)
+    last = campaign_cycle.plan(
+        replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),))
+    )
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert cycle.sentences(last) == ["1 copy ended"]
+    assert campaign_cycle.sentences(last) == ["1 copy ended"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
     copies = array(2, state)
     look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
 
-    plan = cycle.plan(look)
+    plan = campaign_cycle.plan(look)
 
     assert (copies in [one.array for one in plan.losers]) is lost
     assert (copies in plan.resumed) is is_resumed
@@ -186,7 +188,7 @@ def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
     """It closes no cluster, spends no retry, and does not run again."""
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
-    plan = cycle.plan(look)
+    plan = campaign_cycle.plan(look)
 
     assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
     assert [one.outcome for one in plan.ended] == [COPY]
@@ -197,7 +199,7 @@ def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
     """The host of the original was lost after its copy had failed: the task runs again."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
-    plan = cycle.plan(look)
+    plan = campaign_cycle.plan(look)
 
     again = Retry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
     assert (plan.again, plan.finished) == ((again,), ())
@@ -214,15 +216,15 @@ FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s
 
 def copied(look: CycleSituation) -> tuple[SpeculativeAttempts, ...]:
     """Return what is copied."""
-    return cycle.plan(look).copies
+    return campaign_cycle.plan(look).copies
 
 
 def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     """The sentence tells beyond which time, and the same rows tell it again."""
-    plan = cycle.plan(seen(tails=(TAIL,)))
+    plan = campaign_cycle.plan(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
-    assert cycle.sentences(plan) == [
+    assert campaign_cycle.sentences(plan) == [
         "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
     ]
 
@@ -278,7 +280,7 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
     steps = (ProloguePhaseResult(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
-    plan = cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
+    plan = campaign_cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
 
     assert (plan.copies, plan.steps) == (expected, ())
 
@@ -289,7 +291,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
 
-    plan = cycle.plan(look)
+    plan = campaign_cycle.plan(look)
 
     assert TaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
@@ -300,7 +302,9 @@ def test_a_cycle_without_copies_is_as_before() -> None:
     """Nothing of it looks at them."""
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
-    assert cycle.plan(seen(campaigns=(one,), arrays=())) == replace(CyclePlan(), finished=(1,))
+    assert campaign_cycle.plan(seen(campaigns=(one,), arrays=())) == replace(
+        CyclePlan(), finished=(1,)
+    )
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.ending.judge import (
+from gridbridge.decisions.campaigns.ending.ended_attempts import (
     FORGOTTEN,
     MissingArray,
     MissingAttemptJudge,
@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.ending.judge import (
     still_known,
     without_end,
 )
-from gridbridge.decisions.campaigns.ending.portions import portions
+from gridbridge.decisions.campaigns.ending.write_batches import portions
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -25,9 +25,9 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
+from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import CyclePlan, Retry
-from gridbridge.model.campaigns.wiping import CancellationMark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.schedulers import finalize
-from gridbridge.decisions.campaigns.schedulers.finalize import is_at_end, usual_most_s
-from gridbridge.decisions.campaigns.schedulers.protocol import CampaignTail
-from gridbridge.decisions.campaigns.schedulers.registry import AT_THE_END, finalizer_of
-from gridbridge.model.campaigns.copies import LiveAttempt, SpeculativeAttempts
+from gridbridge.decisions.campaigns.schedulers import speculative
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignTail
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import AT_THE_END, finalizer_of
+from gridbridge.decisions.campaigns.schedulers.speculative import is_at_end, usual_most_s
+from gridbridge.model.campaigns.campaign_sections import Finalize
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.sections import Finalize
+from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 from tests.decisions.campaigns.test_distribution import campaign
 
 PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "campaign-schedulers.md"
@@ -41,7 +41,7 @@ def end(*tasks: LiveAttempt, **known: Any) -> CampaignTail:
 
 def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
     """Return which tasks get a copy where."""
-    return {each.cluster: each.tasks for each in finalize.copies(one)}
+    return {each.cluster: each.tasks for each in speculative.copies(one)}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_who_gets_a_copy_where(one: CampaignTail, expected: dict[str, tuple[int,
 
 def test_a_copy_says_what_it_was_made_for() -> None:
     """The time is kept, so that `gridbridge why` can tell it."""
-    (one,) = finalize.copies(end(live(7, 96)))
+    (one,) = speculative.copies(end(live(7, 96)))
 
     assert one == SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
 

@@ -8,13 +8,13 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.batch.gridengine.ends import settled
-from gridbridge.batch.oar.parse import read_jobs
+from gridbridge.batch.gridengine.job_end import settled
+from gridbridge.batch.oar.oar_output import read_jobs
 from gridbridge.batch.oar.status import _end_of
-from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
+from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of, outcome_of_wiped
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.campaigns.cancellation import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 WALLTIME_S = 60

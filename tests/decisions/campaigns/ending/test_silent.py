@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.copies import CompetingAttempt
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster
-from gridbridge.model.campaigns.plan import ClusterRoom, CyclePlan, CycleSituation
+from gridbridge.model.campaigns.speculation import CompetingAttempt
 from tests.decisions.campaigns.test_distribution import NOON, campaign
 
 WISH = AtCluster(exec_file="run")

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.decisions.campaigns.failures.events import recorded
+from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.decisions.campaigns.failures.event_rules import recorded
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
-from gridbridge.model.campaigns.events import ClusterSuccessRecord
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign
 
 ROOM = ClusterRoom(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.failures.leaps import moved, noted
-from gridbridge.model.campaigns.wiping import CancellationClocks, ClockJump
+from gridbridge.decisions.campaigns.failures.clock_jumps import moved, noted
+from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
-from gridbridge.decisions.campaigns.failures.stuck import is_stuck
+from gridbridge.decisions.campaigns.failures.unplaceable_tasks import is_stuck
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.events import EventCode
-from gridbridge.model.campaigns.plan import ClusterRoom, CycleSituation, KeptOff
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation, KeptOff
 from tests.decisions.campaigns.test_distribution import at, campaign
 from tests.decisions.campaigns.test_events import array, ended, event, seen, told
 

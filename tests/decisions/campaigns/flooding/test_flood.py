@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.flood import SAID, plan, sentences
-from gridbridge.model.campaigns.wiping import (
+from gridbridge.decisions.campaigns.throttle import SAID, plan, sentences
+from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationPatience,
     CancellationPlan,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.decisions.campaigns.predictor import predict
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
 from tests.decisions.campaigns.test_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))

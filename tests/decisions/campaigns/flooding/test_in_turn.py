@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import cycle, flood
+from gridbridge.decisions.campaigns import campaign_cycle, throttle
 from gridbridge.decisions.campaigns.matching import KEPT_S
-from gridbridge.model.campaigns.jobratio import JobRatio
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.wiping import (
+from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationPatience,
     ListedArray,
     ListedAttempt,
 )
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.job_ratio import JobRatio
 from tests.decisions.campaigns.test_distribution import NOON, at, campaign
 
 ROOM = ClusterRoom(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
@@ -44,7 +44,7 @@ class Stuck:
         listed = ListedAttempt(
             now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
         )
-        for one in flood.plan(listed).wipes:
+        for one in throttle.plan(listed).wipes:
             gone = {place for places in one.places for place in places}
             self.wiped += len(gone)
             self.parts = [
@@ -64,7 +64,7 @@ class Stuck:
             there=tuple(self._there(one.number) for one in self.campaigns),
             ratios=tuple(self.ratios.values()),
         )
-        plan = cycle.plan(seen)
+        plan = campaign_cycle.plan(seen)
         for one in plan.predicted:
             known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
             self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)  # type: ignore[arg-type]

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.decisions.campaigns.flood import plan as wiping
+from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.sharing import ShareBy, UsageSharing
-from gridbridge.model.campaigns.wiping import ListedAttempt, WipedFor
+from gridbridge.decisions.campaigns.throttle import plan as wiping
+from gridbridge.model.campaigns.cancellation import ListedAttempt, WipedFor
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 from tests.decisions.campaigns.flooding.test_flood import NOON, PATIENCE, part
 from tests.decisions.campaigns.test_distribution import at, campaign, sends
 

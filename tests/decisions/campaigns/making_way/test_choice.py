@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.making_way.choice import chosen, lacked
-from gridbridge.model.campaigns.making_way.cell import HostResources, ResourceShortage
-from gridbridge.model.campaigns.making_way.contest import BlockedRequest, PreemptibleTask
+from gridbridge.decisions.campaigns.preemption.victims import chosen, lacked
+from gridbridge.model.campaigns.crowded_cell import HostResources, ResourceShortage
+from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptibleTask
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 

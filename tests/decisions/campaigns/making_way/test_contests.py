@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.making_way.contests import (
+from gridbridge.decisions.campaigns.preemption.blocked_requests import (
     GRACE_S,
     MOST,
     contests,
@@ -16,14 +16,14 @@ from gridbridge.decisions.campaigns.making_way.contests import (
     ways,
     wipes,
 )
-from gridbridge.model.campaigns.making_way.cell import (
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.crowded_cell import (
     CrowdedCell,
     HostResources,
     ResourceHolder,
     ResourceShortage,
 )
-from gridbridge.model.campaigns.making_way.contest import OwnTask, Preemption
-from gridbridge.model.campaigns.wiping import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.preemption import OwnTask, Preemption
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 OURS = {31: OwnTask(campaign=5, array=2)}

@@ -10,14 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.placing import hosts_for
-from gridbridge.decisions.elastic.sentences import reason
+from gridbridge.decisions.elastic.demand.first_fit import hosts_for
+from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    RefusalKind,
+)
+from gridbridge.model.elastic.balance_sections import Pool
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import ParallelEnvironment, SlotSpread, queue_of
-from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.users import QueueDefaults
+from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, queue_of
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import LAYOUT, RULES, cell, full, plan
 

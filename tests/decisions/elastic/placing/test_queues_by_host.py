@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.statistics import statistics
-from gridbridge.model.elastic.layout import queue_of
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.elastic.seeing import RecentEnds
-from gridbridge.model.users import QueueDefaults
+from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.cell_layout import queue_of
+from gridbridge.model.elastic.published_balance import RecentEnds
+from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
 

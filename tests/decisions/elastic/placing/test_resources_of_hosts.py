@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
+from gridbridge.model.elastic.balance_sections import Pool
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import CellResource, ResourceRelation, queue_of
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.sections import Pool
-from gridbridge.model.users import QueueDefaults
+from gridbridge.model.elastic.cell_layout import CellResource, ResourceRelation, queue_of
+from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
 

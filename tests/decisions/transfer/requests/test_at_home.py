@@ -2,10 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.at_home import kept, refusal, unnamed
+from gridbridge.decisions.transfer.requests.home_admission import kept, refusal, unnamed
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.request import JobRequest
-from gridbridge.model.users import Users
+from gridbridge.model.text_tables import Users
 
 PEOPLE = QueueLimits(people=("bob", "@physics"))
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.mapping import MappedRequest, translate
+from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.transfer.mapping import (
+from gridbridge.model.transfer.request_rules import (
     ANY,
     PE,
     PROJECT,

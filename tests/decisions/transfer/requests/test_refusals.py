@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.refusals import RefusalMark, kept_queues, marks
+from gridbridge.decisions.transfer.requests.refusal_marks import RefusalMark, kept_queues, marks
 
 TRANSFER = ("transfer-gamma", "transfer-beta")
 NEITHER = "!transfer-beta&!transfer-gamma"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.spread import groups
+from gridbridge.decisions.transfer.requests.slots_per_node import groups
 
 SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
 

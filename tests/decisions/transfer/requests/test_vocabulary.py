@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.mapping import MappedRequest
-from gridbridge.decisions.transfer.requests.vocabulary import understood
+from gridbridge.decisions.transfer.requests.offered_names import understood
+from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.vocabulary import ANY, ClusterVocabulary
 

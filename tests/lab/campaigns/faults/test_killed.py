@@ -23,21 +23,21 @@ from tests.lab.grid import Done, Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-AS_USER = "gridbridge.methods.as_user"
+AS_USER = "gridbridge.privileged.as_user"
 SEND = {
-    "intended": "methods/arrays/sending.py:_submit_at",
+    "intended": "privileged/arrays/send_arrays.py:_submit_at",
     "submitted there": "batch/oar/submit.py:_read_answer",
-    "the answer is lost": "state/ledger.py:submitted",
-    "noted": "methods/arrays/sending.py:release",
+    "the answer is lost": "campaigns/store/root_ledger.py:submitted",
+    "noted": "privileged/arrays/send_arrays.py:release",
     "released there": "batch/oar/submit.py:release_arrays",
-    "not told": "methods/arrays/sent.py:line",
+    "not told": "privileged/arrays/sent_array.py:line",
 }
 DELETE = {
-    "asked": "methods/arrays/job.py:act",
+    "asked": "privileged/arrays/cluster_calls.py:act",
     "looked at": "batch/oar/submit.py:delete_array",
-    "not told": "methods/arrays/verbs.py:_leave",
+    "not told": "privileged/arrays/array_verbs.py:_leave",
 }
-FILES = "methods/arrays/,methods/owner,state/ledger,batch/oar/submit,shell/ssh"
+FILES = "methods/arrays/,privileged/owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"

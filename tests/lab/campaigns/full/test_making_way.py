@@ -38,12 +38,12 @@ qconf -dattr exechost complex_values mem=4G,alone=true {NODE}
 {WITHOUT} qconf -Mc sc
 """
 RUN = "sh -c 'while ! [ -e ~/way.go ]; do sleep 0.2; done; echo $CIGRI_JOB_ID >>~/way.ended'"
-NIKITAS = "gridbridge.services.campaigns.nikita.program"
+NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "services/campaigns/nikita/service.py:_make_way",
-    "when it is noted for whom": "services/campaigns/nikita/service.py:_delete",
-    "as root is asked": "apply/campaigns/arrays:2",
-    "when root has told": "apply/campaigns/arrays:6",
+    "before anything": "campaigns/nikita/nikita.py:_make_way",
+    "when it is noted for whom": "campaigns/nikita/nikita.py:_delete",
+    "as root is asked": "campaigns/acts/array_submission:2",
+    "when root has told": "campaigns/acts/array_submission:6",
 }
 FULL = 4  # slots
 TASKS = 4  # of each campaign

@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 
 TASKS = 4
 REBALANCE = "gridbridge rebalance"
-NIKITAS = "gridbridge.services.campaigns.nikita.program"
+NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "services/campaigns/nikita/service.py:_delete_waiting",
-    "as root is asked": "apply/campaigns/arrays:2",
-    "when root has told": "apply/campaigns/arrays:6",
+    "before anything": "campaigns/nikita/nikita.py:_delete_waiting",
+    "as root is asked": "campaigns/acts/array_submission:2",
+    "when root has told": "campaigns/acts/array_submission:6",
 }
 
 

@@ -32,7 +32,7 @@ def small(grid: Grid, folder: str, mode: str, subfolders: str) -> Iterator[None]
 
 
 def end_poller(grid: Grid) -> None:
-    grid.on(HOST, "pkill", "-KILL", "-f", "gridbridge.services.poller")
+    grid.on(HOST, "pkill", "-KILL", "-f", "gridbridge.transfer.poller.program")
 
 
 def fill(grid: Grid, folder: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.batch.oar import questions
-from gridbridge.batch.oar.parse import read_parts
+from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar.oar_output import read_parts
 from gridbridge.model.route import OarServer
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
@@ -46,7 +46,7 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     """Neither the poller's question nor the balancer's takes notably longer for them."""
     server = OarServer(timeout_s=LIMIT_S)
-    asked = questions.status(server, (), ()), questions.demand(server)
+    asked = server_queries.status(server, (), ()), server_queries.demand(server)
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
     after = [took_s(gamma, each) for each in asked]

@@ -23,7 +23,7 @@ def no_poller(grid: Grid) -> Iterator[None]:
     grid.sh(
         HOST, f"setsid flock {LOCK} sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/holder"
     )
-    grid.on(HOST, "pkill", "-f", "gridbridge.services.poller")
+    grid.on(HOST, "pkill", "-f", "gridbridge.transfer.poller.program")
     grid.until(
         lambda: "sleep 300" in grid.sh(HOST, f"fuser -v {LOCK} 2>&1; pgrep -af sleep"), "lock"
     )

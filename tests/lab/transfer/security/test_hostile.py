@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.owners import MOST_UNPROVED
+from gridbridge.decisions.transfer.ownership_proof import MOST_UNPROVED
 from tests.lab.configured import configured
 from tests.lab.delta import FAR
 from tests.lab.grid import Grid
@@ -373,12 +373,12 @@ def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
     """A new poller starts, too, while he holds all that he can open."""
     with running(grid, LOCKER, "locker") as count:
         assert int(count) > 20
-        poller = grid.sh(HOST, "pgrep -f gridbridge.services.poller").split()
+        poller = grid.sh(HOST, "pgrep -f gridbridge.transfer.poller.program").split()
         grid.on(HOST, "kill", "-9", *poller)
         (one,) = running_transfers(grid, 1)
 
         assert end_latency_s(grid, one) < LATENCY_S
-        assert grid.sh(HOST, "pgrep -f gridbridge.services.poller").split() != poller
+        assert grid.sh(HOST, "pgrep -f gridbridge.transfer.poller.program").split() != poller
 
 
 @pytest.mark.long

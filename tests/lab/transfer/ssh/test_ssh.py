@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gridbridge.methods.sending import SHUT_OUT
+from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.lab.away import once
 from tests.lab.delta import (
     ACCOUNT,

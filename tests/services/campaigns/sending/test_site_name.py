@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.sending import site_name
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.sending import site_name
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaigns import CampaignRows
 from tests.decisions.campaigns.test_distribution import NOON
 
 

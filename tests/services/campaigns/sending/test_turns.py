@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused
+from gridbridge.campaigns.acts.array_submission import ArrayRefused
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -16,17 +20,13 @@ from gridbridge.model.campaigns.campaign import (
     SentTask,
 )
 from gridbridge.model.campaigns.campaign import CampaignState as State
-from gridbridge.model.campaigns.copies import SupersededAttempts
-from gridbridge.model.campaigns.events import EventCode
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import CyclePlan, TaskSend
-from gridbridge.model.campaigns.sections import Failures
-from gridbridge.services.campaigns.actions import CycleActions
-from gridbridge.services.campaigns.observations import Observations
+from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.campaign_events import CampaignEvents
-from gridbridge.state.database.campaigns import CampaignRows
 from tests.decisions.campaigns.test_distribution import NOON
 
 ALICE, BOB = 41000, 41001

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import pytest
 
 from gridbridge.decisions.elastic.replay.azge import decide
+from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import Demand
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.replayed import NodeTerms, ReplayRules
-from gridbridge.model.elastic.sections import Demand
-from gridbridge.services.elastic.simulation.policies import way_of
+from gridbridge.model.elastic.replay_outcome import NodeTerms, ReplayRules
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 
 LONG = 5.0  # minutes after which an idle node goes

@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.model.elastic.replayed import NodeTerms, RecordedTask, ReplayOutcome, ReplayRules
-from gridbridge.model.elastic.sections import Demand
-from gridbridge.services.elastic.simulation.comparing import frontier, swept
-from gridbridge.services.elastic.simulation.engine import WorkloadReplay
-from gridbridge.services.elastic.simulation.policies import way_of
-from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
+from gridbridge.elastic.simulation.policy_comparison import frontier, swept
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
+from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.replay_outcome import (
+    NodeTerms,
+    RecordedTask,
+    ReplayOutcome,
+    ReplayRules,
+)
 
 TERMS = NodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
 ONE_NODE = NodeTerms(max_nodes=1, min_nodes=1, slots=2)

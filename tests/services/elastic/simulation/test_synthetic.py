@@ -7,8 +7,8 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.model.elastic.replayed import RecordedTask
-from gridbridge.services.elastic.simulation.synthetic import WorkloadDistribution, make
+from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
+from gridbridge.model.elastic.replay_outcome import RecordedTask
 
 DAYS, NODE = 70, 16
 ASKED = WorkloadDistribution(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import RequestAtHome
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.transfer.guards.copied import LOOK_S, CopiedGuards
-from gridbridge.services.watch.observer import ClusterAnswer
-from gridbridge.services.work.question import AT_ONCE
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.transfer.poller.copied_guards import LOOK_S, CopiedGuards
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
 OWN = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")

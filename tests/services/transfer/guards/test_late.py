@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import TransferAct, TransferAction
-from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
 from gridbridge.shell.trust import name_of
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
 from tests.states import job_state

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import RequestAtHome
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
-from gridbridge.model.transfer.plan import TransferAct, TransferAction
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.guards.missing import LOOK_S, GuardRestorer
-from gridbridge.services.watch.observer import ClusterAnswer
-from gridbridge.services.work.question import AT_ONCE
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.transfer.poller.guard_restorer import LOOK_S, GuardRestorer
 from tests.decisions.transfer.test_plan import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")

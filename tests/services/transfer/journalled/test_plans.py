@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.plan import plan
 from gridbridge.decisions.transfer.relevant_rows import relevant_rows
 from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_policy import plan
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.plan import WORDS, TransferAct
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import ROWS, DecisionJournal
-from gridbridge.services.transfer.journalled.plans import PlanJournal, again, said, sentence
+from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller.plan_journal import PlanJournal, again, said, sentence
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,

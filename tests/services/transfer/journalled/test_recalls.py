@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.situation import TransferSituation
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import DecisionJournal
-from gridbridge.services.transfer.journalled import recalls
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.program.journal import DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller import recall_journal
 from tests.decisions.transfer.test_plan import a_row, a_situation, a_snapshot, a_transfer, second
 
 RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
@@ -31,17 +31,19 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall.wanted([one for one, _ in transfers], situation, queues, troubles)
-    due = tuple(recall.due(wanted, situation, queues, troubles, 3))
-    DecisionJournal(database).keep(recalls.entry(wanted, due, situation, queues, troubles, 3))
+    wanted = recall_policy.wanted([one for one, _ in transfers], situation, queues, troubles)
+    due = tuple(recall_policy.due(wanted, situation, queues, troubles, 3))
+    DecisionJournal(database).keep(
+        recall_journal.entry(wanted, due, situation, queues, troubles, 3)
+    )
 
     (kept,) = DecisionRows(database).last(9)
-    assert kept.program == recalls.PROGRAM
+    assert kept.program == recall_journal.PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
-    assert recalls.again(kept.inputs) == kept.inputs["actions"]
+    assert recall_journal.again(kept.inputs) == kept.inputs["actions"]
     assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
-    assert recalls.again({**kept.inputs, "free": 0}) == []
+    assert recall_journal.again({**kept.inputs, "free": 0}) == []
 
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:

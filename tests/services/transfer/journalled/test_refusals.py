@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.receive import ReceivedMessage, judge
+from gridbridge.decisions.transfer.message_rules import ReceivedMessage, judge
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage
-from gridbridge.model.transfer.plan import RejectedAction
-from gridbridge.services.encoding import encode
-from gridbridge.services.journal import DecisionJournal
-from gridbridge.services.transfer.journalled import refusals
-from gridbridge.services.transfer.journalled.refusals import AN_HOUR, Refusals
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.program.encoding import encode
+from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller import refused_message_journal as refusals
+from gridbridge.transfer.poller.refused_message_journal import AN_HOUR, Refusals
 from tests.decisions.transfer.test_plan import NOON, a_transfer
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.apply.transfer.acts import TransferActs
 from gridbridge.decisions.transfer.situation import TransferSituation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import (
@@ -23,21 +22,22 @@ from gridbridge.model.message import (
     encode,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import PollerSection, TransferQueue
-from gridbridge.services.transfer.journalled import refusals
-from gridbridge.services.transfer.mail.mail import PREMATURE_OF_UID
-from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.published.views import PublishedViews
-from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.work.workers import OwnerThreads
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
+from gridbridge.program.work.workers import OwnerThreads
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published, spool
+from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.state.database.transfers import TransferRows
-from gridbridge.state.reading import SpooledMessage
+from gridbridge.state.spool_reader import SpooledMessage
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller import refused_message_journal
+from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.services.transfer.messages import NAME, RECORD, without_account
 
 ALICE, BOB = without_account(2)
@@ -134,9 +134,9 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     send(service, RECORD, RECORD.but(remote="gamma"))
 
     (kept,) = DecisionRows(service.resources.database).last(9)
-    assert kept.program == refusals.PROGRAM
+    assert kept.program == refused_message_journal.PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert refusals.again(kept.inputs) == kept.inputs["actions"]
+    assert refused_message_journal.again(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     )
     service.round()
 
-    reply = published.read_message(
-        published.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    reply = published_values.read_message(
+        published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
     )
 
     assert reply is not None
@@ -235,7 +235,7 @@ def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> No
     send(
         service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
     )
-    path = published.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    path = published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 

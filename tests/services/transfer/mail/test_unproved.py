@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.decisions.transfer.receive import judge
+from gridbridge.decisions.transfer.message_rules import judge
 from gridbridge.model.message import (
     MOST_REASON,
     DesiredJobState,
@@ -17,12 +17,12 @@ from gridbridge.model.message import (
     TransferOutcome,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer import OwnershipProof
-from gridbridge.services.transfer.ledger import EVENTS_AN_HOUR
-from gridbridge.services.transfer.service import TransferService
+from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES, LogQuota
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.decisions.transfer.test_plan import a_row, a_snapshot
 from tests.services.transfer.mail.test_hostile_messages import ALICE, BOB, send, service
 from tests.services.transfer.messages import NAME, RECORD

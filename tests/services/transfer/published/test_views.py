@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.clusters import away
+from gridbridge.batch.clusters import away
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
-from gridbridge.model.shown import ShownDrain, ShownTransfers
-from gridbridge.model.site.sections import Site
+from gridbridge.model.published import ShownDrain, ShownTransfers
+from gridbridge.model.site.site_section import Site
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
-from gridbridge.model.transfer.sections import TransferQueue
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.mapping_sections import ProjectRule, QueueRule, ResourceRule
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.model.vocabulary import ClusterVocabulary
-from gridbridge.services.transfer.published.history import JobHistory
-from gridbridge.services.transfer.published.rows import show
-from gridbridge.services.transfer.published.views import PublishedViews
-from gridbridge.services.watch.observer import ClusterAnswer, ClusterObserver
+from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
 from gridbridge.shell.clock import Clock
-from gridbridge.state import drains, published, shown
+from gridbridge.state import drains, published_json, published_values
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.poller.published_rows import show
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
 NOW = datetime.now(UTC)
@@ -73,7 +73,7 @@ def texts(folder: str, job: str) -> list[list[str]]:
     """Return the published histories of a job, one list an attempt."""
     return [
         [event.text for event in attempt.events]
-        for task in shown.read_job(folder, job)
+        for task in published_json.read_job(folder, job)
         for attempt in task.attempts
     ]
 
@@ -117,13 +117,13 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state=job_state("r")), "third")
-    kept = shown.read_job(folder, "12")
+    kept = published_json.read_job(folder, "12")
     fresh = JobHistory("alpha", database, PublishedViews(POLICY, Clock(), folder))
     fresh.touch(again)
     fresh.publish()
 
     assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
-    assert shown.read_job(folder, "12") == kept
+    assert published_json.read_job(folder, "12") == kept
     assert [one.transfer.remote_state for one in kept[0].attempts] == ["", "r"]
 
 
@@ -170,7 +170,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     job_history.load()
     job_history.publish()
 
-    (task,) = shown.read_job(folder, "12")
+    (task,) = published_json.read_job(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
 
 
@@ -184,7 +184,7 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
 
     PublishedViews(POLICY, Clock(), folder).transfers([told], {})
 
-    (row,) = shown.read(f"{folder}/{shown.TRANSFERS}", ShownTransfers).transfers
+    (row,) = published_json.read(f"{folder}/{published_json.TRANSFERS}", ShownTransfers).transfers
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
@@ -205,7 +205,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     views = PublishedViews(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
-        os.utime(published.history_path(job, folder), (0, 0))
+        os.utime(published_values.history_path(job, folder), (0, 0))
     views.task("15", ())
 
     job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
@@ -217,7 +217,9 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     views = PublishedViews(POLICY, Clock(), folder)
     views.answer(ClusterAnswer(cluster="beta", trouble="qstat: no answer in time"), None)
 
-    seen = shown.read(f"{folder}/{shown.CLUSTERS}/beta.json", shown.ShownCluster)
+    seen = published_json.read(
+        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.ShownCluster
+    )
 
     assert seen is not None
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
@@ -226,15 +228,15 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
     PublishedViews(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
-    rules = published.read_mapping("transfer-beta", folder)
-    mapped = published.read_route("transfer-beta", folder).remote_mapped
+    rules = published_values.read_mapping("transfer-beta", folder)
+    mapped = published_values.read_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
     PublishedViews(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
-    kept = published.read_mapping("transfer-beta", folder)
+    kept = published_values.read_mapping("transfer-beta", folder)
     PublishedViews(elsewhere, Clock(), folder).routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
-    assert not os.path.exists(published.mapping_path("transfer-beta", folder))
+    assert not os.path.exists(published_values.mapping_path("transfer-beta", folder))
 
 
 def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
@@ -242,12 +244,12 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 ) -> None:
     nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
     PublishedViews(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
-    unmapped = published.read_route("transfer-beta", folder).remote_mapped
+    unmapped = published_values.read_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
     PublishedViews(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
 
     assert unmapped == ""
-    assert published.read_mapping("transfer-beta", folder).splitlines() == [
+    assert published_values.read_mapping("transfer-beta", folder).splitlines() == [
         b"project/chem/to=chem",
         b"queue/long.q/drop=yes",
         b"project/*/to=foreign",
@@ -256,11 +258,11 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
     views, words = PublishedViews(POLICY, Clock(), folder), ClusterVocabulary(pe=frozenset({"smp"}))
-    before = published.read_vocabulary("beta", folder)
+    before = published_values.read_vocabulary("beta", folder)
     views.answer(ClusterAnswer(cluster="beta", vocabulary=words), None)
     views.answer(ClusterAnswer(cluster="beta", trouble="no answer"), None)
 
-    assert (before, published.read_vocabulary("beta", folder)) == (
+    assert (before, published_values.read_vocabulary("beta", folder)) == (
         None,
         b"string=*\npe=smp\nrule=*\n",
     )
@@ -276,7 +278,7 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
-        _, _, values = published.read_load(published.load_path(folder))
+        _, _, values = published_values.read_load(published_values.load_path(folder))
         return " ".join(f"{name}={value}" for name, value in values.items())
 
     open_values = reported()
@@ -298,8 +300,8 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
-        _, _, values = published.read_load(published.load_path(folder))
-        service = shown.read_service(folder)
+        _, _, values = published_values.read_load(published_values.load_path(folder))
+        service = published_json.read_service(folder)
         assert service
         return values["gb_beta_up"], service.full
 
@@ -331,10 +333,10 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(ClusterAnswer(cluster="beta", snapshot=snapshot), snapshot)
-        told.append(published.read_stay("beta", folder))
+        told.append(published_values.read_stay("beta", folder))
     PublishedViews(POLICY, Clock(), folder).answer(
         ClusterAnswer(cluster="beta", snapshot=seen), seen
     )
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
-    assert published.read_stay("beta", folder) is None
+    assert published_values.read_stay("beta", folder) is None

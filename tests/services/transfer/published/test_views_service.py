@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.shown import ShownConfiguration
-from gridbridge.services.transfer.published.views import PublishedViews
+from gridbridge.model.published import ShownConfiguration
 from gridbridge.shell.clock import Clock
-from gridbridge.state import shown
+from gridbridge.state import published_json
+from gridbridge.transfer.poller.published_views import PublishedViews
 from tests.services.transfer.published.test_views import NOW, POLICY
 
 
@@ -24,9 +24,9 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
     views = PublishedViews(POLICY, Clock(), folder, known)
     views.routes(frozenset())
-    first = shown.read_service(folder)
+    first = published_json.read_service(folder)
     views.configured(refusing)
-    second = shown.read_service(folder)
+    second = published_json.read_service(folder)
 
     assert first
     assert (first.configuration, second) == (known, replace(first, configuration=refusing))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.message import StarterPhase
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.round.recovery import StarterWakeup
-from gridbridge.services.watch.observer import ClusterAnswer
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
 from gridbridge.state import spool
+from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
 SILENCE = ClusterAnswer(cluster="beta", trouble="no answer in time")

@@ -13,17 +13,18 @@ from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.shown import ShownReading
-from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import Retention, TransferQueue
-from gridbridge.model.transfer.transfer import OwnershipProof, Transfer
-from gridbridge.services.transfer.published.views import PublishedViews
-from gridbridge.services.transfer.usage.records import UsageRecords
+from gridbridge.model.published import ShownReading
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
 from gridbridge.shell.clock import Clock
-from gridbridge.state import accounts, published
+from gridbridge.state import published_values
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.accounting import UsageRows
-from gridbridge.state.database.transfers import TransferRows
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.store import published_accounts
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import UsageRows
 from tests.services.work.test_threads import without_room
 from tests.states import job_state
 
@@ -78,12 +79,12 @@ class Beta:
 
     def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
         """Return what is published of a local job."""
-        shown = accounts.read_task(self.folder, job, 0)
+        shown = published_accounts.read_task(self.folder, job, 0)
         return shown.records if shown else ()
 
     def reading(self) -> ShownReading:
         """Return how far the file was read, as people see it."""
-        (reading,) = accounts.read_readings(self.folder)
+        (reading,) = published_accounts.read_readings(self.folder)
         return reading
 
 
@@ -293,7 +294,7 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
     site.look()
     before = site.records()
     site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
-    path = Path(published.usage_path("7", transfer().owner, site.folder))
+    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
 
     assert [one.source for one in before] == [UsageSource.ACCOUNTING]
     assert site.records() == before
@@ -314,25 +315,25 @@ def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -
     """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
     ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
     site.usage_records.tell_end(ended)
-    told = Path(published.usage_path("7", ended.owner, site.folder))
+    told = Path(published_values.usage_path("7", ended.owner, site.folder))
 
     assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
 
 
 def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
-    path = Path(published.usage_path("7", transfer().owner, site.folder))
+    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
-    published.sweep(frozenset(), written_s - 1, site.folder)
+    published_values.sweep(frozenset(), written_s - 1, site.folder)
     was_kept = path.exists()
-    published.sweep(frozenset(), written_s + 1, site.folder)
+    published_values.sweep(frozenset(), written_s + 1, site.folder)
 
     assert (was_kept, path.exists()) == (True, False)
 
 
 def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) -> None:
-    Path(site.folder, published.USAGE).write_text("in the way of a folder")
+    Path(site.folder, published_values.USAGE).write_text("in the way of a folder")
 
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
 
@@ -342,7 +343,7 @@ def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) 
 def test_no_epilog_is_told_anything_where_none_asks(site: Beta) -> None:
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
-    assert not Path(site.folder, published.USAGE).exists()
+    assert not Path(site.folder, published_values.USAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
@@ -371,8 +372,11 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in accounts.read_readings(site.folder)] == ["beta", "gamma"]
-    assert accounts.read_readings(site.folder)[0] == shown
+    assert [one.cluster for one in published_accounts.read_readings(site.folder)] == [
+        "beta",
+        "gamma",
+    ]
+    assert published_accounts.read_readings(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
@@ -388,7 +392,7 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.usage_records.readers, accounts.read_readings(site.folder)) == ({}, ())
+    assert (site.usage_records.readers, published_accounts.read_readings(site.folder)) == ({}, ())
 
 
 def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""The acts: each checks again what it depends on, acts, and records the result."""

@@ -1,1 +1,0 @@
-"""Looking at the cluster that grows and shrinks."""

@@ -1,1 +1,0 @@
-"""How copies of tasks come to other hosts."""

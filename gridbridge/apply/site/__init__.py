@@ -1,1 +1,0 @@
-"""Changes of a site's set-up."""

@@ -1,1 +1,0 @@
-"""What is done to transfers, to local jobs and to grants."""

@@ -1,0 +1,52 @@
+"""Calls gridbridge-as-user, which root lets the service account run.
+
+A service that is its one person's own (a site of embedded clusters) runs it as itself: there it
+acts for that person alone, and keeps the same ledger.
+"""
+
+import logging
+
+from gridbridge.errors import NotOurs
+from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
+
+SUDO = ("/usr/bin/sudo", "-n", AS_USER)
+ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
+
+_is_personal = False
+_log = logging.getLogger(__name__)
+
+
+def reach(policy: Policy) -> None:
+    """Make this process run it as its site demands; may be repeated."""
+    global _is_personal  # of this process, as the connections of shell/ssh
+    _is_personal = policy.is_personal
+
+
+def call(
+    *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
+) -> CompletedProgram:
+    """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
+    way = ALONE if _is_personal else SUDO
+    done = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
+    _tell_cut(done.stderr)
+    if done.status == NOT_OURS:
+        raise NotOurs(last_words(done))
+    return done
+
+
+def _tell_cut(said: bytes) -> None:
+    """Note in the log what root's ledger lacked; it is whole again, and says so once."""
+    for line in said.decode("utf-8", "replace").splitlines():
+        match line.split():
+            case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
+                _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
+
+
+def last_words(done: CompletedProgram) -> str:
+    """Return why it did not act."""
+    lines = done.stderr.decode("utf-8", "replace").splitlines()
+    return "\n".join(one for one in lines if not one.startswith(LEDGER_CUT)).strip()

@@ -1,0 +1,249 @@
+"""From the configuration to what the adapters and the starters need: clusters and routes."""
+
+import os
+import pwd
+from collections.abc import Callable
+from dataclasses import Field, fields
+from typing import cast
+
+from gridbridge.batch.oar import oar_commands
+from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Claim, Cluster, ClusterKind, PushKind
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import (
+    Away,
+    EmbeddedFolder,
+    GridEngineCell,
+    Home,
+    OarServer,
+    SshLogin,
+    TransferRoute,
+    login,
+)
+from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.transfer.mapping_sections import AnyRule, Rules
+from gridbridge.model.transfer.request_rules import (
+    ANY,
+    EVERY_JOB,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    MappingRule,
+    RequestMapping,
+)
+from gridbridge.model.transfer.transfer_sections import Identity, TransferQueue
+from gridbridge.shell import ssh
+
+
+def away(policy: Policy, name: str) -> Away:
+    """Return how to reach a configured cluster, as the service or whoever asks."""
+    if name not in policy.clusters:  # any more
+        raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
+    return REACHED[policy.clusters[name].kind](policy, name)
+
+
+def home(policy: Policy, name: str) -> Home:
+    """Return how to reach a configured cluster that may have transfer queues: any but OAR's."""
+    return cast("Home", away(policy, name))  # who asks has looked at policy.why_no_queues
+
+
+def _server(policy: Policy, name: str) -> OarServer:
+    cluster = policy.clusters[name]
+    return OarServer(
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+        ends=ends(policy, cluster),
+    )
+
+
+def _folder(policy: Policy, name: str) -> EmbeddedFolder:
+    cluster = policy.clusters[name]
+    return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+
+
+def ends(policy: Policy, cluster: Cluster) -> str:
+    """Return the FIFO at an OAR server's frontend in which jobs tell the service their ends."""
+    if cluster.push is not PushKind.OAR:
+        return ""
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
+
+
+def _cell(policy: Policy, name: str) -> GridEngineCell:
+    cluster = policy.clusters[name]
+    return GridEngineCell(
+        root=cluster.root,
+        cell=cluster.cell,
+        qmaster_port=str(cluster.qmaster_port),
+        execd_port=str(cluster.execd_port),
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+    )
+
+
+def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
+    """Return our login there; root has no account elsewhere, so it asks as the service does."""
+    uid = os.geteuid()
+    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
+    return login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+
+
+def keep_connections(policy: Policy) -> None:
+    """Make this process keep one connection for each login, if there is a cluster by ssh.
+
+    May be repeated: those that it keeps stay.
+    """
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
+        from gridbridge.shell.connection.lazy import LazyConnections  # sites without ssh need none
+
+        ssh.carry_by(LazyConnections())
+
+
+def open_sessions(policy: Policy) -> None:
+    """Log in to each cluster by ssh now, for a program that asks a few questions and ends."""
+    found = (_login(policy, cluster) for cluster in policy.clusters.values())
+    if (logins := [each for each in found if each]) and not ssh.keeps_connections():
+        from gridbridge.shell.session_pool import SessionPool  # sites without ssh need none
+
+        pool = SessionPool()
+        for each in logins:
+            pool.begin(each)
+        ssh.carry_by(pool)
+
+
+def route(policy: Policy, queue: str) -> TransferRoute:
+    """Return what the starters of a transfer queue must know."""
+    section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
+    remote = section.cluster
+    cluster = policy.clusters[remote]
+    return TransferRoute(
+        cluster=policy.site.cluster,
+        remote=remote,
+        remote_kind=cluster.kind.value,
+        remote_mapped="yes" if mapping(policy, remote, queue).rules else "",
+        remote_shell=cluster.shell,
+        remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
+        remote_ssh=cluster.ssh,
+        remote_ends=ends(policy, cluster),
+        remote_stage_dir=cluster.stage_dir,
+        remote_claim=_claim(policy, cluster),
+        identity="" if section.identity is Identity.HOME else section.identity.value,
+        staged="yes" if section.staged and cluster.ssh else "",
+        stage_in=section.stage_in,
+        stage_out=section.stage_out,
+        remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
+        local_kind=local.kind.value,
+        **_side("local", local),
+        **_side("remote", cluster),
+    )
+
+
+def _claim(policy: Policy, cluster: Cluster) -> str:
+    """Return what starters must know of a cluster's claims (model.route)."""
+    if cluster.claim is not Claim.GRANT:
+        return "" if cluster.claim is Claim.NONE else cluster.claim.value
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
+
+
+def mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
+    return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
+
+
+def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
+    own = policy.queues.get(queue)
+    of_queue = _of_oar(own) if own else {}
+    return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+
+
+def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
+    if not asks and all(rule == type(rule)() for rule in rules.values()):
+        return RequestMapping({})
+    return RequestMapping(_with_asks(_rules(rules), asks))
+
+
+def asks_of(policy: Policy, queue: str) -> QueueDefaults:
+    """Return what a queue adds to its jobs' requests; one that is gone adds nothing."""
+    return policy.queues[queue].asks if queue in policy.queues else QueueDefaults()
+
+
+def _with_asks(
+    rules: dict[tuple[str, str], MappingRule], asks: QueueDefaults
+) -> dict[tuple[str, str], MappingRule]:
+    """Let a queue's resources be asked for by default, in the words of home as all defaults are."""
+    for name, value in asks.items():
+        rule = rules.setdefault((RESOURCE, name), MappingRule())
+        rule.default, rule.require = value, ""
+    return rules
+
+
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], MappingRule]:
+    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    kinds = queue.oar_type.split()
+    rules = {(TYPE, str(number)): MappingRule(to=kind) for number, kind in enumerate(kinds)}
+    if queue.oar_queue:
+        rules[QUEUE, EVERY_JOB] = MappingRule(to=queue.oar_queue)
+    return rules
+
+
+def _rules(rules: Rules) -> dict[tuple[str, str], MappingRule]:
+    return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+
+
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]:
+    """Return the rules of an OAR server, which refuses resources without a rule."""
+    missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
+    made = {(RESOURCE, oar_commands.WALLTIME): MappingRule()}
+    made |= _rules(rules)
+    for (kind, name), rule in made.items():
+        there = rule.to or name
+        if kind == RESOURCE and there == oar_commands.WALLTIME:
+            rule.to = there  # a rule that says nothing is not published
+        elif kind == RESOURCE and not there.startswith(oar_commands.LEVEL):
+            rule.relation = rule.relation or "="
+    return {**made, (RESOURCE, ANY): MappingRule(reject=missing)}
+
+
+def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:
+    """Return a rule in the programs' form: text, empty where it says nothing.
+
+    One that says nothing at all still keeps its name from the rule for all.
+    """
+    values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    if not values and kind == QUEUE:
+        values = {"drop": True}
+    elif not values and kind == PROJECT and name != ANY:
+        values = {"to": name}
+    return MappingRule(
+        **{key: "yes" if value is True else str(value) for key, value in values.items()}
+    )
+
+
+def _says(rule: AnyRule, key: "Field[object]") -> bool:
+    return bool(getattr(rule, key.name) != key.default)
+
+
+def _side(side: str, cluster: Cluster) -> dict[str, str]:
+    return {
+        f"{side}_root": cluster.folder or cluster.root,
+        f"{side}_cell": cluster.cell,
+        f"{side}_qmaster_port": str(cluster.qmaster_port),
+        f"{side}_execd_port": str(cluster.execd_port),
+        f"{side}_binaries": cluster.binaries,
+        f"{side}_timeout_s": str(cluster.command_timeout_s),
+    }
+
+
+REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
+    ClusterKind.GRIDENGINE: _cell,
+    ClusterKind.OAR: _server,
+    ClusterKind.EMBEDDED: _folder,
+}
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's

@@ -1,0 +1,130 @@
+"""A job's first process: it is prepared, waits, and goes on once the job is noted as running.
+
+So a keeper that is killed at any time leaves either a job that waits as before or one that is noted
+as running, never a running job without a note: a process that waits sees the keeper's end of the
+pipe close, and ends without having begun.
+"""
+
+import os
+import pwd
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import NoReturn
+
+from gridbridge.batch.embedded import process_identity
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob
+from gridbridge.errors import GridbridgeError
+
+UMASK = 0o022
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+READY, GO = b"+", b"g"
+UNABLE = 127
+READY_LIMIT_S = 5  # less than others wait for the database
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # in a job's private folder
+PATH = "/usr/local/bin:/usr/bin:/bin"
+Program = tuple[tuple[str, ...], dict[str, str]]
+ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # nobody can change what they do
+
+
+class JobNotStarted(GridbridgeError):
+    """A job's first process can't be made, for a reason that the job's owner can mend."""
+
+
+class FirstProcess:
+    """A job's first process, as its keeper sees it."""
+
+    def __init__(
+        self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]
+    ) -> None:
+        """Fork it and wait until it is at the line; NotStarted when it can't get there."""
+        line_read, self._line = os.pipe()
+        self._news, news_write = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self._line)
+            _become(job, private, (argv, environment), line_read, news_write)
+        os.close(line_read)
+        os.close(news_write)
+        told = self._hear()
+        if told != READY:
+            self.abandon()
+            raise JobNotStarted(told.decode("utf-8", "replace") or "its first process was killed")
+        self.birth = process_identity.birth(self.pid)
+
+    def _hear(self) -> bytes:
+        """Hear that it is at the line, or why not, within a time: the others wait for us."""
+        poll = select.poll()
+        poll.register(self._news, select.POLLIN)
+        if poll.poll(READY_LIMIT_S * 1000):
+            return os.read(self._news, 4096)
+        os.kill(self.pid, signal.SIGKILL)
+        return f"not ready within {READY_LIMIT_S} s: a filesystem does not answer?".encode()
+
+    def abandon(self) -> None:
+        """Have it end at the line; one that hangs in a filesystem ends when that lets it."""
+        os.close(self._line)
+        os.close(self._news)
+        os.waitpid(self.pid, os.WNOHANG)
+
+    def let_go(self) -> str:
+        """Let it become the job; return why it could not, after all."""
+        with suppress(BrokenPipeError):  # it was deleted at the line
+            os.write(self._line, GO)
+        told = os.read(self._news, 4096)  # nothing, for the pipe closes with execve(2)
+        os.close(self._line)
+        os.close(self._news)
+        return told.decode("utf-8", "replace")
+
+
+def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
+    """Be the job's first process: never returns, and never runs our parent's code."""
+    try:
+        os.setsid()
+        _prepare(job)
+        os.write(news, READY)
+        if os.read(line, 1) == GO:
+            _execute(private, *program)
+    except OSError as error:
+        os.write(news, f"{error.strerror}: {error.filename or program[0][0]}".encode()[:4096])
+    finally:
+        os._exit(UNABLE)
+
+
+def _execute(private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    with open(f"{private}/{PID}", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
+
+
+def _prepare(job: EmbeddedJob) -> None:
+    os.umask(UMASK)
+    os.chdir(job.cwd)
+    null = os.open("/dev/null", os.O_RDONLY)
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # a FIFO's reader is not awaited
+    os.set_blocking(output, True)
+    for number, end in enumerate((null, output, output)):
+        os.dup2(end, number)
+    for number in signal.valid_signals() - set(ALWAYS):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return a job's environment, under Grid Engine's names: the wrapper reads them (qsub(1))."""
+    person = pwd.getpwuid(os.getuid())
+    return {
+        "HOME": person.pw_dir,
+        "USER": person.pw_name,
+        "LOGNAME": person.pw_name,
+        "SHELL": person.pw_shell,
+        "PATH": PATH,
+        "TMPDIR": f"{private}/{TMPDIR}",
+        "HOSTNAME": socket.gethostname(),
+        "ENVIRONMENT": "BATCH",
+        "JOB_ID": str(job.id),
+        "JOB_NAME": job.name,
+        "NSLOTS": str(job.slots),
+        **({"SGE_TASK_ID": str(job.place)} if job.array else {}),
+    }

@@ -1,0 +1,127 @@
+"""What a transfer queue of an embedded cluster runs, as Grid Engine's execd would (queue_conf(5)).
+
+A starter in place of the job, methods in place of signals, an epilog after its end, and a load
+sensor, asked when a job waits for the queue; a queue without fresh load values is closed.
+"""
+
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedQueue
+from gridbridge.batch.embedded.first_process import SCRIPT, Program, environment
+from gridbridge.batch.embedded.job_store import JobStore
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import BARE
+from gridbridge.shell.runner import run as run_program
+
+METHOD_S = 60.0  # a method ends by itself in much less
+SENSOR_S = 10.0
+PARALLEL = "slots"  # the environment of a job with several slots: it has no other
+AS_IT_IS = ("utf-8", "surrogateescape")
+NO_REASON = "the starter gave no reason"
+
+
+def private_folder(folder: str, job: int) -> str:
+    """Return the folder of one job's own files."""
+    return f"{folder}/active/{job}"
+
+
+def start(database: JobStore, job: EmbeddedJob) -> Program:
+    """Return the arguments and the environment of a job's first process."""
+    private = private_folder(database.folder, job.id)
+    script = f"{private}/{SCRIPT}"
+    queue = _queue(database, job)
+    if queue is None:
+        return (job.shell, script), environment(job, private)
+    return (f"{queue.methods}/starter", script), starter_environment(job, private)
+
+
+def run(database: JobStore, job: EmbeddedJob, method: str) -> None:
+    """Run a method of the queue that a job runs in; none where it has none.
+
+    Like a shepherd we heed no exit status: a method notes what is wanted, and that decides.
+    """
+    queue = _queue(database, job)
+    if queue is None:
+        return
+    private = private_folder(database.folder, job.id)
+    try:
+        run_program((f"{queue.methods}/{method}",), starter_environment(job, private), METHOD_S)
+    except CommandFailed:
+        return
+
+
+def furnish(job: EmbeddedJob, private: str) -> None:
+    """Write what execd tells a starter by files: the job's configuration and environment."""
+    config = {
+        "cwd": job.cwd,
+        "handle_as_binary": "0",
+        "no_shell": "0",
+        "pe": PARALLEL if job.slots > 1 else "none",
+        "pe_slots": str(job.slots),
+        "h_rt": "INFINITY",
+    }
+    for name, values in (("config", config), ("environment", environment(job, private))):
+        with open(f"{private}/{name}", "wb") as file:
+            file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
+
+
+def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return what a starter and its methods read (Transfer Queues how-to; sge_conf(5))."""
+    return environment(job, private) | {
+        "QUEUE": job.at,
+        "RESTARTED": str(job.restarted),
+        "JOB_SCRIPT": f"{private}/{SCRIPT}",
+        "SGE_ACCOUNT": job.account,
+        "SGE_JOB_SPOOL_DIR": private,
+        "SGE_TASK_ID": "undefined",
+        "SGE_STARTER_SHELL_PATH": job.shell,
+        "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
+        "SGE_STDIN_PATH": "/dev/null",
+        "SGE_STDOUT_PATH": job.output,
+        "SGE_STDERR_PATH": job.output,
+    }
+
+
+def blame(private: str) -> str:
+    """Return the reason that a starter left for its job's error state."""
+    try:
+        with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
+            return " ".join(file.read().split()) or NO_REASON
+    except OSError:
+        return NO_REASON
+
+
+def opened(database: JobStore) -> frozenset[str]:
+    """Return the transfer queues in which a waiting job could start now.
+
+    The sensor is only asked when there is one, and says the same as it does to an execd.
+    """
+    queues = [queue for queue in database.queues() if database.first_for(queue)]
+    values = _load_values(queues[0].methods) if queues else {}
+    return frozenset(queue.name for queue in queues if _is_open(queue, values))
+
+
+def report_load(database: JobStore, job: EmbeddedJob) -> None:
+    """Ask the sensor of the queue that a job runs in; what it says is of no use just now."""
+    if queue := _queue(database, job):
+        _load_values(queue.methods)
+
+
+def _is_open(queue: EmbeddedQueue, values: dict[str, str]) -> bool:
+    """Say whether the load values are below the thresholds that setup gives such a queue."""
+    prefix = f"gb_{queue.remote.replace('-', '_')}"
+    if values.get(f"{prefix}_up") != "1":
+        return False
+    return not queue.pending_limit or int(values[f"{prefix}_pending"]) < queue.pending_limit
+
+
+def _load_values(methods: str) -> dict[str, str]:
+    """Ask the load sensor once (sge_execd(8)): lines of `HOST:NAME:VALUE`."""
+    try:
+        report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
+    except CommandFailed:
+        return {}
+    lines = (line.split(":") for line in report.decode("ascii", "replace").splitlines())
+    return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
+
+
+def _queue(database: JobStore, job: EmbeddedJob) -> EmbeddedQueue | None:
+    return next((queue for queue in database.queues() if queue.name == job.at), None)

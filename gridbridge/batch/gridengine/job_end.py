@@ -1,0 +1,71 @@
+"""Finds how a job ended for good in the accounting records that bear its number.
+
+8.1.9 writes a line feed in a job's request into its record as it is, so anybody who may submit
+there can forge whole records of another's job. A record is evidence, never proof.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from gridbridge.batch.gridengine.qacct import end_of
+from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
+from gridbridge.model.job import FutureEnd, JobEnd
+
+CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
+
+Records = Sequence[AccountingRecord | RemoteRecord]
+
+
+def settled(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
+    """Return the end that a job's records tell, and whether they tell several.
+
+    If they tell several ends, none is believed. No end is a run that was put back, one that ends in
+    the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
+    """
+    end, is_disputed = told(records, now)
+    return (None if isinstance(end, FutureEnd) else end), is_disputed
+
+
+def told(records: Records, now: datetime) -> tuple[JobEnd | FutureEnd | None, bool]:
+    """Return the same, but for an end in the future what it will be.
+
+    That leaves what ended by itself before now as it is. A run that failed before it may have been
+    put back, and settles nothing: execd's clock, which the end is by, may be ahead.
+    """
+    final = [one for one in records if _is_final(one)]
+    future = [one for one in final if one.ended_at and one.ended_at > now + CLOCKS_DIFFER]
+    past = [one for one in final if one not in future]
+    if future and not any(end_of(one).exit_status is not None for one in past):
+        return _future(final, future[-1]), False
+    return _agreed([end_of(one) for one in past])
+
+
+def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureEnd:
+    ends = [end_of(one) for one in final]
+    is_one = len(_kinds(ends)) == 1
+    at = last.ended_at
+    assert at  # it lies in the future
+    return FutureEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
+
+
+def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
+    seen = [one for one in ends if not one.is_unseen] or ends
+    if len(_kinds(seen)) > 1:
+        return None, True
+    return (max(reversed(seen), key=_run_s) if seen else None), False
+
+
+def _run_s(end: JobEnd) -> float:
+    """Return for how long a job ran; of several that end alike the longest counts.
+
+    Nobody has used less, or looks as if he had done nothing, by what somebody else wrote.
+    """
+    return end.wallclock_s or 0.0
+
+
+def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
+    return {(one.exit_status, one.signal) for one in ends}
+
+
+def _is_final(one: AccountingRecord | RemoteRecord) -> bool:
+    return one.failed not in RESCHEDULED and not one.pe_task

@@ -1,0 +1,236 @@
+"""Reads what ended jobs left: `qacct -j` blocks and accounting(5) lines.
+
+The meaning of `failed` is sge_status(5)'s. qacct prints local times without saying so.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from signal import SIGKILL
+
+from gridbridge.batch.gridengine.accounting_lines import (
+    NONE,
+    TIMES,
+    fields_of,
+    is_within,
+    lines_with,
+    seconds,
+)
+from gridbridge.errors import ParseError
+from gridbridge.model.accounting import (
+    RESCHEDULED,
+    AccountingRecord,
+    RemoteRecord,
+    waited_s,
+)
+from gridbridge.model.campaigns.campaign_names import PREFIX
+from gridbridge.model.elastic.published_balance import EndedTask
+from gridbridge.model.ids import NO_TASK
+from gridbridge.model.job import AskedArray, JobEnd, KilledFor
+
+_RULE = "=" * 20  # begins each block; the line itself is longer
+_NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
+_TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
+_SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
+_DIGITS = 10  # fewer has the number of a task
+SIGNALLED = 128  # an exit status above it stands for a signal
+
+
+def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:
+    """Return the end that a record stands for (sge_status(5), failed).
+
+    Without usage nobody saw the job's end, whatever its exit status says; a failed job that
+    no signal ended was not seen to its end either.
+    """
+    end = JobEnd(
+        host=record.host,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        wallclock_s=record.wallclock_s,
+        max_rss_kb=record.max_rss_kb,
+    )
+    if record.failed == 0 and record.has_usage:
+        return replace(end, exit_status=record.exit_status)
+    reason = f"failed {record.failed}, exit status {record.exit_status}"
+    status = record.exit_status or 0
+    if status > SIGNALLED and record.has_usage:
+        signal = status - SIGNALLED
+        return replace(end, signal=signal, reason=reason, killed_for=_killed_for(record, signal))
+    return replace(end, reason=reason)
+
+
+def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KilledFor:
+    """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
+    is_deleted = isinstance(record, AccountingRecord) and bool(_set(record.deleted_by))
+    return KilledFor.DELETION if is_deleted and signal == SIGKILL else KilledFor.UNKNOWN
+
+
+def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
+    """Read `qacct -j JOB`, or lines of the accounting file, in their order.
+
+    Nothing is a value when qacct says so: no file yet (on stdout), no such job (on stderr,
+    with nothing on stdout). Empty or cut output is a ParseError. `zone` is that of qacct's
+    own process, by default this system's.
+    """
+    text = data.decode("utf-8", "replace")
+    if _NOTHING.match(text):
+        return ()
+    if not text.endswith("\n"):
+        raise ParseError("qacct: an empty answer" if not text else "qacct: the answer is cut")
+    records = _blocks(text) if text.startswith(_RULE) else _lines(text)
+    return tuple(_record(fields, zone) for fields in records)
+
+
+def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+    """Read whole lines of the accounting file whose account begins with `prefix`.
+
+    Returns each with its line, and how many of them could not be read, or stand in another's
+    record. The rest, of a busy cluster nearly all, is only searched through.
+    """
+    found, skipped = [], 0
+    for begin, line in lines_with(data, prefix):
+        text = line.decode("utf-8", "replace")
+        try:
+            record = _record(fields_of(text), UTC)
+        except ParseError:
+            skipped += 1
+            continue
+        if is_within(data, begin, line):
+            skipped += 1
+            continue
+        if record.account.startswith(prefix):
+            found.append((text, record))
+    return tuple(found), skipped
+
+
+def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[AccountingRecord]:
+    """Read the records of tasks of some arrays from lines of the file with their neighbours.
+
+    What can't be read is left out, as qacct does it, and so is what stands in another's record.
+    """
+    asked: dict[tuple[str, str], Container[int]]
+    asked = {(str(one.job_id), one.account): frozenset(one.places) for one in arrays}
+    for begin, line in lines_with(data, f"{PREFIX}."):
+        with suppress(ParseError):
+            fields = fields_of(line.decode("utf-8", "replace"))
+            whose = fields["jobnumber"], fields["account"]
+            is_asked = _task(fields["taskid"]) in asked.get(whose, ())
+            if is_asked and not is_within(data, begin, line):
+                yield _record(fields, UTC)
+
+
+def read_ends(data: bytes) -> Iterator[tuple[EndedTask, str, str]]:
+    """Read when tasks ended from lines of the file, each with its owner and its job's name.
+
+    The rest is passed over: what never started, what was put back to run again, what is a part of
+    a parallel task, and what can't be read.
+    """
+    for line in data.split(b"\n"):
+        with suppress(ValueError, ParseError):
+            fields = fields_of(line.decode("utf-8", "replace"))
+            submitted, started, ended = (seconds(fields[name]) for name in TIMES)
+            wait_s = waited_s(submitted, started, ended)
+            is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
+            if wait_s is not None and is_whole:
+                times = EndedTask(
+                    minute=int(ended // 60),
+                    tasks=1,
+                    run_s=ended - started,
+                    wait_s=wait_s,
+                )
+                yield times, fields["owner"], fields["jobname"]
+
+
+def _blocks(text: str) -> Iterator[dict[str, str]]:
+    for block in re.split(r"^={20,}\n", text, flags=re.MULTILINE)[1:]:
+        pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
+        yield {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+
+
+def _lines(text: str) -> Iterator[dict[str, str]]:
+    for line in text.split("\n"):
+        if line and not line.startswith("#"):
+            yield fields_of(line)
+
+
+def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
+    try:
+        return _filled(fields, zone)
+    except KeyError as missing:
+        raise ParseError(f"qacct: a record without {missing.args[0]}") from missing
+    except (ValueError, IndexError, OverflowError, OSError) as wrong:
+        raise ParseError(f"qacct: {wrong}") from wrong
+
+
+def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
+    return AccountingRecord(
+        job_id=_number(fields["jobnumber"]),
+        task=_task(fields["taskid"]),
+        name=fields["jobname"],
+        owner=fields["owner"],
+        account=fields["account"],
+        queue=fields["qname"],
+        host=fields["hostname"],
+        submitted_at=_time(fields["qsub_time"], zone),
+        started_at=_time(fields["start_time"], zone),
+        ended_at=_time(fields["end_time"], zone),
+        failed=_number(fields["failed"].partition(":")[0]),  # qacct adds words
+        exit_status=_number(fields["exit_status"].split()[0]),
+        wallclock_s=_amount(fields["ru_wallclock"]),
+        user_s=_amount(fields["ru_utime"]),
+        system_s=_amount(fields["ru_stime"]),
+        max_rss_kb=_amount(fields["ru_maxrss"]),
+        pe=fields.get("granted_pe", ""),
+        pe_task=_set(fields.get("pe_taskid", "")),
+        deleted_by=fields.get("deleted_by", ""),
+    )
+
+
+def _number(text: str) -> int:
+    """Read a number that Grid Engine may have written, and no greater one: others write here."""
+    number = int(text)
+    if abs(number) > _MOST:
+        raise ValueError(f"{text[:40]} is no number of Grid Engine's")
+    return number
+
+
+def _task(text: str) -> int:
+    """Read a place; NO_TASK for `undefined`, of a job that is no array, and for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
+
+
+def _set(text: str) -> str:
+    return "" if text == NONE else text
+
+
+def _time(text: str, zone: tzinfo | None) -> datetime | None:
+    """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
+    if text.isdigit():
+        return datetime.fromtimestamp(seconds(text), UTC) if int(text) else None
+    for layout in _TIME_FORMATS:
+        try:
+            printed = datetime.strptime(text, layout).replace(tzinfo=zone)
+        except ValueError:
+            continue
+        return printed.astimezone(UTC)
+    return None
+
+
+_AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
+
+
+def _amount(text: str) -> float:
+    """Read 0.007s, 4.648KB or 4760.
+
+    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB; times 1024 that is its kB again.
+    """
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is no amount")
+    amount = float(match[1]) * _SIZES[match[2]]
+    if amount > _MOST_AMOUNT:
+        raise ValueError(f"{text[:40]!r} is no amount that Grid Engine counts")
+    return amount

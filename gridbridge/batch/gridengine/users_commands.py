@@ -1,0 +1,132 @@
+"""What people's own commands ask of a cell: a job as it was submitted, and changes of one."""
+
+from datetime import UTC, datetime
+
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
+from gridbridge.batch.gridengine.qsub_verify import as_detail
+from gridbridge.batch.gridengine.status import show
+from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, call, detail
+from gridbridge.batch.gridengine.submit import alter as alter
+from gridbridge.batch.gridengine.submitted_request import (
+    cwd_of,
+    fewest_slots,
+    has_task,
+    is_interactive,
+    owner_and_account_of,
+    parallel_of,
+    read_request,
+)
+from gridbridge.errors import ParseError
+from gridbridge.model.attributes import ValuesByHost, varying, words
+from gridbridge.model.job import QueueLimits, SubmittedJob
+from gridbridge.model.request import Pairs
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.snapshot import JobStanding
+from gridbridge.model.status_report import printable
+
+GROUP = "@"  # begins the name of a host group
+
+
+def submitted(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
+    """Return a listed job; ParseError for one, or a task, that is not there."""
+    xml = detail(cell, str(job))
+    if task and not has_task(xml, task):
+        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+    return _read(xml)
+
+
+def standing(cell: GridEngineCell, job: int) -> JobStanding | None:
+    """Return how a listed job stands; None for a job that is not listed.
+
+    If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
+    a waiting job. Only the job's owner and operators get an answer.
+    """
+    told = call(cell, client_commands.detail(cell, str(job)))
+    if UNKNOWN_JOB in told.stdout:  # some versions end with 1 then
+        return None
+    found = parse_job_detail(told.checked().stdout)[0]
+    listed = call(cell, client_commands.jobs_of(cell, found.owner), zone="UTC").checked().stdout
+    taken_at = datetime.now(UTC)
+    snapshot = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)
+    rows = snapshot.jobs.get(job, ())
+    hindrances = found.messages
+    if not hindrances and any(row.state.can_start for row in rows):
+        hindrances = _verified(cell, str(job))
+    return JobStanding(
+        job_id=job, owner=found.owner, rows=rows, errors=found.errors, hindrances=hindrances
+    )
+
+
+def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
+    """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
+    done = call(cell, client_commands.verify_waiting(cell, job))
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    heads = (f"Job {job} ", "verification: ")
+    reasons = (line for line in lines if not line.startswith(heads[1]))
+    return () if done.status else tuple(line.removeprefix(heads[0]) for line in reasons)
+
+
+def limits(cell: GridEngineCell, queue: str) -> QueueLimits:
+    """Return whose jobs a queue takes and what kinds.
+
+    An attribute that differs by host counts as the queue's only host has it, and is not told for a
+    queue on several hosts.
+    """
+    settings = qconf.settings(show(cell, "-sq", queue))
+    hosts = words(settings.get("hostlist", ""))
+    values = {name: _value_on(hosts, varying(text)) for name, text in settings.items()}
+    plain = {name: value for name, value in values.items() if value is not None}
+    lists = words(plain.get("user_lists", ""))
+    shown = [qconf.settings(show(cell, "-su", name)) for name in lists]
+    slots = plain.get("slots", "")
+    return QueueLimits(
+        slots=int(slots) if slots.isdigit() else None,
+        environments=words(plain["pe_list"]) if "pe_list" in plain else None,
+        people=tuple(who for one in shown for who in words(one.get("entries", ""))) or None,
+    )
+
+
+def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
+    """Return an attribute's value on a queue's only host; None if host groups decide it."""
+    if not value.others:
+        return value.usual
+    names = [where.lower() for where, _ in value.others]
+    if len(hosts) != 1 or hosts[0].startswith(GROUP):
+        return None
+    is_by_group = any(name.startswith(GROUP) for name in names)
+    return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
+
+
+def would_submit(cell: GridEngineCell, given: Argv, person: str) -> SubmittedJob:
+    """Return the job that qsub would submit, in its directory and as its caller."""
+    done = call(cell, client_commands.verify(cell, given))
+    if done.status:
+        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
+    return _read(as_detail(done.stdout, person))
+
+
+def alteration(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+    """Return the command line that changes a job."""
+    return client_commands.alter(cell, job, options)
+
+
+def resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
+    """Return the options that replace a job's resources."""
+    return client_commands.resource_options(hard, soft, stays)
+
+
+def _read(xml: bytes) -> SubmittedJob:
+    pe, slots = parallel_of(xml)
+    return SubmittedJob(
+        request=read_request(xml),
+        account=owner_and_account_of(xml)[1],
+        pe=pe,
+        slots=slots,
+        fewest=fewest_slots(xml),
+        cwd=cwd_of(xml),
+        is_interactive=is_interactive(xml),
+    )

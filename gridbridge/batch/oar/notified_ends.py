@@ -1,0 +1,24 @@
+"""Listens to the ends that jobs report on an OAR server's frontend (oarsub(1), --notify)."""
+
+from collections.abc import Iterator
+
+from gridbridge.batch.oar.oar_commands import HERE
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import job_ids
+from gridbridge.model.route import OarServer
+from gridbridge.shell import ssh
+
+LISTENER = f"{HERE}/listen.pl"
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh, csh
+
+
+def listen(server: OarServer) -> Iterator[list[int]]:
+    """Yield the ids of jobs that report their end; nothing about once a second.
+
+    An id is a hint: anybody there may write to that FIFO. Raises CommandFailed when it ends.
+    """
+    if server.login is None:
+        raise GridbridgeError("ends are told over a connection by ssh alone")
+    with open(LISTENER, "rb") as text:
+        for chunk in ssh.listen(server.login, COMMAND.format(server.ends), text.read()):
+            yield job_ids(chunk)

@@ -1,0 +1,346 @@
+"""Reads what an OAR server has and what waits there, for nodes that rest and are woken.
+
+OAR has no queues on nodes: those of others than best-effort jobs share all slots, and are shown as
+one queue, whose name the reader is told. What a job asks for is read as far as slots and nodes:
+properties are conditions in SQL, which OAR alone understands.
+"""
+
+import socket
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar.oar_commands import WHOLE
+from gridbridge.batch.oar.oar_output import (
+    BEST_EFFORT,
+    OarJob,
+    OarResource,
+    OarstatLine,
+    read_jobs,
+    read_lines,
+    read_parts,
+    read_resources,
+)
+from gridbridge.batch.oar.resource_levels import (
+    ANY,
+    EVERY,
+    NODES,
+    ONE,
+    SLOTS,
+    NodeSlotCounts,
+    SlotDistribution,
+    levels_in,
+    slots_each,
+    ways_of,
+)
+from gridbridge.batch.oar.submit import call
+from gridbridge.batch.state_letters import queue_letters
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.campaign_names import is_of_campaign
+from gridbridge.model.elastic.cell import (
+    CellSeen,
+    Host,
+    QueueInstance,
+    StartedTasks,
+    TaskShape,
+    WaitingJobs,
+)
+from gridbridge.model.elastic.cell_layout import (
+    CellLayout,
+    CellQueue,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
+)
+from gridbridge.model.elastic.cell_layout import CellResource as Complex
+from gridbridge.model.elastic.saved_round import PrintedOutputs
+from gridbridge.model.route import OarServer
+from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.shell import host as this_host
+from gridbridge.shell.runner import LIST_BYTES
+
+NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
+PROBE_S = 1.0
+AT_ONCE = 32  # nodes that are probed side by side
+WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
+ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
+
+HELD_STATE = JobState({JobFact.WAITING, JobFact.HELD}, "hqw")
+AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
+
+
+class _OarJobGroup(NamedTuple):
+    """What jobs that are alike have in common: nobody's jobs count as another's."""
+
+    owner: str
+    shape: TaskShape
+    state: JobState
+    is_deferred: bool
+    is_dependent: bool
+    is_campaign: bool
+    is_inner: bool
+
+
+class _JobSample(NamedTuple):
+    """A job that is shown in full, with the tasks of its array in the same state."""
+
+    job: OarJob
+    tasks: tuple[int, ...]
+
+
+def printed(server: OarServer) -> tuple[PrintedOutputs, str]:
+    """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
+
+    Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
+    """
+    answer = call(server, server_queries.demand(server), most_bytes=LIST_BYTES).checked().stdout
+    resources = read_resources(read_parts(answer)[0])
+    halted = sorted({resource.host for resource in resources if resource.is_halted})
+    return PrintedOutputs(oar=answer + told_reachable(_reachable(halted))), this_host.name()
+
+
+def told_reachable(hosts: Iterable[str]) -> bytes:
+    """Return what follows OAR's own words: a node a line."""
+    return "".join(f"{host}\n" for host in hosts).encode()
+
+
+def _reachable(hosts: Sequence[str]) -> list[str]:
+    """Return the nodes that are up, though OAR calls them absent: it asks none of those itself."""
+    with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+        answers = threads.map(_answers, hosts)
+        return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
+
+
+def _answers(host: str) -> bool:
+    with suppress(OSError), socket.create_connection((host, NODE_PORT), PROBE_S):
+        return True
+    return False
+
+
+def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
+    """Read what was printed; ParseError for anything but a whole answer with a resource in it.
+
+    `queue` is the name of the one queue that all jobs but best-effort ones are in.
+    """
+    told, whole, up = document.rpartition(WHOLE)
+    nodes, shown, *more = read_parts(told + whole)
+    resources, jobs = read_resources(nodes), read_jobs(shown)
+    lines = [line for part in more for line in read_lines(part)]
+    slots = [one for one in resources if one.is_slot]
+    if not slots:
+        raise ParseError("oarnodes: no resource")
+    of_host = _of_host(slots)
+    reachable = frozenset(up.decode("ascii", "replace").split())
+    facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
+    waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
+    cell = CellSeen(
+        hosts=tuple(_host(host, facts[host]) for host in of_host),
+        instances=tuple(_instances(of_host, jobs, facts, queue)),
+        waiting=waiting,
+    )
+    shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
+    every = [part for shape in shapes for part in (shape, *shape.groups)]
+    return cell, _layout(queue, {part.pe for part in every if part.pe})
+
+
+def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
+    """Return the living resources of each node, or all resources of one where none lives."""
+    found = defaultdict[str, list[OarResource]](list)
+    for one in slots:
+        found[one.host].append(one)
+    living = {host: [one for one in some if one.is_alive] for host, some in found.items()}
+    return {host: living[host] or some for host, some in found.items()}
+
+
+def _sizes(
+    of_host: Mapping[str, Sequence[OarResource]],
+    facts: Mapping[str, frozenset[str]],
+    jobs: Iterable[OarJob],
+) -> NodeSlotCounts:
+    named = {level for job in jobs if not job.is_over for level in levels_in(job.wanted)}
+    some = [resource for resources in of_host.values() for resource in resources]
+    found = {level: _inside(level, some) for level in named - {*NODES, *SLOTS}}
+    return NodeSlotCounts(
+        inside={level: slots for level, slots in found.items() if slots},
+        every=[len(resources) for resources in of_host.values()],
+        usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
+    )
+
+
+def _inside(level: str, resources: Iterable[OarResource]) -> int:
+    """Return the least slots of a level such as /cpu whose every unit is on one node, else 0."""
+    hosts, slots = dict[object, set[str]](), Counter[object]()
+    for resource in resources:
+        unit = resource.properties.get(level)
+        if unit is not None:
+            hosts.setdefault(unit, set()).add(resource.host)
+            slots[unit] += 1
+    return min(slots.values(), default=0) if all(len(some) == 1 for some in hosts.values()) else 0
+
+
+def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
+    """Return what keeps jobs from a node; one that is only absent may still answer."""
+    found = set[str]()
+    for one in resources:
+        if one.is_drained or one.is_halted:
+            found.add(QueueFact.DISABLED)
+        if not one.is_alive and not (one.is_halted and is_reachable):
+            found.add(QueueFact.UNREACHABLE)
+    return frozenset(found)
+
+
+def _host(name: str, facts: frozenset[str]) -> Host:
+    return Host(name=name, load=None if QueueFact.UNREACHABLE in facts else 0.0)
+
+
+def _instances(
+    of_host: Mapping[str, Sequence[OarResource]],
+    jobs: Iterable[OarJob],
+    facts: Mapping[str, frozenset[str]],
+    queue: str,
+) -> Iterator[QueueInstance]:
+    """Give the usual queue and that of best-effort jobs on each node.
+
+    What an advance reservation will have is reserved from its acceptance on: nobody would wake
+    a node for it. A resource that several jobs share, as a container job and those inside it do,
+    counts once.
+    """
+    where = {one.id: host for host, some in of_host.items() for one in some}
+    running = defaultdict[tuple[str, str], list[StartedTasks]](list)
+    reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
+    for job in jobs:
+        kind = BEST_EFFORT if job.is_besteffort else queue
+        taken = Counter(where[one] for one in job.resources - shared[kind] if one in where)
+        if job.is_active:
+            shared[kind] |= job.resources
+            for host, slots in taken.items():
+                running[kind, host].append(_begun(job, slots))
+        else:
+            reserved.update(where[one] for one in job.reserved | job.resources if one in where)
+    for host, some in of_host.items():
+        state = QueueState(facts[host], queue_letters(facts[host]))
+        for kind, total in ((queue, len(some)), (BEST_EFFORT, len(some))):
+            begun = tuple(running[kind, host])
+            tasks = tuple(one.slots for one in begun)
+            yield QueueInstance(
+                queue=kind,
+                host=host,
+                used=sum(tasks),
+                reserved=reserved[host] if kind == queue else 0,
+                total=total,
+                state=state,
+                running=tasks,
+                begun=begun,
+            )
+
+
+def _begun(job: OarJob, slots: int) -> StartedTasks:
+    since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
+    return StartedTasks(owner=job.owner, name=job.name, slots=slots, since=since)
+
+
+def _waiting(
+    jobs: Sequence[OarJob], lines: Iterable[OarstatLine], sizes: NodeSlotCounts
+) -> tuple[WaitingJobs, ...]:
+    """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
+    others = defaultdict[tuple[str, bool], list[int]](list)
+    for line in lines:
+        others[line.array, line.is_waiting].append(int(line.id))
+    alive, groups = {job.id for job in jobs}, defaultdict[_OarJobGroup, list[_JobSample]](list)
+    alive |= {str(number) for numbers in others.values() for number in numbers}
+    for job in jobs:
+        if job.is_waiting or job.is_held:
+            is_dependent = not alive.isdisjoint(job.after)
+            state = AFTER_OTHERS if is_dependent else job.known
+            is_campaign = is_of_campaign(job.name)
+            key = _OarJobGroup(
+                owner=job.owner,
+                shape=_shape(job, sizes),
+                state=state,
+                is_deferred=job.is_reservation,
+                is_dependent=is_dependent,
+                is_campaign=is_campaign,
+                is_inner=job.is_inner,
+            )
+            tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
+            groups[key].append(_JobSample(job, tuple(sorted(tasks))))
+    rows = tuple(_row(key, some) for key, some in groups.items())
+    held = [job for (_, waits), some in others.items() if not waits for job in some]
+    return (*rows, _held(held)) if held else rows
+
+
+def _held(jobs: Iterable[int]) -> WaitingJobs:
+    """Return the jobs of which nothing is shown but that they are held: they are no demand."""
+    numbers = tuple(sorted(jobs))
+    return WaitingJobs(
+        shape=TaskShape(),
+        state=HELD_STATE,
+        jobs=numbers,
+        tasks=len(numbers),
+        first_since=None,
+        oldest_since=None,
+    )
+
+
+def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
+    times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
+    kinds = Counter[tuple[str, str]]()
+    for request in requests:
+        kinds[request.job.owner, request.job.name] += len(request.tasks)
+    return WaitingJobs(
+        shape=key.shape,
+        state=key.state,
+        jobs=tuple(task for request in requests for task in request.tasks),
+        tasks=kinds.total(),
+        first_since=times[0],
+        oldest_since=min(times),
+        is_deferred=key.is_deferred,
+        is_dependent=key.is_dependent,
+        is_campaign=key.is_campaign,
+        is_inner=key.is_inner,
+        kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
+    )
+
+
+def _shape(job: OarJob, sizes: NodeSlotCounts) -> TaskShape:
+    """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
+    ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
+    least, *others = (_way(job, distribution) for distribution in ways)
+    return replace(least, others=tuple(others))
+
+
+def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
+    return TaskShape(
+        slots=distribution.slots,
+        pe=distribution.pe,
+        requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
+        queues=(BEST_EFFORT,) if job.is_besteffort else (),
+        is_on_all=distribution.is_on_all,
+        groups=tuple(_way(job, group) for group in distribution.groups),
+    )
+
+
+def _layout(queue: str, environments: Iterable[str]) -> CellLayout:
+    """Return that slots may lie as jobs ask."""
+    found = {name: _environment(name) for name in sorted(environments)}
+    usual = CellQueue(name=queue, environments=tuple(found))
+    others = CellQueue(name=BEST_EFFORT, is_best_effort=True)
+    whole = Complex(name=WHOLE_NODES, relation=ResourceRelation.EXCLUSIVE)
+    return CellLayout(
+        resources={WHOLE_NODES: whole},
+        environments=found,
+        queues={queue: usual, BEST_EFFORT: others},
+    )
+
+
+def _environment(name: str) -> ParallelEnvironment:
+    if name in (ONE, ANY, EVERY):
+        spread = SlotSpread.ONE_HOST if name == ONE else SlotSpread.ANY_HOSTS
+        return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
+    fixed = SlotSpread.FIXED
+    return ParallelEnvironment(name=name, spread=fixed, per_host=slots_each(name), slots=ENOUGH)

@@ -1,0 +1,105 @@
+"""The questions about a whole OAR server, whose cost does not grow with others' jobs.
+
+`oarstat -f` needs some ten database queries for each job that it shows, `oarstat -J` two or three,
+and a line of plain `oarstat` none. So only jobs that have slots, and our own jobs, are shown in
+full. Others' waiting jobs are lines, at most MOST_LINES of them; for a balancer one job of each
+request is shown in full, but of held jobs none. `--sql` takes a condition on the table `jobs`
+(oarstat(1)).
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE, Argv, call, show_nodes, sql
+from gridbridge.model.ids import PREFIX
+from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import quote
+
+PARTS_OF_STATUS = 4
+MOST_LINES = 10_000  # each costs some 40 us
+MOST_OF_ONE = 10  # of each person's jobs that bear our names and that we did not send
+MOST_REQUESTS = 500  # arrays and single jobs that wait; one job of each is shown in full
+MOST_HELD = 1_000  # lines of held jobs, of which nothing but their state is told
+WAITS = "state IN ('Waiting', 'toAckReservation')"
+IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
+ACTIVE = (
+    "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
+)
+DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
+YIELDS = f"queue_name = {sql('besteffort')}"
+FORGEABLE = (  # a job that is held as submitted, or a copy that OAR made
+    f"job_name LIKE {sql(f'{PREFIX}.%')}"
+    f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
+)
+OURS = (
+    "job_id IN (SELECT job_id FROM (SELECT job_id, row_number() OVER"  # noqa: S608 - our words
+    f" (PARTITION BY job_user ORDER BY job_id) AS place FROM jobs WHERE {FORGEABLE})"
+    f" AS named WHERE place <= {MOST_OF_ONE})"
+)
+RESERVED = f"reservation <> 'None' AND {WAITS}"
+REQUESTS = (  # of each person in turn, so that one person's jobs hide no others
+    "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
+    f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
+    f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
+)
+WAITING = f"SELECT job_id FROM jobs WHERE {WAITS} ORDER BY job_id LIMIT {MOST_LINES}"  # noqa: S608
+HELD = f"SELECT job_id FROM jobs WHERE state = 'Hold' ORDER BY job_id LIMIT {MOST_HELD}"  # noqa: S608
+LINES = (
+    f"job_id IN (SELECT job_id FROM ({WAITING}) AS waiting)"  # noqa: S608 - our words
+    f" OR job_id IN (SELECT job_id FROM ({HELD}) AS held)"
+)
+
+
+def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -> Argv:
+    """Show the nodes with what runs there, our jobs, and a line for each job that counts.
+
+    Waiting jobs come before running ones, so a job that starts meanwhile is in one of both lists.
+    """
+    ours = f"array_id IN ({_numbers(wanted)})"
+    begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
+    return _answer(
+        show_nodes(server),
+        _listed(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
+        _listed(server, f"{begun} OR {OURS}", "-f", "-J"),
+        _listed(server, _counted(uncounted), "--format", "1"),
+    )
+
+
+def demand(server: OarServer) -> Argv:
+    """Show the nodes, jobs with slots, a job of each request, and lines of what waits or is held.
+
+    `oarstat` shows what a job requests with -f alone.
+    """
+    return _answer(
+        show_nodes(server),
+        _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
+        _listed(server, LINES, "--array", "--format", "1"),
+    )
+
+
+def busy(server: OarServer) -> Argv:
+    """Show the nodes, and the jobs that have or reserve slots."""
+    jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
+    return _answer(show_nodes(server), jobs)
+
+
+def _counted(uncounted: Iterable[int]) -> str:
+    """Return the condition for others' waiting jobs and for best-effort jobs."""
+    others = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
+    which = f"{WAITS} AND {others} LIMIT {MOST_LINES}"
+    waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {which}) AS waiting"  # noqa: S608
+    return f"job_id IN ({waiting}) OR {YIELDS} AND {ACTIVE}"
+
+
+def _numbers(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids))) or "-1"
+
+
+def _listed(server: OarServer, condition: str, *how: str) -> Argv:
+    return call(server, "oarstat", *how, "--sql", condition)
+
+
+def _answer(*questions: Argv) -> Argv:
+    """Return one command for several questions: it prints the answers in order, then an end."""
+    between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
+    asked = (" ".join(map(quote, question)) for question in questions)
+    return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(asked)} && printf %s {after}")

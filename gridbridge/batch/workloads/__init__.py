@@ -1,1 +1,0 @@
-"""Files that tell what a cluster ran, to run it again."""

@@ -1,0 +1,1 @@
+"""Campaigns: bags of tasks that fill the idle slots of many clusters."""

@@ -1,0 +1,1 @@
+"""What is done for campaigns at clusters and for people: arrays, deletions, notifications."""

@@ -1,0 +1,189 @@
+"""Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
+
+from gridbridge.batch import as_user_call
+from gridbridge.errors import (
+    AlreadySubmitted,
+    GridbridgeError,
+    LedgerLost,
+    NotRead,
+    OwnerUnknown,
+    ParseError,
+)
+from gridbridge.model.campaigns.attempt_numbers import (
+    read_attempts,
+    read_places,
+    write_attempts,
+    write_places,
+)
+from gridbridge.model.campaigns.campaign import Array, Attempt, LedgerArray, SentTask
+from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.places import (
+    HAS_ENDED,
+    NO_FILE,
+    NO_LEDGER,
+    NO_OWNER,
+    NOT_NOW,
+    REFUSED_THERE,
+    SUBMITTED_BEFORE,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.program import ownerless_jobs
+from gridbridge.shell.runner import CompletedProgram
+
+REFUSED = 2
+
+
+class CampaignRefused(GridbridgeError):
+    """Root submits nothing of this campaign, wherever that would be."""
+
+
+class CampaignEnded(GridbridgeError):
+    """Root submits nothing more of this campaign: its ledger has the campaign's end."""
+
+
+class ArrayRefused(GridbridgeError):
+    """A cluster will never take this array."""
+
+
+class ArrayDeferred(GridbridgeError):
+    """A cluster takes no array of this owner now; nothing was submitted."""
+
+
+ERRORS: dict[int, type[GridbridgeError]] = {
+    REFUSED: CampaignRefused,
+    HAS_ENDED: CampaignEnded,
+    REFUSED_THERE: ArrayRefused,
+    SUBMITTED_BEFORE: AlreadySubmitted,
+    NOT_NOW: ArrayDeferred,
+    NO_OWNER: OwnerUnknown,
+    NO_LEDGER: LedgerLost,
+    NO_FILE: NotRead,
+}
+LATER = (NO_OWNER, NO_LEDGER)  # statuses, of what is released or deleted, too
+
+
+def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
+    """Submit some arrays of a campaign to a cluster, or adopt them, and let their tasks start.
+
+    An error is one of ERRORS, or another when it is not known how far an array came: the same may
+    be asked again. Of arrays that were not begun nothing is told. Raises the same for all of them.
+    """
+    one = arrays[0][0]
+    words = (word for array, attempts in arrays for word in (str(array.number), _told(attempts)))
+    verb = "send-copies" if one.is_of_copies else "send-arrays"
+    done = as_user_call.call(verb, f"c.{one.campaign}", one.cluster, *words)
+    if done.status in ERRORS:
+        raise ERRORS[done.status](as_user_call.last_words(done))
+    lines = done.checked().stdout.decode("utf-8", "replace").splitlines()
+    return tuple(map(_sent, lines))
+
+
+def _told(attempts: tuple[Attempt, ...]) -> str:
+    return write_attempts(tuple((one.task, one.attempt) for one in attempts))
+
+
+def _sent(line: str) -> SentTask:
+    try:
+        status, job, why = line.split(" ", 2)
+        error = ERRORS.get(int(status), GridbridgeError)(why) if int(status) else None
+        return SentTask(job_id=int(job), error=error)
+    except ValueError as error:
+        raise ParseError(f"send-arrays: {line[:80]!r}") from error
+
+
+def release(array: Array) -> None:
+    """Let the tasks of a submitted array start; may be repeated."""
+    _call("release-array", array)
+
+
+def delete(array: Array) -> int:
+    """End all tasks of an array; may be repeated.
+
+    Returns the array's id at its cluster: root knows that, too, where its answer was lost. 0 for
+    one that was never submitted.
+    """
+    return _delete(array)
+
+
+def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
+    """Delete an array as the service: its owner's account is gone. Raises NotDeleted."""
+    name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
+    ids = [entry.job_id for entry in noted(array.campaign) if entry.number == array.number]
+    return ownerless_jobs.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
+
+
+def delete_places(array: Array, places: tuple[range, ...]) -> None:
+    """End the tasks at some places of an array; may be repeated."""
+    _delete(array, write_places(places))
+
+
+def delete_waiting(array: Array, places: tuple[range, ...]) -> tuple[range, ...]:
+    """End the tasks at some places that have not begun; return the places of the others.
+
+    May be repeated. LedgerLost where root does not know what was submitted.
+    """
+    done = _call("delete-waiting", array, write_places(places))
+    told = done.stdout.decode("ascii", "replace").split()
+    if array.job_id and not told:
+        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+    return read_places(told[1]) if told[1:] else ()
+
+
+def _delete(array: Array, *places: str) -> int:
+    """Delete them; LedgerLost where root does not know what was submitted: it left that there."""
+    done = _call("delete-array", array, *places)
+    told = done.stdout.split()
+    if array.job_id and not told:
+        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+    return int(told[0]) if told else 0
+
+
+def noted(campaign: int) -> tuple[LedgerArray, ...]:
+    """Return what root's ledger has of a campaign; ParseError for what is no such list.
+
+    LedgerLost where there is no ledger that can be read.
+    """
+    done = as_user_call.call("list-arrays", f"c.{campaign}")
+    _checked(done)
+    told = done.stdout.decode("ascii")
+    return tuple(_noted(line) for line in told.splitlines())
+
+
+def end(campaign: int) -> None:
+    """Have root note that a campaign has ended; may be repeated."""
+    _checked(as_user_call.call("end-campaign", f"c.{campaign}"))
+
+
+def take_up(campaign: int, request: str) -> None:
+    """Have root let a campaign go on, by its owner's request; may be repeated.
+
+    CampaignRefused where that person asks for no such thing there.
+    """
+    _checked(as_user_call.call("take-up", f"c.{campaign}", request))
+
+
+def _checked(done: CompletedProgram) -> None:
+    if done.status in ERRORS:
+        raise ERRORS[done.status](as_user_call.last_words(done))
+    done.checked()
+
+
+def _noted(line: str) -> LedgerArray:
+    try:
+        number, cluster, tasks, *job = line.split(" ")
+        return LedgerArray(
+            number=int(number),
+            cluster=cluster,
+            tasks=read_attempts(tasks),
+            job_id=int("".join(job[:1]) or 0),
+            is_of_copies=job[1:] == ["copies"],
+        )
+    except ValueError as error:
+        raise ParseError(f"list-arrays: {line[:80]!r}") from error
+
+
+def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
+    done = as_user_call.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
+    if done.status in LATER:
+        raise ERRORS[done.status](as_user_call.last_words(done))
+    return done.checked()

@@ -1,0 +1,118 @@
+"""The picture of a campaign: how many of its tasks had ended by when, cluster upon cluster."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gridbridge.cli.plots import plot_file
+from gridbridge.cli.plots.time_axis import clock, on_axis
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign
+from gridbridge.model.campaigns.published_tasks import TaskEndTimes
+from gridbridge.model.status_report import printable
+
+mpl.use("Agg")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+FAILED = "#B22222"
+SEEN = 0.02
+SIZE_INCHES, DOTS = (9.0, 5.0), 110
+
+
+def draw(
+    one: ShownCampaign,
+    ends: Sequence[TaskEndTimes],
+    now: datetime,
+    band: tuple[datetime, ...],
+    path: str,
+) -> None:
+    """Draw it into a file; OutputError for one that can't be written."""
+    plot_file.save(drawn(one, ends, now, band), path, DOTS)
+
+
+def drawn(
+    one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
+) -> Figure:
+    """Return the picture of a campaign of which at least one task has ended.
+
+    `band` is between which moments the campaign will end, if known.
+    """
+    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
+    axes = figure.add_subplot()
+    _stacks(axes, one, ends, now)
+    _ahead(axes, one, ends, now, band)
+    _frame(axes, one)
+    return figure
+
+
+def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime) -> None:
+    """Draw a step a cycle: nothing is known of the moments between two of them."""
+    moments = sorted({end.at for end in ends})
+    shown = (moments[-1] - one.submitted_at) * SEEN  # of a step that ends with the axis
+    last = now if one.ended < one.tasks and now > moments[-1] else moments[-1] + shown
+    times = [one.submitted_at, *moments, last]
+    at = list(map(on_axis, times))
+    clusters = sorted({end.cluster for end in ends})
+    stacks = [_sums(times, [end for end in ends if end.cluster == name]) for name in clusters]
+    colours = [COLOURS[n % len(COLOURS)] for n in range(len(clusters))]
+    names = [f"{name}: {stack[-1]}" for name, stack in zip(clusters, stacks, strict=True)]
+    axes.stackplot(at, stacks, labels=names, colors=colours, step="post", alpha=0.85)
+    if any(end.failed for end in ends):
+        failed = _sums(times, [_only_failed(end) for end in ends])
+        label = f"failed, of all: {failed[-1]}"
+        axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
+
+
+def _sums(times: Sequence[datetime], ends: Sequence[TaskEndTimes]) -> list[int]:
+    """Return how many had ended by each moment."""
+    by_moment: dict[datetime, int] = {}
+    for end in ends:
+        by_moment[end.at] = by_moment.get(end.at, 0) + end.tasks
+    seen: set[datetime] = set()
+    found = [by_moment.get(at, 0) if not (at in seen or seen.add(at)) else 0 for at in times]  # type: ignore[func-returns-value]  # add returns None
+    return list(accumulate(found))
+
+
+def _only_failed(end: TaskEndTimes) -> TaskEndTimes:
+    return TaskEndTimes(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
+
+
+def _ahead(
+    axes: Axes,
+    one: ShownCampaign,
+    ends: Sequence[TaskEndTimes],
+    now: datetime,
+    band: tuple[datetime, ...],
+) -> None:
+    """Draw between which moments the rest will have ended."""
+    if len(band) != 2 or one.ended >= one.tasks:
+        return
+    begin, done = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
+    early, late = min(band), max(band)
+    axes.fill(
+        [begin, early, late],
+        [done, one.tasks, one.tasks],
+        color="0.6",
+        alpha=0.35,
+        label="forecast: P50 to P90",
+    )
+
+
+def _frame(axes: Axes, one: ShownCampaign) -> None:
+    axes.axhline(one.tasks, color="0.4", linewidth=0.8)
+    axes.set_ylim(0, one.tasks * 1.05 or 1)
+    axes.set_xlim(left=on_axis(one.submitted_at))
+    axes.set_ylabel("tasks that have ended")
+    title = f"campaign {one.number}, {printable(one.name)[:60]}: {one.ended} of {one.tasks}"
+    axes.set_title(title, loc="left", parse_math=False)
+    clock(axes)
+    handles, names = axes.get_legend_handles_labels()
+    order = slice(None, None, -1)  # of the stacks
+    beside = (1.0, 1.0)
+    axes.legend(
+        handles[order], names[order], loc="upper left", bbox_to_anchor=beside, frameon=False
+    )
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

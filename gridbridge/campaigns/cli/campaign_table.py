@@ -1,0 +1,193 @@
+"""How campaigns and their tasks are written: CiGri's lines, its summary, and CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+
+from gridbridge.cli import output
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownErrors
+from gridbridge.model.campaigns.published_tasks import SENT, PublishedTask
+from gridbridge.model.status_report import count, printable
+
+HEAD = "Campaign id Name                User             Submission time     S  Progress"
+ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
+MOMENT = "%Y-%m-%d %H-%M-%S"  # as CiGri prints it
+LETTERS = {
+    CampaignState.CANCELLED: "C",
+    CampaignState.IN_TREATMENT: "R",
+    CampaignState.TERMINATED: "T",
+    CampaignState.PAUSED: "P",
+}
+SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
+CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
+NEVER_SENT = "(never sent)"  # the cluster of tasks that were cancelled before they were sent
+TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
+TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
+COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
+CSV_HEAD = ("id", "name", "user", "submission_time", "state", "ended", "failed", "waiting", "tasks")
+TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds", "parameters")
+RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
+
+
+def row(one: ShownCampaign) -> str:
+    """Write a line as CiGri does; long names are cut to their columns."""
+    moment = one.submitted_at.astimezone().strftime(MOMENT)
+    percent = 100 * one.ended // one.tasks if one.tasks else 100
+    state = f"{LETTERS[one.state]}{'e' if one.events else ' '}"
+    name, owner = printable(one.name)[:19], one.owner[:16]
+    return ROW.format(one.number, name, owner, moment, state, one.ended, one.tasks, percent)
+
+
+def forecast(one: ShownCampaign) -> str:
+    """Say when a campaign will have ended, and with which probability; unknown is never now."""
+    if not one.state.is_alive:
+        return f"{one.failed} of {count(one.ended, 'task')} that ended failed"
+    moments = (
+        "unknown" if at is None else at.astimezone().strftime(MOMENT)
+        for at in (one.p50_at, one.p90_at)
+    )
+    return "forecast of its end: {} (P50), {} (P90)".format(*moments)
+
+
+def errors(known: ShownErrors) -> str:
+    """Say how good earlier forecasts were."""
+    whole = count(known.forecasts, "campaign")
+    return (
+        f"earlier forecasts: {known.p90_held} of {whole} ended by their P90, "
+        f"half of them missed the P50 by at most {known.median_error:.0%} of the time then left"
+    )
+
+
+def summary(one: ShownCampaign) -> tuple[str, ...]:
+    """Return a campaign's row of the summary."""
+    numbers = (one.tasks_waiting, one.tasks_running, one.ended, one.tasks_to_fix)
+    return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
+
+
+def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
+    """Return a row for each cluster of a campaign, and a row for the total."""
+    there = (campaign.tasks_waiting, campaign.tasks_running)
+    of_all = (*there, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
+    rows = [
+        (
+            at.cluster or NEVER_SENT,
+            *(at.waiting, at.running, at.ended or 0, at.failed or 0),
+            *(at.ended_per_h, at.mean_s),
+        )
+        for at in campaign.at
+    ]
+    return [tuple(map(_figure, row)) for row in (*rows, ("all", *of_all))]
+
+
+def _figure(value: str | float | None) -> str:
+    """Write a rate or a duration with one decimal; an unknown value as a dash."""
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def in_range(text: str) -> Callable[[int], bool]:
+    """Return what says whether a number is in ID, n-m, n-*, *-n or *-*; ValueError otherwise."""
+    found = RANGE.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
+    first, last = found[1], found[2] or found[1]
+    low = 0 if first == "*" else int(first)
+    high = float("inf") if last == "*" else int(last)
+    if high < low:
+        raise ValueError(f"{text!r:.40}: the last number is less than the first")
+    return lambda number: low <= number <= high
+
+
+def task_row(task: PublishedTask, parameters: Sequence[str]) -> str:
+    """Write a task's line; its parameters where they are known."""
+    return TASK_ROW.format(*_cells(task, parameters)).rstrip()
+
+
+def copy_rows(task: PublishedTask) -> list[str]:
+    """Write a line for each attempt that ran, or runs, beside the one that a task is shown by."""
+    return [
+        COPY_ROW.format("  copy", SENT if one.is_live else one.outcome, one.cluster, one.attempt)
+        for one in task.copies
+    ]
+
+
+def tasks(found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
+    """Print a line for each task."""
+    if not is_headless:
+        output.line(TASK_HEAD)
+    for task in found:
+        output.line(task_row(task, parameters))
+        for line in copy_rows(task) if task.copies else ():
+            output.line(line)
+
+
+def as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+    """Print campaigns as comma-separated values."""
+    _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
+
+
+def summary_as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+    """Print the summary as comma-separated values, in CiGri's columns."""
+    _print_csv(SUMMARY_HEAD, map(summary, campaigns), is_headless)
+
+
+def tasks_as_csv(
+    found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
+) -> None:
+    """Print tasks as comma-separated values."""
+    rows = (_cells(task, parameters, is_whole=True) for task in found)
+    _print_csv(TASK_CSV_HEAD, rows, is_headless)
+
+
+def plain(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
+    """Return a task as JSON shows it."""
+    known: dict[str, object] = {
+        "task": task.number,
+        "state": task.word,
+        "cluster": task.cluster or None,
+        "attempt": task.attempt,
+        "job_id": task.job_id or None,
+        "place": task.place or None,
+        "exit_status": task.exit_status,
+        "wallclock_s": task.wallclock_s,
+        "copies": [asdict(one) for one in task.copies],
+        "is_suspect": task.is_suspect,
+    }
+    if parameters:
+        known["parameters"] = parameters[task.number]
+    return known
+
+
+def _cells(
+    task: PublishedTask, parameters: Sequence[str], is_whole: bool = False
+) -> tuple[object, ...]:
+    words = parameters[task.number] if task.number < len(parameters) else ""
+    status = "-" if task.exit_status is None else task.exit_status
+    wallclock = "-" if task.wallclock_s is None else task.wallclock_s
+    said = words if is_whole else printable(words)
+    word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
+    return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, said)
+
+
+def _csv_row(one: ShownCampaign) -> tuple[object, ...]:
+    moment = one.submitted_at.isoformat()
+    numbers = (one.ended, one.failed, one.waiting, one.tasks)
+    return (one.number, one.name, one.owner, moment, one.state.value, *numbers)
+
+
+def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
+    if not is_headless:
+        output.line(_csv_line(head))
+    for each in rows:
+        output.line(_csv_line(each))
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    """Write a line for programs; at a terminal nothing of it steers that."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return printable(text.getvalue()) if output.is_terminal() else text.getvalue()

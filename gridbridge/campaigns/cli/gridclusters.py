@@ -1,0 +1,128 @@
+"""gridclusters: the clusters that campaigns may use."""
+
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+
+from gridbridge.campaigns.cli import login_node_relay
+from gridbridge.campaigns.cli.campaign_table import MOMENT
+from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.cli import output
+from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.published_campaigns import ShownGridCluster
+from gridbridge.state import drains
+from gridbridge.state.published_json import plain
+
+BAR = 80  # columns, as CiGri's
+NOT_ASKED = "not asked: no campaign goes on there"
+USED, OURS, FREE, AWAY = "#", "o", ".", "x"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-i", "--infos", "is_infos", is_flag=True, help="What is known of each.")
+@click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="All of it.")
+@click.option("-u", "--usage", "is_usage", is_flag=True, help="How much of each is used.")
+@click.option("-b", "--bars", "is_bars", is_flag=True, help="The same as bars.")
+@click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@FOLDER
+@VERSION
+def gridclusters(
+    is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str
+) -> int:
+    """Show the clusters that campaigns may use, as the last cycle of the runner found them.
+
+    One where no campaign goes on is not asked: it is shown as gridbridge-poller saw it, if that
+    asks it. A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free
+    slots, x slots that take no work. Free are those that best-effort tasks may take;
+    free_for_normal of -I are those of ordinary tasks, for which best-effort ones make way. With -I
+    the open events of each are told. Exit status: 0; 2 usage, or what is published can't be read.
+
+    \b
+    Example:
+      gridclusters -i
+      gridclusters -b
+    """
+    campaign_client.require_published(folder)
+    found, events = event_commands.clusters(folder), event_commands.seen(folder)
+    if not found:
+        output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
+    if is_json:
+        output.as_json(plain(found))
+        return 0
+    drained = drains.names(folder)
+    is_infos = is_infos or is_more or is_usage or is_bars
+    for number, one in enumerate(found, start=1):
+        info = _info(one, events, is_drained=one.name in drained) if is_infos else ""
+        output.line(f"{number}: {one.name}{info}")
+        if is_more:
+            _list(asdict(one))
+            _list_events(one.name, events)
+        if is_bars:
+            output.line(_bar(one))
+        elif is_usage:
+            _list(_usage(one))
+    return 0
+
+
+def _info(one: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+    """Say what a cluster is, and to which campaigns it is closed."""
+    is_down, numbers = event_commands.closed_to(events, one.name)
+    told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
+    told += ["BLACKLISTED"] if is_down else []
+    told += [NOT_ASKED] if one.slots is None and not is_down else []
+    told += ["drained"] if is_drained else []
+    told += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
+    return f" ({', '.join(told)})"
+
+
+def _usage(one: ShownGridCluster) -> dict[str, object]:
+    """Return CiGri's words for it."""
+    away = None if one.slots is None else one.slots - (one.used or 0) - (one.free or 0)
+    return {
+        "max_resources": one.slots,
+        "used_resources": one.used,
+        "used_by_cigri": one.used_by_campaigns,
+        "unavailable_resources": None if away is None else max(0, away),
+    }
+
+
+def _bar(one: ShownGridCluster) -> str:
+    """Draw a cluster's slots; nothing where they are not known."""
+    if not one.slots:
+        return ""
+    used = min(one.used or 0, one.slots)
+    free = min(one.free or 0, one.slots - used)
+    ours = min(one.used_by_campaigns, used)
+    bar, slots = "", 0
+    for mark, some in ((USED, used - ours), (OURS, ours), (FREE, free)):
+        slots += some
+        bar = bar.ljust(round(BAR * slots / one.slots), mark)
+    return bar.ljust(BAR, AWAY)
+
+
+def _list(values: dict[str, object]) -> None:
+    for key, value in values.items():
+        output.line(f"    {key}: {_known(value)}")
+
+
+def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
+    """Tell what is open of a cluster, and of campaigns there."""
+    for one in events:
+        if one.cluster == cluster and not one.closed_at:
+            whose = f"campaign {one.campaign}: " if one.campaign else ""
+            output.line(
+                f"    event {one.number}, {one.code}: {whose}{event_commands.words(one, {})}"
+            )
+
+
+def _known(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone().strftime(MOMENT)
+    return "unknown" if value is None else str(value)
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(gridclusters, "gridclusters")

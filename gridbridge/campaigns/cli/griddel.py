@@ -1,0 +1,129 @@
+"""griddel: cancel campaigns, pause them, or let them go on."""
+
+import click
+
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.cli.task_argument import typed_task
+from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.cli import output
+from gridbridge.cli.options import VERBOSE, VERSION
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+
+SAID = {
+    OwnerVerb.CANCEL: "cancelled",
+    OwnerVerb.PAUSE: "paused",
+    OwnerVerb.RESUME: "resumed",
+    OwnerVerb.PURGE: "purged",
+    OwnerVerb.CANCEL_TASK: "cancelled",
+    OwnerVerb.ABANDON: "abandoned",
+}
+
+NOT_DONE = {
+    OwnerReply.UNKNOWN: "there is none of that id",
+    OwnerReply.NOT_THEIRS: "it is another's",
+    OwnerReply.NOT_ROOTS: "only root may abandon it",
+    OwnerReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
+    OwnerReply.NOT_PAUSED: "it is not paused",
+    OwnerReply.PAUSED: "it is paused",
+    OwnerReply.TERMINATED: "it has ended",
+    OwnerReply.CANCELLED: "it is cancelled",
+    OwnerReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
+    OwnerReply.NO_TASK: "it has no such task",
+    OwnerReply.TASK_ENDED: "that task has ended",
+}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("numbers", metavar="ID...", nargs=-1)
+@click.option(
+    *("-c", "--campaign_ids", "--campaign-ids", "listed"),
+    metavar="ID,ID",
+    help="Campaigns, with commas between.",
+)
+@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks for now.")
+@click.option("-r", "--resume", "is_resume", is_flag=True, help="Let paused campaigns go on.")
+@click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
+@click.option(
+    "--abandon",
+    "is_abandon",
+    is_flag=True,
+    help="As root: end cancelled campaigns whose tasks nobody can delete.",
+)
+@click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
+@VERBOSE
+@VERSION
+def griddel(
+    numbers: tuple[str, ...],
+    listed: str | None,
+    is_pause: bool,
+    is_resume: bool,
+    is_purge: bool,
+    is_abandon: bool,
+    job: str | None,
+) -> int:
+    """Cancel campaigns of yours: nothing more is sent, and what waits or runs is ended.
+
+    --purge removes all that is kept of campaigns that have ended, but not their outputs. Root may
+    do each of these to anybody's campaigns. --abandon is root's alone: what a cancelled campaign
+    still has at its clusters counts as ended, and is not deleted there any more. The runner's log
+    names those jobs (event=abandoned).
+
+    Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
+    2 usage; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and no
+    answer came: look at gridstat before you repeat it.
+
+    \b
+    Example:
+      griddel 12
+      griddel -p -c 12,13
+      griddel -j 12.7
+    """
+    words = [*numbers, *(listed.split(",") if listed else [])]
+    verbs = {OwnerVerb.PAUSE: is_pause, OwnerVerb.RESUME: is_resume, OwnerVerb.PURGE: is_purge}
+    verbs[OwnerVerb.ABANDON] = is_abandon
+    verbs[OwnerVerb.CANCEL_TASK] = job is not None
+    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerVerb.CANCEL]
+    if len(chosen) > 1 or (job is not None and words):
+        raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
+    verb, task = chosen[0], 0
+    if job is None:
+        wanted = _numbers(words)
+    else:
+        campaign, task = typed_task(job)
+        wanted = (campaign,)
+    try:
+        with runner_reply.told("griddel"):
+            answers = campaign_client.ask(verb, wanted, task=task)
+    except (RunnerSilent, NothingStored) as error:
+        return runner_reply.ended("griddel", error)
+    for number, told in answers.items():
+        if told is OwnerReply.DONE:
+            what = f"Campaign {number}" if job is None else f"Task {number}.{task}"
+            output.line(f"{what} {SAID[verb]}")
+        else:
+            output.complain(f"griddel: campaign {number}: {NOT_DONE[told]}")
+    return 0 if {*answers.values()} <= {OwnerReply.DONE} else REFUSED
+
+
+def _numbers(words: list[str]) -> tuple[int, ...]:
+    if tasks := [word for word in words if _is_task(word)]:
+        raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
+    if not words or not all(word.isascii() and word.isdigit() for word in words):
+        raise click.UsageError(
+            "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
+        )
+    return tuple(dict.fromkeys(map(task_views.number_of, words)))
+
+
+def _is_task(word: str) -> bool:
+    try:
+        task_views.read_job(word)
+    except ValueError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

@@ -1,0 +1,150 @@
+"""gridevents: what went wrong with campaigns and clusters, and closing it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    event_table,
+    login_node_relay,
+    runner_reply,
+)
+from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.cli import output
+from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+
+NOT_DONE = {
+    OwnerReply.UNKNOWN: "there is none of that id",
+    OwnerReply.NOT_THEIRS: "it is another's",
+    OwnerReply.CLOSED: "it is closed",
+    OwnerReply.CANCELLED: "its campaign is cancelled",
+    OwnerReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    OwnerReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
+    " gridsub --retry-failed submits them anew",
+    OwnerReply.ONE_TRY: "a test sends one task a cluster: submit it again",
+    OwnerReply.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
+}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("campaign_id", metavar="[ID]", type=int, required=False)
+@click.option("-c", "--campaign", metavar="ID", type=int, help="Of this campaign; as ID.")
+@click.option("-g", "--global", "is_global", is_flag=True, help="Of clusters.")
+@click.option("-e", "--event", "number", metavar="ID", type=int, help="This event alone.")
+@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close them: they are put right.")
+@click.option(
+    "-r",
+    "--resubmit",
+    "is_again",
+    is_flag=True,
+    help="The same, and their tasks run again; a sink stays open.",
+)
+@click.option("-a", "--all", "is_all", is_flag=True, help="Also those that are closed.")
+@click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@VERBOSE
+@FOLDER
+@VERSION
+def gridevents(
+    campaign_id: int | None,
+    campaign: int | None,
+    is_global: bool,
+    number: int | None,
+    is_fix: bool,
+    is_again: bool,
+    is_all: bool,
+    is_json: bool,
+    folder: str,
+) -> int:
+    """Show what went wrong, or close it: then a cluster gets tasks of the campaign again.
+
+    Without a word it shows the open events of all campaigns and clusters.
+    Everybody sees events, owners close those of their campaigns, and root all. With -e an owner
+    sees what the first task was about, and its last words where its output is here. Exit status:
+    0; 1 there is no such campaign or event, or one can't be closed; 2 usage, or what is published
+    can't be read; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and
+    no answer came: look again before you repeat it.
+
+    \b
+    Example:
+      gridevents
+      gridevents 12
+      gridevents -c 12 -f -r
+    """
+    if None not in (campaign, campaign_id) and campaign != campaign_id:
+        raise click.UsageError("two campaigns are named; expected -c ID or ID")
+    campaign = campaign if campaign is not None else campaign_id
+    is_any = campaign is None and number is None and not is_global
+    if is_any and (is_fix or is_again):
+        raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
+    campaign_client.require_published(folder)
+    found = event_commands.chosen(
+        event_commands.seen(folder), campaign, number, is_global=is_global, is_all=is_all
+    )
+    if problem := _missing(found, campaign, number, folder):
+        output.complain(f"gridevents: {problem}")
+        return REFUSED
+    if is_fix or is_again:
+        return _close(
+            found, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
+        )
+    states = {one.number: one.state for one in campaign_client.seen(folder)}
+    event_table.show(found, states, is_json, is_one=number is not None)
+    return 0
+
+
+def _missing(
+    found: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
+) -> str:
+    if number is not None and not found:
+        return f"no event {number}"
+    known = {one.number for one in campaign_client.seen(folder)}
+    return "" if campaign is None or campaign in known else f"no campaign {campaign}"
+
+
+def _hint(campaign: int | None, is_again: bool) -> str:
+    """Say what runs failed tasks again whose events were closed before."""
+    if campaign is None or not is_again:
+        return ""
+    return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
+
+
+def _close(found: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
+    """Ask that events are closed; say of each what became of that."""
+    numbers = tuple(one.number for one in found)
+    sent_again = {one.number for one in found if verb is OwnerVerb.RESUBMIT and _has_tasks(one)}
+    if not numbers:
+        output.line(f"no event is open; nothing is changed{hint}")
+        return 0
+    try:
+        with runner_reply.told("gridevents"):
+            answers = campaign_client.ask(verb, numbers, of=tuple({one.campaign for one in found}))
+    except (RunnerSilent, NothingStored) as error:
+        return runner_reply.ended("gridevents", error)
+    for number, told in answers.items():
+        if told is OwnerReply.DONE:
+            output.line(f"Event {number} closed")
+            if number in sent_again:
+                output.line(f"Event {number}: its tasks are sent again")
+        else:
+            output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
+    return 0 if {*answers.values()} - {OwnerReply.NOT_AGAIN} == {OwnerReply.DONE} else REFUSED
+
+
+def _has_tasks(one: CampaignEvent) -> bool:
+    """Say whether an event is about tasks that failed, or of which nobody knows what became."""
+    return one.kind is EventKind.TASK or one.code in (EventCode.DROPPED, EventCode.DISPUTED)
+
+
+def _changes(asked: Mapping[str, Any]) -> bool:
+    return bool(asked["is_fix"] or asked["is_again"])
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(gridevents, "gridevents", UNREACHABLE, changes=_changes)

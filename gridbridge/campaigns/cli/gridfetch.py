@@ -1,0 +1,78 @@
+"""gridfetch: bring the outputs of a campaign's ended tasks here."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from gridbridge.campaigns.cli import REFUSED, login_node_relay
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.cli import output
+from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.model.status_report import count
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("number", metavar="ID", type=int)
+@click.argument("to", metavar="[DIR]", required=False)
+@FOLDER
+@VERSION
+def gridfetch(number: int, to: str | None, folder: str) -> int:
+    """Copy standard output and error of the tasks that have ended, from every cluster.
+
+    The outputs that the JDL names are copied too, of tasks that succeeded. All of it is fetched as
+    oneself, into DIR or the folder campaign.ID here, which has to be one's own; what is there
+    already is not carried again, and no link there is followed.
+    Where a cluster is a sink (see gridevents), a line tells how many tasks succeeded there. Exit
+    status: 0; 1 a cluster could not be read, which is told while the rest is fetched, or there is
+    no such campaign, or it is another's; 2 usage, or DIR can't be written, or what is published
+    can't be read.
+
+    \b
+    Example:
+      gridfetch 12
+      gridfetch 12 ~/results
+    """
+    from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
+
+    campaign_client.require_published(folder)
+    one = task_views.find(number, folder)
+    if not one:
+        output.complain(f"gridfetch: no campaign {number}")
+        return REFUSED
+    ended = [task for task in task_views.tasks(one, 0, folder) if task.has_ended]
+    try:
+        places = campaign_outputs.places(number)
+        folder_here = to or f"campaign.{number}"
+        done = campaign_outputs.fetch(ended, folder_here, places, is_chosen=bool(to))
+    except NotTheirs as error:
+        output.complain(f"gridfetch: {error}")
+        return REFUSED
+    for each in done:
+        output.line(f"{each.cluster}: {count(each.files, 'file')}")
+        if each.problem:
+            output.complain(f"gridfetch: {each.cluster}: {each.problem}")
+    if not to:
+        output.line(f"they are in campaign.{number}")
+    for cluster, tasks in sorted(Counter(one.cluster for one in ended if one.is_suspect).items()):
+        output.complain(
+            f"gridfetch: {cluster} is a sink: look at the results of its {count(tasks, 'task')}"
+            f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
+        )
+    return REFUSED if any(each.problem for each in done) else 0
+
+
+def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedFiles:
+    """Return what is fetched to the transfer host first."""
+    number = asked["number"]
+    to = asked["to"]
+    return login_node_relay.RelayedFiles(
+        words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
+    )
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(gridfetch, "gridfetch", writes=_outputs)

@@ -1,0 +1,130 @@
+"""gridnotify: be told what happens to one's campaigns."""
+
+import os
+
+import click
+
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.tools import campaign_notices
+from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.cli import output
+from gridbridge.cli.options import VERSION
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.subscriptions import NotificationChannel, Severity
+from gridbridge.model.status_report import printable
+
+NOT_DONE = {
+    OwnerReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    OwnerReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    OwnerReply.TOO_MANY: "you have 20 subscriptions, which is the most",
+    OwnerReply.WRONG: "the service takes no such subscription",
+}
+NO_PROGRAM = (
+    "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
+)
+ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
+WHICH = "give -s low, medium or high: it says how much something must matter to be told"
+TYPED = {
+    NotificationChannel.MAIL: "-m",
+    NotificationChannel.JABBER: "-j",
+    NotificationChannel.PROGRAM: "-p",
+}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-l", "--list", "is_list", is_flag=True, help="List your subscriptions.")
+@click.option("-m", "--mail", "address", metavar="ADDRESS", help="Be told by mail.")
+@click.option(
+    "-j", "--jabber", "name", metavar="IDENTITY", help="Be told by the command of the site."
+)
+@click.option("-p", "--program", "path", metavar="PROGRAM", help="Have a program of yours run.")
+@click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="Be told so no more.")
+@click.option("-s", "--severity", metavar="low|medium|high", help="From which severity on.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say what was done.")
+@click.option("--json", "is_json", is_flag=True, help="With -l: as JSON.")
+@VERSION
+def gridnotify(
+    is_list: bool,
+    address: str | None,
+    name: str | None,
+    path: str | None,
+    is_end: bool,
+    severity: str | None,
+    is_verbose: bool,
+    is_json: bool,
+) -> int:
+    """Be told when your campaigns end, and what goes wrong with them.
+
+    All that happens within a minute is one message. A program of yours is run as you on the
+    transfer host, without arguments and for 30 s at most; each line that it can read is CAMPAIGN
+    CODE CLUSTER TASKS. Root is told of clusters. Exit status: 0; 1 there is no such subscription,
+    or this site tells nobody so; 2 usage; 75 nobody takes requests now, and nothing is changed; 76
+    it was handed over, and no answer came.
+
+    \b
+    Example:
+      gridnotify -m alice@example.org -s high
+      gridnotify -p /home/alice/bin/told -s low
+      gridnotify -l
+      gridnotify -u -m alice@example.org
+    """
+    given = {
+        NotificationChannel.MAIL: address,
+        NotificationChannel.JABBER: name,
+        NotificationChannel.PROGRAM: path,
+    }
+    chosen = [(way, text) for way, text in given.items() if text is not None]
+    if len(chosen) + is_list != 1:
+        raise click.UsageError(ONE_WAY)
+    try:
+        with runner_reply.told("gridnotify"):
+            if is_list:
+                return _list(is_json)
+            return _change(*chosen[0], severity, is_end, is_verbose)
+    except (RunnerSilent, NothingStored) as error:
+        return runner_reply.ended("gridnotify", error)
+
+
+def _list(is_json: bool) -> int:
+    found = campaign_notices.listed()
+    if is_json:
+        output.as_json(found)
+        return 0
+    if not found:
+        output.complain("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
+    else:
+        output.line("You have the following notification subscriptions:")
+    for one in found:
+        who = printable(one["identity"])
+        output.line(f" - {one['way']} on {who} with severity {one['severity']}")
+    return 0
+
+
+def _change(
+    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
+) -> int:
+    try:
+        campaign_notices.require(way, identity)
+    except ParseError as error:
+        raise click.UsageError(f"{TYPED[way]} {error}") from error
+    if (severity or not is_end) and severity not in [each.value for each in Severity]:
+        wrong = f"-s {severity}: no severity; " if severity is not None else ""
+        raise click.UsageError(f"{wrong}{WHICH}")
+    verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
+    answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))
+    if answer is not OwnerReply.DONE:
+        output.complain(f"gridnotify: {NOT_DONE[answer]}")
+        return REFUSED
+    if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
+        output.complain(f"gridnotify: {NO_PROGRAM.format(identity)}")
+    if is_verbose:
+        output.line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
+    return 0
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(
+        gridnotify, "gridnotify", UNREACHABLE, changes=lambda asked: not asked["is_list"]
+    )

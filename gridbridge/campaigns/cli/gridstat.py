@@ -1,0 +1,184 @@
+"""gridstat: campaigns, how far they are, and what became of their tasks."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from gridbridge.campaigns.cli import REFUSED, campaign_table, campaign_views, login_node_relay
+from gridbridge.campaigns.cli.campaign_views import DisplayOptions, NothingEnded, UnknownCampaign
+from gridbridge.campaigns.cli.task_argument import typed_task
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.cli import output
+from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.cli.plots import plot_file
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign
+
+OF_ONE = "-f, -e, -J, --failed"
+OF_CAMPAIGN = ("is_full", "is_events", "is_jdl", "is_failed", "picture")
+OF_TASK = ("is_there", "is_output", "is_error")
+NO_TABLE = ("is_events", "is_jdl", "picture")
+Look = Callable[[], list[ShownCampaign]]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("number", metavar="[ID]", type=int, required=False)
+@click.option("-c", "--campaign", metavar="ID", type=int, help="The campaign of this id, as ID.")
+@click.option("-u", "--username", "user", metavar="USER", help="Of this user alone.")
+@click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
+@click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
+@click.option(
+    *("-p", "--pretty"),
+    is_flag=True,
+    expose_value=False,
+    help="With -d: indented, as it always is.",
+)
+@click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
+@click.option("-f", "--full", "is_full", is_flag=True, help="With its tasks.")
+@click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: from here.")
+@click.option("-e", "--events", "is_events", is_flag=True, help="The events of it that are open.")
+@click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="A summary of these campaigns.")
+@click.option("-j", "--job", metavar="JOB", help="One task, by its CIGRI_JOB_ID: 12.0.")
+@click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: its job at the cluster.")
+@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j, to its owner.")
+@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j, to its owner.")
+@click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
+@click.option("--failed", "is_failed", is_flag=True, help="The tasks that failed, and why.")
+@click.option("--watch", "is_watch", is_flag=True, help="Go on until the campaigns have ended.")
+@click.option(
+    "--plot",
+    "picture",
+    metavar="FILE",
+    callback=plot_file.named,
+    help="Draw how its tasks ended: .png, .svg ...",
+)
+@FOLDER
+@VERSION
+@click.pass_context
+def gridstat(
+    context: click.Context,
+    /,
+    number: int | None,
+    campaign: int | None,
+    user: str | None,
+    is_headless: bool,
+    is_json: bool,
+    is_csv: bool,
+    range_: str | None,
+    job: str | None,
+    is_there: bool,
+    is_output: bool,
+    is_error: bool,
+    folder: str,
+    **_: object,  # what _show and _problem read
+) -> int:
+    """Show campaigns: every one, or the one of that id.
+
+    Progress is of tasks that ended for good. The letters: R it runs, P paused, C cancelled, T
+    terminated; e follows where events are open. A campaign's parameters, JDL and outputs are shown
+    to its owner alone. Exit status: 0; 1 there is no such campaign or task, or it is another's;
+    2 usage, or what is published can't be read: a line on standard error says why.
+
+    \b
+    Example:
+      gridstat
+      gridstat 12 --json
+      gridstat 12 -e
+      gridstat 12 --failed
+      gridstat 12 --plot sweep.png
+      gridstat -j 12.0 -E
+      gridstat -s 10-*
+    """
+    view = DisplayOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    chosen = number if campaign is None else campaign
+    if problem := _problem(context.params):
+        raise click.UsageError(problem)
+
+    def look() -> list[ShownCampaign]:
+        known = (one for one in campaign_client.seen(folder) if chosen in (None, one.number))
+        return [one for one in known if user in (None, one.owner) and is_in(one.number)]
+
+    is_in = _range(range_)
+    campaign_client.require_published(folder)
+    try:
+        if job is not None:
+            return campaign_views.job(*typed_task(job), view, is_there, is_output, is_error)
+        _show(context.params, look, chosen, view)
+    except (NotTheirs, NothingEnded, UnknownCampaign) as error:
+        output.complain(f"gridstat: {error}")
+        return REFUSED
+    return 0
+
+
+def _watch(look: Look) -> None:
+    from gridbridge.campaigns.cli import progress_bars  # rich is slow to load
+
+    progress_bars.watch(look)
+
+
+def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: DisplayOptions) -> None:
+    """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
+    found, range_ = look(), asked["range_"]
+    if chosen is not None and not found:
+        raise UnknownCampaign(f"no campaign {chosen}")
+    if range_ and range_.isdigit() and not found:
+        raise UnknownCampaign(f"no campaign {range_}")
+    picture, offset = asked["picture"], asked["offset"]
+    acts: tuple[tuple[object, Callable[[], None]], ...] = (
+        (asked["is_watch"], lambda: _watch(look)),
+        (picture, lambda: campaign_views.picture(found[0], picture, view)),
+        (asked["is_jdl"], lambda: output.as_json(task_views.jdl(found[0].number))),
+        (asked["is_failed"], lambda: campaign_views.failed(found[0], view)),
+        (asked["is_full"], lambda: campaign_views.full(found[0], offset or 0, view)),
+        (asked["is_events"], lambda: campaign_views.events(found[0], view)),
+        (chosen is not None and range_ is None, lambda: campaign_views.whole(found[0], view)),
+        (True, lambda: campaign_views.listed(found, view, is_summary=range_ is not None)),
+    )
+    next(act for is_wanted, act in acts if is_wanted)()
+
+
+def _problem(asked: Mapping[str, Any]) -> str:
+    """Say which options do not go together; empty where all do."""
+    numbers = {asked["number"], asked["campaign"]} - {None}
+    of_task = sum(asked[each] for each in OF_TASK)
+    of_one = sum(bool(asked[each]) for each in OF_CAMPAIGN)
+    is_table = asked["is_json"] or asked["is_csv"]
+    has_no_table = of_task or any(asked[each] for each in NO_TABLE)
+    wrong = (
+        (len(numbers) > 1, "give one campaign: ID or -c ID"),
+        (of_task and asked["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
+        (of_task > 1, "give one of -C, -O and -E, not several"),
+        (of_one and not numbers, f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"),
+        (of_one + asked["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
+        (asked["is_watch"] and is_table, "--watch goes without --json and --csv"),
+        (asked["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
+        (asked["picture"] and asked["is_json"], "--plot goes without --json"),
+        (asked["is_csv"] and asked["is_json"], "one of --json and --csv"),
+        (asked["offset"] is not None and not asked["is_full"], "-o goes with -f"),
+    )
+    return next((told for is_wrong, told in wrong if is_wrong), "")
+
+
+def _range(text: str | None) -> Callable[[int], bool]:
+    try:
+        return campaign_table.in_range(text or "*-*")
+    except ValueError as error:
+        raise click.UsageError(f"-s {error}") from error
+
+
+def _picture(
+    asked: Mapping[str, Any], words: Sequence[str]
+) -> login_node_relay.RelayedFiles | None:
+    """Return what is drawn on the transfer host, which names it otherwise."""
+    folder, name = os.path.split(asked["picture"] or "")
+    if not name:
+        return None
+    drawn = (*words, "--plot", f"out/{name}")  # the last one counts
+    return login_node_relay.RelayedFiles(words=drawn, to=folder or ".", says=asked["picture"])
+
+
+def main() -> None:
+    """Run it."""
+    login_node_relay.run(gridstat, "gridstat", writes=_picture)

@@ -1,0 +1,329 @@
+"""gridsub: submit a campaign, a bag of tasks for many clusters."""
+
+import sys
+
+import click
+from click.core import ParameterSource
+
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    add_tasks,
+    login_node_relay,
+    runner_reply,
+    wait_for_end,
+)
+from gridbridge.campaigns.cli.campaign_source import SourceOptions, text_of
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.submission import qsub_directives
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.tools import admission_check, campaign_client, submission_sources
+from gridbridge.campaigns.tools.campaign_client import (
+    NothingStored,
+    RunnerSilent,
+    SubmissionRefused,
+)
+from gridbridge.campaigns.tools.submission_sources import SubmissionOptions
+from gridbridge.cli import debug_traceback, error_boundary, output
+from gridbridge.cli.options import VERSION
+from gridbridge.errors import ConfigError, GridbridgeError, StateError, UsageMistake
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.places import CAMPAIGNS
+
+TYPES = [each.value for each in CampaignType]
+KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
+
+
+def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
+    """Return the name of a campaign's type; who types numbers means another -t."""
+    if word is None:
+        return None
+    if word[:1].isdigit() or word == "c":
+        raise click.BadParameter(
+            "it is the campaign's type here. The tasks of a script are its line #$ -t N-M; or:"
+            " gridsub --array N-M -- ./SCRIPT {}"
+        )
+    if word not in TYPES:
+        raise click.BadParameter(f"{word!r} is not one of {', '.join(TYPES)}")
+    return word
+
+
+def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
+    """Refuse names of clusters that come to none: that would be all of them."""
+    is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
+    if is_said and not clusters.strip(" ,"):
+        raise click.UsageError(
+            f"--clusters {clusters!r}: it names no cluster; expected e.g. --clusters a,b"
+        )
+    return clusters
+
+
+class _Gridsub(click.Command):
+    """The command; who types an option of qsub's is told where it goes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        typed = args[: args.index("--")] if "--" in args else list(args)
+        ours = {word for each in self.get_params(ctx) for word in each.opts}
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            found = [
+                word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours
+            ]
+            if not found or not _is_of_qsub(error):
+                raise
+            line = f"it goes into the script, as a line #$ {found[0]}"
+            told = f"{found[0]} is an option of qsub, and none of gridsub: {line}"
+            raise click.UsageError(told, ctx) from error
+
+
+def _is_of_qsub(error: click.UsageError) -> bool:
+    """Say whether one of qsub's options may be what is wrong; -cwd is read as -c wd."""
+    if isinstance(error, click.NoSuchOption):
+        return not error.option_name.startswith("--")
+    return isinstance(error, click.BadParameter) and "'wd'" in error.message
+
+
+@click.command(
+    cls=_Gridsub,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "allow_interspersed_args": False,  # what follows a job script is its own
+    },
+)
+@click.option(
+    "-f", "--file", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input."
+)
+@click.option("-j", "--json", "text", metavar="JSON", help="The JDL itself.")
+@click.option(
+    "-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign."
+)
+@click.option(
+    *("-F", "--jobfile", "added_file"),
+    metavar="FILE",
+    help="With -c: a line a task, or a JSON list; - is standard input.",
+)
+@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
+@click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
+@click.option(
+    "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
+)
+@click.option(
+    "--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign."
+)
+@click.option(
+    "--clusters",
+    metavar="A,B",
+    default="",
+    callback=_named,
+    help="Without a JDL: where; else anywhere.",
+)
+@click.option(
+    "-l",
+    "resources",
+    metavar="WHAT",
+    multiple=True,
+    help="Without a JDL: of each task, /core=4,walltime=1:0:0 or h_rt=600.",
+)
+@click.option("-N", "name", metavar="NAME", default="", help="Without a JDL: the campaign's name.")
+@click.option(
+    "-t",
+    "type_",
+    metavar="|".join(TYPES),
+    callback=_type,
+    help="The campaign's type: test sends one task to each cluster.",
+)
+@click.option(
+    "--idempotent",
+    "is_idempotent",
+    is_flag=True,
+    help="Without a JDL: a task may run twice at the same time.",
+)
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    help="Without a JDL: normal tasks are ordinary jobs; best-effort ones make way for them.",
+)
+@click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
+@click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
+@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
+@click.option("-d", "--details", "is_details", is_flag=True, help="Print what is stored, as JSON.")
+@click.option("--debug", "is_debug", is_flag=True, help="Show where an error came from.")
+@VERSION
+@click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
+def gridsub(
+    path: str | None,
+    text: str | None,
+    added_to: int | None,
+    added_file: str | None,
+    added_text: str | None,
+    numbers: str | None,
+    lines: str | None,
+    retried: int | None,
+    clusters: str,
+    resources: tuple[str, ...],
+    name: str,
+    type_: str | None,
+    is_idempotent: bool,
+    kind: str,
+    is_check: bool,
+    is_wait: bool,
+    is_ready: bool,
+    is_details: bool,
+    is_debug: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Submit a campaign: tasks that differ by their parameters alone, run where there is room.
+
+    It is a JDL, or a command for each number or line, in which {} stands for that number or line
+    (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
+    tasks. Nothing in a line is run. Or tasks are added to a campaign of one's own that goes on.
+
+    Exit status: 0; 1 a JDL, a script, the tasks of a file or the campaign is refused, and every
+    mistake is told, or with --wait not all tasks succeeded; 2 what was typed is wrong, or a file
+    that it names can't be read; 75 nobody takes campaigns now, and nothing is stored; 76 it was
+    handed over, and no answer came, or it is stored and its id could not be printed: look at
+    gridstat before you repeat it.
+
+    \b
+    Example:
+      gridsub -f sweep.json
+      gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "echo", "clusters": {"beta": {}}}'
+      gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
+      gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
+      gridsub --type normal --array 1-9 -- ./no_interruption {}
+      gridsub --wait job.sh
+      gridsub --check -f sweep.json
+      gridsub --retry-failed 12
+      gridsub -c 12 -F more.txt
+    """
+    wishes = SubmissionOptions(
+        clusters=clusters,
+        resources=resources,
+        name=name,
+        type_=type_ or CampaignType.DEFAULT.value,
+        is_idempotent=is_idempotent,
+        is_normal=kind == "normal",
+    )
+    typed = SourceOptions(
+        path=path,
+        text=text,
+        numbers=numbers,
+        lines=lines,
+        retried=retried,
+        words=words,
+        wishes=wishes,
+        type_=type_,
+    )
+    options = ["--check"] * is_check + ["--wait"] * is_wait
+    options += ["--details"] * is_details + ["--debug"] * is_debug
+    try:
+        with debug_traceback.traced(is_debug):
+            if added_to is not None:
+                return _add(typed, added_to, added_file, added_text, options)
+            if (added_file, added_text) != (None, None):
+                raise click.UsageError(add_tasks.USAGE)
+            return _submit(typed, options, is_ready=is_ready)
+    except (ConfigError, NotTheirs, SubmissionRefused) as error:
+        return _refused(error)
+    except (RunnerSilent, NothingStored) as error:
+        return runner_reply.ended("gridsub", error)
+
+
+def _submit(typed: SourceOptions, options: list[str], *, is_ready: bool) -> int:
+    """Bring the campaign that is typed, or that a login node has read and sent here."""
+    if (again := typed.retry()) and (there := login_node_relay.host(CAMPAIGNS)):
+        return _gone_on(there, again, options, None)
+    return _brought(_sent_here() if is_ready else typed.read(), options)
+
+
+def _brought(said: ParsedJdl, options: list[str]) -> int:
+    """Bring a campaign that was read, or say what would become of it."""
+    for warning in said.warnings:
+        output.complain(f"gridsub: {warning}")
+    if there := login_node_relay.host(CAMPAIGNS):
+        return _go_on(there, said, options)
+    if "--check" in options:
+        from gridbridge.campaigns.cli import (
+            submission_check,
+        )  # the decisions of a cycle are slow to load
+
+        return submission_check.check(said)
+    admitted = admission_check.require_admitted(said)
+    return _told(_submitted(admitted), admitted, options)
+
+
+def _submitted(admitted: ParsedJdl) -> int:
+    """Bring a campaign, after the datasets that it names; return its number."""
+    if admitted.jdl.datasets:
+        from gridbridge.rebalance.replicas import delegation_requests  # few campaigns have some
+
+        try:
+            delegation_requests.take_in(admitted.jdl.datasets)
+        except (ConfigError, StateError) as error:
+            raise NothingStored(str(error)) from error
+        except GridbridgeError as error:
+            raise SubmissionRefused(str(error)) from error
+    with runner_reply.told("gridsub"):
+        return campaign_client.submit(admitted)
+
+
+def _add(
+    typed: SourceOptions, number: int, file: str | None, text: str | None, options: list[str]
+) -> int:
+    if not typed.is_nothing or (file is None) == (text is None):
+        raise click.UsageError(add_tasks.USAGE)
+    if there := login_node_relay.host(CAMPAIGNS):
+        return _go_on_adding(there, number, file, text, options)
+    is_check = "--check" in options
+    status = add_tasks.add(number, file, text, is_check=is_check, is_details="--details" in options)
+    return status or _waited(number, "--wait" in options and not is_check)
+
+
+def _go_on_adding(
+    there: str, number: int, file: str | None, text: str | None, options: list[str]
+) -> int:
+    words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
+    lines = None if file is None else text_of(file).encode("utf-8", "surrogateescape")
+    return _gone_on(there, words, options, lines)
+
+
+def _told(number: int, said: ParsedJdl, options: list[str]) -> int:
+    more = [runner_reply.details(number, said)] if "--details" in options else []
+    lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
+    status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
+    return status or _waited(number, "--wait" in options)
+
+
+def _waited(number: int, is_wait: bool) -> int:
+    return wait_for_end.wait("gridsub", number) if is_wait else 0
+
+
+def _sent_here() -> ParsedJdl:
+    """Return the campaign that a login node has read, from standard input."""
+    return submission_sources.ready(sys.stdin.buffer.read())
+
+
+def _go_on(there: str, said: ParsedJdl, options: list[str]) -> int:
+    """Have a campaign brought where it can be; all that it needs of this host goes with it."""
+    return _gone_on(there, ["--ready"], options, submission_sources.encoded(said))
+
+
+def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
+    is_check = "--check" in options
+    return login_node_relay.go(
+        there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
+    )
+
+
+def _refused(error: GridbridgeError) -> int:
+    for line in str(error).splitlines():
+        output.complain(f"gridsub: {line}")
+    return error_boundary.ERROR if isinstance(error, UsageMistake) else REFUSED
+
+
+def main() -> None:
+    """Run it."""
+    error_boundary.run(gridsub, "gridsub")

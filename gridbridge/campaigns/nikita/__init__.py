@@ -1,0 +1,1 @@
+"""gridbridge-nikita: deletes tasks that flood a cluster or are stuck there."""

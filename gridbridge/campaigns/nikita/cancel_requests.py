@@ -1,0 +1,50 @@
+"""What owners ask to cancel, where no runner is there to take it: kills wait for no program."""
+
+import logging
+
+from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequests, answer
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.errors import plain_words
+from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
+from gridbridge.shell import poller_lock
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+_log = logging.getLogger(__name__)
+
+
+class CancelRequests:
+    """Takes requests to cancel campaigns; all others are left to the runner."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        clock: Clock,
+        folder: str = CAMPAIGNS,
+        published: str = PUBLISHED,
+        runners: str = RUNNER_LOCK,
+    ) -> None:
+        self._requests = OwnerRequests(database, clock, folder, published)
+        self._folder = folder
+        self._published = published
+        self._runners = runners
+
+    def take(self) -> int:
+        """Do what is asked, unless a runner is there; return how many requests that were."""
+        there = campaign_files.names(self._folder)
+        listed = campaign_files.requests(there, OwnerVerb.CANCEL, self._folder)
+        if not listed:
+            return 0
+        with poller_lock.MomentaryLock(self._runners) as is_ours:
+            asked = campaign_files.asked(listed, self._folder) if is_ours else ()
+            return sum(map(self._answer, asked))
+
+    def _answer(self, one: OwnerRequest) -> bool:
+        """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
+        does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
+        try:
+            return answer(one, does, self._folder, self._published)
+        except Exception as error:
+            _log.warning("event=not_taken_now token=%s why=%r", one.token, plain_words(error))
+            return False

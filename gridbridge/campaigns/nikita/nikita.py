@@ -1,0 +1,300 @@
+"""Nikita: deletes tasks that flood a cluster or are stuck there, as their owners.
+
+It only marks and deletes. That such a task has ended, and is sent again, is the runner's to see:
+where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer is left alone,
+and one where no work can start but for what is cancelled or moved.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+from gridbridge.batch.clusters import keep_connections
+from gridbridge.campaigns.acts import array_submission
+from gridbridge.campaigns.nikita import nikita_journal
+from gridbridge.campaigns.nikita.blocked_request_queries import BlockedRequestQueries
+from gridbridge.campaigns.nikita.cancel_requests import CancelRequests
+from gridbridge.campaigns.nikita.clock_watch import ClockWatch
+from gridbridge.campaigns.nikita.listed_tasks import TO_GO, parts
+from gridbridge.campaigns.runner.cluster_queries import ClusterQueries
+from gridbridge.campaigns.runner.occupancy import max_slots
+from gridbridge.campaigns.runner.sending.owner_fairness import NotAsked, OwnerTimeBudget
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import (
+    CancellationMarks,
+    Marked,
+    PreemptionRows,
+)
+from gridbridge.decisions.campaigns import throttle as rules
+from gridbridge.decisions.campaigns.job_ratio_predictor import allowed_to_wait
+from gridbridge.decisions.campaigns.preemption.blocked_requests import wipes
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.attempt_numbers import ranges_of
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.cancellation import (
+    OF_MOVES,
+    ONLY_WAITING,
+    ArrayCancellation,
+    CancellationPatience,
+    CancellationPlan,
+    ListedArray,
+    ListedAttempt,
+    WipedFor,
+)
+from gridbridge.model.campaigns.preemption import BlockedRequest, Preemption
+from gridbridge.model.campaigns.prologues import EPILOGUE
+from gridbridge.model.places import NIKITA_CLOCKS
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+_log = logging.getLogger(__name__)
+
+
+class ArrayDeleter(Protocol):
+    """What is done at the clusters (campaigns/acts/array_submission)."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:
+        """End the tasks at some places of an array; may be repeated."""
+        ...
+
+    def delete_waiting(self, array: Array, places: tuple[range, ...], /) -> tuple[range, ...]:
+        """End those that have not begun; return the places of the others. May be repeated."""
+        ...
+
+
+class Nikita:
+    """The verbs of a cycle."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        acts: ArrayDeleter = array_submission,
+        watched: str = NIKITA_CLOCKS,
+        *,
+        is_dry: bool = False,
+    ) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        For a dry run it can't be changed.
+        """
+        keep_connections(policy)
+        self._policy = policy
+        self._clock = clock
+        self._acts = acts
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._asking = ClusterQueries(policy, self.database, clock, is_dry=is_dry)
+        self._campaigns = CampaignRows(self.database)
+        self._tries = CampaignTries(self.database, self._campaigns)
+        self._marks = CancellationMarks(self.database)
+        self._arrays: dict[tuple[int, int], Array] = {}
+        self._answers: dict[str, ClusterSnapshot] = {}
+        self._cancelled: set[int] = set()
+        self._watch = ClockWatch(clock, watched)
+        self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
+        self._ways = PreemptionRows(self.database)
+        self._crowds = BlockedRequestQueries(policy, self._ways, clock)
+
+    def gather(self) -> ListedAttempt:
+        """Look at what clusters said a moment ago; ask them before anything is deleted."""
+        seen = self._look(self._policy.runner.interval_s)
+        is_old = self._asking.has_read and rules.plan(seen) != CancellationPlan()
+        seen = self._look(0.0) if is_old else seen
+        return replace(seen, contests=self._contests())
+
+    def _contests(self) -> tuple[BlockedRequest, ...]:
+        """Return the local requests that wait beside tasks of ours, as the last look had them."""
+        marks = self._marks.all()
+        return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
+
+    def _look(self, limit_s: float) -> ListedAttempt:
+        released = [
+            one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
+        ]
+        clusters = {one.cluster for one in released}
+        self._answers = self._asking.ask(clusters, released, limit_s)
+        return self.listed(released, self._answers)
+
+    def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> ListedAttempt:
+        """Return what the answers of clusters tell where work can start.
+
+        Where none can, cancelled and moved tasks alone count: they wait for nothing there.
+        """
+        slots = {name: max_slots(seen) for name, seen in answers.items()}
+        campaigns = {one.number: one for one in self._campaigns.unfinished()}
+        self._cancelled = killed = {
+            n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED
+        }
+        left, steps = self._epilogues(campaigns), self._steps(campaigns)
+        marks, leaps = self._marks.all(), self._watch.look()
+        going = _with_some_to_go(marks)
+        there = [
+            one
+            for one in released
+            if one.cluster in slots
+            and (slots[one.cluster] or one.campaign in killed or _key(one) in going)
+            and _key(one) not in left
+        ]
+        self._arrays = {_key(one): one for one in there}
+        every = parts(there, answers, campaigns, marks, leaps, steps)
+        return ListedAttempt(
+            now=self._clock.now(),
+            parts=tuple(one for one in every if slots[one.cluster] or _is_to_go(one)),
+            allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
+            patience=_patience(self._policy),
+            to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
+        )
+
+    def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
+        """Return the arrays of cancelled campaigns that are still to run."""
+        winding_up = [one for one in campaigns.values() if one.is_winding_up]
+        steps = self._tries.steps(winding_up)
+        return {(one.campaign, one.array) for one in steps if one.step == EPILOGUE}
+
+    def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
+        """Return the arrays of prologues and epilogues, of all campaigns that go on."""
+        going = [one for one in campaigns.values() if one.state is not CampaignState.CANCELLED]
+        return {(one.campaign, one.array) for one in self._tries.steps(going)}
+
+    def decide(self, seen: ListedAttempt) -> CancellationPlan:
+        """Decide about all tasks."""
+        return rules.plan(seen)
+
+    def entry(self, seen: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return nikita_journal.entry(seen, plan, self._clock.now())
+
+    def apply(self, seen: ListedAttempt, plan: CancellationPlan) -> None:
+        """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
+        del seen
+        self._turns.begin()
+        self._watch.keep()
+        for wipe in plan.spared:
+            self._marks.remove(wipe)
+        for wipe in (*plan.wipes, *plan.repeated):
+            self._marks.put(wipe)
+        for wipe in (*plan.wipes, *plan.repeated, *plan.moved, *plan.cancelled):
+            self._delete(wipe)
+        for way in plan.ways:
+            if now := self._crowds.still(way):
+                self._make_way(now)
+
+    def _make_way(self, way: Preemption) -> None:
+        """End tasks for a local request, unless things have changed since it was looked at."""
+        self._ways.put(way, self._clock.now())
+        for wipe in wipes(way):
+            self._marks.put(wipe)
+            self._delete(wipe)
+        told = f"{way.job}.{way.task}" if way.task else way.job
+        lacked, tasks = ",".join(way.lacked), len(way.tasks)
+        _log.info(
+            "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
+        )
+
+    def _delete(self, wipe: ArrayCancellation) -> None:
+        """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
+        array = self._arrays[wipe.campaign, wipe.array]
+        try:
+            if wipe.wiped_for in ONLY_WAITING:
+                self._delete_waiting(array, wipe)
+            else:
+                self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
+        except GridbridgeError as error:
+            self._tell_not_wiped(wipe, error)
+
+    def _delete_waiting(self, array: Array, wipe: ArrayCancellation) -> None:
+        """Delete tasks if they wait; those that have begun stay, and are marked no more.
+
+        What was held before it began leaves no record, and nobody has to wait for one.
+        """
+        begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
+        if begun:
+            self._marks.remove(replace(wipe, places=begun))
+        if left := _others(wipe.places, begun):
+            held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
+            self._marks.put(replace(wipe, places=left, wiped_for=held))
+
+    def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
+        if isinstance(error, NotAsked):
+            return  # it is told which call hung
+        name = f"{wipe.campaign}.{wipe.array}"
+        _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
+
+    def _allowed(self, cluster: str, slots: int) -> int:
+        return allowed_to_wait(slots, self._used(cluster).flood_rate)
+
+    def _used(self, cluster: str) -> CampaignsAt:
+        return self._policy.campaigns.get(cluster, CampaignsAt())
+
+
+def _key(array: Array) -> tuple[int, int]:
+    return array.campaign, array.number
+
+
+def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
+    """Return the arrays of which some tasks are not to stay where they are."""
+    return {
+        key
+        for key, of_array in marks.items()
+        if any(mark.wiped_for in TO_GO for mark in of_array.values())
+    }
+
+
+def _is_to_go(part: ListedArray) -> bool:
+    return part.is_cancelled or part.marked in TO_GO
+
+
+def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, ...]:
+    listed = {place for each in some for place in each}
+    return ranges_of(place for each in places for place in each if place not in listed)
+
+
+def _patience(policy: Policy) -> CancellationPatience:
+    limits = policy.nikita
+    return CancellationPatience(
+        grace_s=limits.grace_s,
+        waiting_s=limits.waiting_s,
+        over_walltime_s=limits.over_walltime_s,
+    )
+
+
+class NikitaDaemon:
+    """Nikita as a program that goes on."""
+
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._is_dry = is_dry
+        self._nikita = Nikita(policy, clock, is_dry=is_dry)
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        return self._policy.nikita.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[Nikita]:
+        """Begin a cycle."""
+        if not self._is_dry:
+            CancelRequests(self._nikita.database, self._clock).take()
+        yield self._nikita
+
+    def has_news(self) -> bool:
+        """Nobody brings it any."""
+        return False
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self._nikita = Nikita(self._policy, self._clock)
+
+    def release(self) -> None:
+        """Let go of the state file."""
+        self._nikita.database.close()

@@ -1,0 +1,1 @@
+"""gridbridge-runner: cycles over all campaigns."""

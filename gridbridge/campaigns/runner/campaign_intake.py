@@ -1,0 +1,336 @@
+"""Takes new campaigns in: each file becomes a campaign, or a part of one, once.
+
+Its owner is told the number.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count as counting
+
+from gridbridge.campaigns.nikita.clock_watch import ClockWatch
+from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, PartIntake
+from gridbridge.campaigns.runner.owner_requests import Begin, Do, OwnerRequests, answer, untold
+from gridbridge.campaigns.runner.subscription_requests import SubscriptionRequests
+from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_files import NewFile
+from gridbridge.campaigns.store.campaign_parts import CampaignParts
+from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.submission.jdl_limits import out_of_range, unlike
+from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
+from gridbridge.decisions.campaigns import admission_decision as rules
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.clock_jumps import ahead
+from gridbridge.errors import ConfigError, GridbridgeError, plain_words
+from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_events import ROOTS, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Notifications, RunnerSection
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.owner_request import OwnerVerb
+from gridbridge.model.message import short
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
+from gridbridge.model.status_report import count
+from gridbridge.program.encoding import decode
+from gridbridge.shell import files, host
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LogQuota
+from gridbridge.state import published_files
+from gridbridge.state.database import StateFile
+
+TRIED = "its failed tasks were tried again since"
+KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
+PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
+ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within minutes
+MOST_REFUSAL = 4000  # characters of what is wrong with a file: much of it may be the file's own
+NOBODY = -1  # whose a file is that can't be read
+NO_WISHES = Notifications()
+USUAL = RunnerSection()
+MB = 1_000_000
+
+_log = logging.getLogger(__name__)
+
+
+class CampaignIntake:
+    """What takes files in."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        clusters: frozenset[str],
+        clock: Clock,
+        folder: str = CAMPAIGNS,
+        published: str = PUBLISHED,
+        rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load,
+        notifications: Notifications = NO_WISHES,
+        limits: RunnerSection = USUAL,
+        begin: Begin = untold,
+        watched: str = RUNNER_CLOCKS,
+    ) -> None:
+        self._database = database
+        self._campaigns = CampaignRows(database)
+        self._kept_parts = CampaignParts(database, self._campaigns)
+        self._events = CampaignEvents(database)
+        self._given = CampaignRegister(folder)
+        self._requests = OwnerRequests(
+            database, clock, folder, published, begin=begin, register=self._given
+        )
+        subscribing = SubscriptionRequests(database, clock, notifications, folder)
+        self._does: dict[OwnerVerb, Do] = dict.fromkeys(OwnerRequests.VERBS, self._requests.do)
+        self._does |= dict.fromkeys(SubscriptionRequests.VERBS, subscribing.do)
+        self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
+        self._clusters = clusters
+        self._clock = clock
+        self._limits = limits
+        self._folder = folder
+        self._published = published
+        self._rules = rules
+        self._watch = ClockWatch(clock, watched)
+        self._waiting: set[str] = set()  # tokens of what was told once
+        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+
+    def take(self) -> int:
+        """Take in new campaigns, and do what owners ask; return how many of both."""
+        listed = campaign_files.names(self._folder)
+        self._quota.tell_left_out(_log)
+        taken = 0
+        for token, found in campaign_files.new(listed, self._folder):
+            with self._one(token):
+                taken += self._take(token, found)
+        return taken + self._answer(listed)
+
+    @contextmanager
+    def _one(self, token: str) -> Iterator[None]:
+        """Do what one file asks for; what is wrong with it stops no other.
+
+        What the state file or a disk refuses is tried again at each look, and told once. What fails
+        by anything else would fail again, so its file is removed.
+        """
+        try:
+            yield
+        except (GridbridgeError, OSError) as error:
+            if token not in self._waiting:
+                _log.error("event=not_taken_now token=%s why=%r", token, plain_words(error))
+            self._waiting.add(token)
+        except Exception:
+            _log.exception("event=not_taken token=%s", token)
+            campaign_files.drop(token, self._folder)
+
+    def untaken(self) -> list[str]:
+        """Return the names of the files that `take` would find."""
+        return campaign_files.waiting(campaign_files.names(self._folder), self._folder)
+
+    def _answer(self, listed: list[str]) -> int:
+        answered = 0
+        self._requests.begin()
+        for one in campaign_files.asked(listed, self._folder):
+            with self._one(one.token):
+                answered += answer(one, self._does, self._folder, self._published)
+        return answered
+
+    def recover(self) -> None:
+        """Know the campaigns again that a state file which was restored has forgotten.
+
+        They are paused, and so are those that lack parts: their owners say whether they go on. What
+        was submitted of them root's ledger knows.
+        """
+        known = self._campaigns.all()
+        for one in known:
+            self._given.note(one.number, one.uid, one.digest)
+        for number in sorted({*self._given.campaigns()} - {one.number for one in known}):
+            self._recover(number)
+        with self._database.transaction():
+            for grown in self._parts.recover():
+                _log.warning("event=parts_forgotten campaign=%s", grown)
+                self._is_restored(grown)
+            self._tell_of_tries()
+
+    def _tell_of_tries(self) -> None:
+        """Tell of campaigns whose failed tasks were tried again unknown to our state file.
+
+        Their owners ask for that once more: then root's ledger refuses what was submitted, and it
+        is taken over.
+        """
+        since_s = (self._clock.now() - KEPT).timestamp()
+        for campaign, token in self._given.again_since(since_s):
+            found = self._campaigns.find(campaign)
+            is_purged = not found or found.state is CampaignState.PURGED
+            if is_purged or self._campaigns.has_done(token, campaign):
+                continue
+            _log.warning("event=tries_forgotten campaign=%s", campaign)
+            self._tell_restored(campaign, TRIED)
+            self._campaigns.note_done(token, campaign, self._clock.now())  # so it is told once
+
+    def _recover(self, number: int) -> None:
+        """Know a campaign again by its file, if that is what the service called so."""
+        found = campaign_files.numbered(number, self._folder)
+        if not found or not self._given.has(number, found.uid, found.digest):
+            return
+        found = replace(found, owner=found.owner or str(found.uid))  # it is paused anyway
+        made = self._campaign(found)
+        if isinstance(made, str):
+            _log.error("event=not_recovered campaign=%s why=%r", number, made)
+            return
+        _log.warning("event=campaign_forgotten campaign=%s", number)
+        made = replace(made, number=number, state=CampaignState.PAUSED)
+        self._campaigns.add(made, files.random_name())  # nobody brings another under that name
+        self._is_restored(number)
+
+    def _is_restored(self, campaign: int) -> None:
+        """Pause a campaign of which our state file knew too little."""
+        self._campaigns.is_now(campaign, CampaignState.PAUSED)
+        self._tell_restored(campaign)
+
+    def _tell_restored(self, campaign: int, why: str = "") -> None:
+        """Tell of it, and have all of its tasks shown anew: what is shown is of later."""
+        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", self._clock.now())
+        self._events.open_once(replace(event, why=why))
+        published_task_files.touch(
+            {*published_task_files.touching(self._published), campaign}, self._published
+        )
+
+    def sweep(self) -> None:
+        """Remove the files of campaigns that ended long ago, and old answers; forget old events.
+
+        Old requests and campaigns are forgotten, too, and after `keep_campaigns_d` campaigns with
+        their tasks, because one published list has all that are kept. What such a campaign left
+        open closes: without its files nothing of it can run again. Where something of it is still
+        to be deleted its events last, so that nobody is told each time. While the clock is known to
+        have been set forward all of this is kept for longer.
+        """
+        now = self._clock.now()
+        answers = campaign_files.answer_path("", self._published)
+        published_files.sweep(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
+        before = now - KEPT - ahead(self._watch.look())
+        self._watch.keep()
+        for number in self._campaigns.ended_before(before):
+            campaign_files.purge(number, self._folder)
+        self._events.close_of_ended(before, now, but=ROOTS)
+        self._events.forget(before)
+        self._campaigns.forget_done(before)
+        if kept_d := self._limits.keep_campaigns_d:
+            long_ago = before + KEPT - timedelta(days=kept_d)
+            self._requests.purge_ended(long_ago, PURGED_AT_ONCE)
+
+    def touched(self) -> tuple[Attempt, ...]:
+        """Return the attempts of tasks that owners changed since the last call."""
+        return self._requests.touched()
+
+    def grown(self) -> frozenset[int]:
+        """Return the campaigns that got tasks since the last call."""
+        return self._parts.grown()
+
+    def _take(self, token: str, found: NewFile | str) -> bool:
+        """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
+        if isinstance(found, NewFile) and not found.owner:
+            raise GridbridgeError(f"uid {found.uid} has no account now")
+        if isinstance(found, NewFile) and found.adds_to is not None:
+            return self._take_part(found)
+        known = self._campaigns.of_token(token)
+        made = known or (found if isinstance(found, str) else self._new(found))
+        if known and (isinstance(found, str) or not _is_of(known, found)):
+            made = ANOTHER
+        if isinstance(made, str):
+            self._refuse(token, made, NOBODY if isinstance(found, str) else found.uid)
+            return False
+        if not known:
+            made = replace(made, number=self._free_number())
+            self._campaigns.add(made, token)
+        self._given.note(made.number, made.uid, made.digest)
+        campaign_files.answer(token, {"campaign": made.number}, self._published)
+        campaign_files.number(token, made.number, self._folder)
+        return not known
+
+    def _take_part(self, found: NewFile) -> bool:
+        """Do so with what adds tasks to a campaign."""
+        part = self._parts.keep(found)
+        if isinstance(part, str):
+            self._refuse(found.token, part, found.uid)
+            return False
+        self._given.note(part.campaign, found.uid, part.digest, part.number)
+        told = {"campaign": part.campaign, "tasks": part.tasks}
+        campaign_files.answer(found.token, told, self._published)
+        campaign_files.number(found.token, part.campaign, self._folder, part.number)
+        return True
+
+    def _free_number(self) -> int:
+        """Return a number that no campaign has had, also if our state file is an older one."""
+        after = max(self._campaigns.last_number(), self._given.highest()) + 1
+        free = (n for n in counting(after) if not campaign_files.is_number_taken(n, self._folder))
+        return next(free)
+
+    def _refuse(self, token: str, problem: str, uid: int) -> None:
+        if self._quota.allows(uid):
+            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, short(problem))
+        told = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
+        campaign_files.answer(token, {"refused": told}, self._published)
+        campaign_files.drop(token, self._folder)
+
+    def _new(self, found: NewFile) -> Campaign | str:
+        return self._too_much(found) or self._campaign(found)
+
+    def _too_much(self, found: NewFile) -> str:
+        """Say that a person would have too many campaign files here, or too large ones."""
+        parts = self._kept_parts.of_person(found.uid)
+        held, size = campaign_files.held(parts, found.uid, self._folder)
+        most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
+        if held < most and size + found.size <= most_mb * MB:
+            return ""
+        brought = count(held + 1, "campaign file")
+        would = f"you would have {brought} of {(size + found.size) / MB:.1f} MB"
+        purge = "griddel --purge removes those of ended campaigns"
+        return f"{would} here; at most {most} of {most_mb} MB: {purge}"
+
+    def _campaign(self, found: NewFile) -> Campaign | str:
+        """Return a file's campaign, or what is wrong: any program may have written it."""
+        try:
+            jdl = decode(found.header, Jdl)
+        except Exception as error:  # whatever somebody wrote there
+            return f"not what gridsub writes: {error!r:.200}"
+        unknown = sorted(jdl.clusters.keys() - self._clusters)
+        if unknown:
+            known = ", ".join(sorted(self._clusters))
+            return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
+        if not (found.tasks and jdl.clusters):
+            return "no task, or no cluster"
+        if found.tasks > MOST_TASKS:
+            return f"{found.tasks} tasks; at most {MOST_TASKS}"
+        if problem := out_of_range(jdl) or unlike(found.header, jdl):
+            return problem
+        if problem := self._unsettled(found, jdl):
+            return problem
+        is_test = jdl.type is CampaignType.TEST
+        return Campaign(
+            number=0,
+            uid=found.uid,
+            owner=found.owner,
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=self._clock.now(),
+            tasks=min(found.tasks, len(jdl.clusters)) if is_test else found.tasks,
+            digest=found.digest,
+            jdl=jdl,
+        )
+
+    def _unsettled_part(self, found: NewFile, campaign: Campaign) -> str:
+        """Say what they have against a campaign with the tasks that are added."""
+        whole = replace(found, tasks=campaign.tasks + found.tasks)
+        return self._too_much(found) or self._unsettled(whole, campaign.jdl)
+
+    def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
+        """Say what the site's rules have against a campaign: gridsub applied them before."""
+        groups = frozenset(host.groups_of(found.owner))
+        candidate = CampaignCandidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
+        try:
+            return rules.unsettled(self._rules(), candidate)
+        except ConfigError as error:
+            return f"the site's admission rules are wrong: {error}"
+
+
+def _is_of(campaign: Campaign, found: NewFile) -> bool:
+    """Say whether this file is the campaign's own."""
+    return (campaign.uid, campaign.digest) == (found.uid, found.digest)

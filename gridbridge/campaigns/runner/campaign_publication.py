@@ -1,0 +1,209 @@
+"""What people see of campaigns and their tasks: states and numbers, never parameters."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.store import published_campaign_files, published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.published_task_files import A_FILE
+from gridbridge.decisions.campaigns import send_explanation
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_tasks import (
+    PublishedTask,
+    TaskEndTimes,
+    added_up,
+    end_of,
+)
+from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.places import PUBLISHED
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+
+class CampaignPublication:
+    """What publishes them."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        campaigns: CampaignRows,
+        forecasts: ForecastUpdates,
+        clock: Clock,
+        folder: str = PUBLISHED,
+    ) -> None:
+        self._campaigns = campaigns
+        self._forecasts = forecasts
+        self._tasks = CampaignTasks(database)
+        self._events = CampaignEvents(database)
+        self._clock = clock
+        self._folder = folder
+        self._outlines: dict[int, Jdl] = {}  # of all campaigns, so that each is read once
+        self._begun: set[int] = set()  # campaigns whose tasks we may be touching
+        self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
+        self._there: frozenset[int] | None = None  # campaigns whose tasks were shown
+
+    def show(self, opened: Iterable[CampaignEvent]) -> None:
+        """Show all campaigns, with how many of these events they have."""
+        waiting, left = self._campaigns.waiting(), self._left()
+        events, sinks = _counted(opened, left), self._sinks()
+        shown = (
+            replace(
+                _shown(one, events[one.number], left.get(one.number, set())),
+                waiting=waiting.get(one.number, 0),
+                sinks=tuple(sinks.get(one.number, ())),
+            )
+            for one in self._campaigns.outlined(self._outlines)
+            if one.state is not CampaignState.PURGED
+        )
+        whole = ShownCampaigns(
+            at=self._clock.now(),
+            campaigns=tuple(map(self._forecasts.add_to, shown)),
+            errors=self._forecasts.errors(),
+        )
+        published_campaign_files.put(whole, self._folder)
+
+    def _sinks(self) -> dict[int, list[str]]:
+        """Return the clusters that were sinks of each campaign, and not trusted since."""
+        found: dict[int, list[str]] = {}
+        for campaign, cluster in self._events.sinks():
+            found.setdefault(campaign, []).append(cluster)
+        return found
+
+    def _left(self) -> dict[int, set[str]]:
+        """Return at which clusters each campaign has arrays of which a task may live."""
+        found: dict[int, set[str]] = {}
+        for one in self._campaigns.open_arrays():
+            found.setdefault(one.campaign, set()).add(one.cluster)
+        return found
+
+    def show_cycle(self, seen: CycleSituation, plan: CyclePlan) -> None:
+        """Show what a cycle looked at, and why it did what it did."""
+        free = {name: room.free_slots for name, room in seen.room.items()}
+        told = send_explanation.reasons(seen, plan)
+        stressed = tuple(name for name, room in seen.room.items() if room.is_stressed)
+        now = self._clock.now()
+        for_besteffort = {name: room.free(is_besteffort=True) for name, room in seen.room.items()}
+        cycle = ShownCycle(
+            at=now,
+            free_slots=free,
+            besteffort_slots=for_besteffort,
+            reasons=told,
+            stressed=stressed,
+        )
+        published_campaign_files.put(cycle, self._folder)
+
+    def begin(self, campaigns: Iterable[int]) -> None:
+        """Note whose tasks a cycle may touch.
+
+        What a cycle before us began and did not end was killed: those tasks are all shown anew, and
+        so are those of campaigns that somebody removed from where they are shown.
+        """
+        self._killed |= published_task_files.touching(self._folder) - self._begun
+        self._killed |= self._removed()
+        self._begun |= {*campaigns}
+        published_task_files.touch(self._begun | self._killed, self._folder)
+
+    def _removed(self) -> Set[int]:
+        """Return the campaigns of which tasks were sent and none is shown."""
+        before, self._there = self._there, published_task_files.shown(self._folder)
+        is_known = before is not None and before <= self._there
+        return frozenset() if is_known else self._tasks.sent_of() - self._there
+
+    def end(self, attempts: Iterable[Attempt], *, are_asked: bool = False) -> None:
+        """Show the tasks that a cycle sent or found ended, and note how many of those ended.
+
+        Where owners asked for what changed, tasks that wait had ended, and are taken back.
+        """
+        for campaign in self._killed:
+            self._show_whole(campaign)
+        others = [attempt for attempt in attempts if attempt.campaign not in self._killed]
+        self._killed.clear()
+        self._begun.clear()
+        self._show_touched(others, are_asked=are_asked)
+        published_task_files.touched(self._folder)
+
+    def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
+        now = self._clock.now()
+        touched: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for one in attempts:
+            if is_step(one.task):
+                continue
+            of_part = touched[one.campaign, one.task // A_FILE]
+            of_part.update(() if one.outcome is TaskOutcome.COPY else (one.task,))
+        ends: dict[int, list[TaskEndTimes]] = defaultdict(list)
+        for (campaign, part), numbers in sorted(touched.items()):
+            shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
+            state = self._state(campaign)
+            ends[campaign] += (end_of(task, now, state) for task in shown if task.has_ended)
+            if are_asked:
+                again = (task for task in shown if task.is_waiting)
+                ends[campaign] += (_failed(task, now).taken_back() for task in again)
+        for campaign, found in ends.items():
+            published_task_files.add_ends(campaign, added_up(found, now), self._folder)
+
+    def _show_whole(self, campaign: int) -> None:
+        """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
+        now, state = self._clock.now(), self._state(campaign)
+        counted = tuple(
+            end.taken_back() for end in published_task_files.ends(campaign, self._folder)
+        )
+        for part in range(self._tasks.last(campaign) // A_FILE + 1):
+            shown = self._show_part(campaign, part)
+            ends = (end_of(task, now, state) for task in shown if task.has_ended)
+            counted = added_up((*counted, *ends), now)
+        published_task_files.add_ends(campaign, counted, self._folder)
+
+    def _state(self, campaign: int) -> CampaignState | None:
+        found = self._campaigns.find(campaign)
+        return found.state if found else None
+
+    def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
+        low = part * A_FILE
+        shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
+        published_task_files.put(campaign, part, shown, self._folder)
+        return shown
+
+
+def _counted(opened: Iterable[CampaignEvent], left: Mapping[int, Set[str]]) -> Counter[int]:
+    """Count events by campaign; one of a cluster that was dropped is everybody's who is there."""
+    found = Counter[int]()
+    for event in opened:
+        if event.code is EventCode.DROPPED:
+            found.update(number for number, clusters in left.items() if event.cluster in clusters)
+        else:
+            found[event.campaign] += 1
+    return found
+
+
+def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
+    """Count a failed task that is to run again."""
+    return replace(end_of(task, at), failed=1)
+
+
+def _shown(one: Campaign, events: int, left: Set[str]) -> ShownCampaign:
+    is_cancelled = one.state is CampaignState.CANCELLED
+    return ShownCampaign(
+        number=one.number,
+        name=one.jdl.name,
+        owner=one.owner,
+        submitted_at=one.submitted_at,
+        type=one.jdl.type,
+        state=one.state,
+        clusters=tuple(one.jdl.clusters),
+        tasks=one.tasks,
+        ended=one.ended,
+        failed=one.failed,
+        cancelled=one.cancelled,
+        events=events,
+        ending_at=tuple(sorted(left)) if is_cancelled else (),
+    )

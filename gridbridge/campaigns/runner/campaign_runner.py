@@ -1,0 +1,223 @@
+"""The campaign runner: one cycle over all campaigns, from cron or for ever.
+
+Updator, metascheduler, campaign schedulers and runner of the CiGri scheduler specification are
+its gather, decide and apply.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+
+from gridbridge.batch.clusters import keep_connections
+from gridbridge.campaigns.acts import array_submission
+from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.event_publication import EventPublication
+from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.runner.notifier import Notifier
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.sending import site_name
+from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.runner.usage_shares import CampaignShares
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_usage import CampaignUsage
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.policy import Policy
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.watch import local_queue_publication
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+
+SWEEP_S = 3600.0
+ENDS_KEPT = timedelta(days=1)  # by the minute; forecasts look at an hour of them
+TAKING_S = 20.0  # of a cycle: gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # after a cycle, whatever people bring: each asks clusters
+UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
+
+
+class CampaignRunner:
+    """The verbs of a cycle."""
+
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        For a dry run it can't be changed. ConfigError where the site has another name than the
+        arrays that are away.
+        """
+        keep_connections(policy)
+        if not is_dry:
+            drains.make_folder()
+        self._policy = policy
+        self._clock = clock
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._notifier = Notifier(self.database, policy.notifications, clock)
+        campaigns = CampaignRows(self.database)
+        site_name.require(policy.site.cluster, campaigns, is_dry=is_dry)
+        self._predictions = predictions = PredictionRows(self.database)
+        self._forecasts = ForecastUpdates(campaigns, predictions, clock, policy.runner.interval_s)
+        self._shares = CampaignShares(policy, campaigns, CampaignUsage(self.database), clock)
+        marks = CancellationMarks(self.database)
+        self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
+        observations, most = Observations(self.database), policy.runner.max_tasks
+        self._campaigns = campaigns
+        self._actions = CycleActions(
+            self.database,
+            observations,
+            clock,
+            policy.failures,
+            most=most,
+            ownerless=self._delete_for_nobody,
+        )
+        self._publication = CampaignPublication(self.database, campaigns, self._forecasts, clock)
+        self._intake = CampaignIntake(
+            self.database,
+            frozenset(policy.clusters),
+            clock,
+            notifications=policy.notifications,
+            limits=policy.runner,
+            begin=self._publication.begin,
+        )
+        self._showing = EventPublication(policy, self.database, clock)
+        if not is_dry:
+            self._intake.recover()
+        self._sweeps_at_s = 0.0
+        self.is_urgent = False  # the next cycle
+
+    def take_in(self) -> int:
+        """Take in new campaigns and what owners ask, and show them; return how many."""
+        taken = self._intake.take()
+        if touched := self._intake.touched():  # perhaps by what could not be done whole
+            self._publication.begin(one.campaign for one in touched)
+            self._publication.end(touched, are_asked=True)
+        if taken:
+            self._forecasts.forget(self._intake.grown())
+            self._publication.show(self._showing.show())
+        return taken
+
+    def untaken(self) -> list[str]:
+        """Return the names of the campaigns and requests that `take_in` would find."""
+        return self._intake.untaken()
+
+    def gather(self) -> CycleSituation:
+        """Ask the clusters."""
+        self.is_urgent = False
+        seen = self._updator.look()
+        return replace(seen, sharing=self._shares.gather(seen.campaigns))
+
+    def decide(self, seen: CycleSituation) -> CyclePlan:
+        """Decide about all campaigns."""
+        return rules.plan(seen)
+
+    def entry(self, seen: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return campaign_journal.entry(seen, plan, self._clock.now())
+
+    def apply(self, seen: CycleSituation, plan: CyclePlan) -> None:
+        """Do it, and show it."""
+        for answer in self._updator.news():
+            local_queue_publication.show(
+                answer, self._policy.queues_at(answer.cluster)
+            )  # submissions obey it
+        self._shares.count(seen, plan)
+        self._publication.begin(one.number for one in seen.campaigns)
+        self._actions.do(plan)
+        self._forecasts.look(seen, plan, self._updator.elapsed)
+        self._publication.end(self._actions.touched())
+        self._publication.show_cycle(seen, plan)
+        self._sweep()
+        self._publication.show(self._showing.show())
+        self._showing.show_clusters(seen, self._updator.others)
+        self._notifier.look()
+        self.is_urgent = plan.is_urgent
+
+    def end(self) -> None:
+        """Let messages that are on their way come to their ends, and close the state file."""
+        with suppress(GridbridgeError):  # they are told once more
+            self._notifier.finish()
+        self.database.close()
+
+    def _delete_for_nobody(self, array: Array) -> int:
+        """Delete an array whose owner's account is gone."""
+        campaign = self._campaigns.find(array.campaign)
+        return array_submission.delete_for_nobody(
+            self._policy, campaign.owner if campaign else "", array
+        )
+
+    def _sweep(self) -> None:
+        """Remove what is kept no longer, now and then."""
+        now_s = self._clock.steady_s()
+        if now_s >= self._sweeps_at_s:
+            self._sweeps_at_s = now_s + SWEEP_S
+            self._intake.sweep()
+            now, kept = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
+            self.journal.forget(now - kept)
+            self._predictions.forget_ends(now - ENDS_KEPT)
+
+
+def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: Clock) -> None:
+    """Take in what is left until nothing of that can be, for so long at most.
+
+    Each look takes a few files of each person, so that nobody waits for another's many.
+    """
+    until_s, before = clock.steady_s() + TAKING_S, None
+    while (found := left()) != before and clock.steady_s() < until_s:
+        before = found
+        take()
+
+
+class RunnerDaemon:
+    """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
+
+    _has_taken = False  # something in, since the last cycle
+    _ended_s = float("-inf")  # of the last cycle
+
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._is_dry = is_dry
+        self.runner = CampaignRunner(policy, clock, is_dry=is_dry)
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        return self._policy.runner.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[CampaignRunner]:
+        """Begin a cycle."""
+        if not self._is_dry:
+            take_all(self.runner.take_in, self.runner.untaken, self._clock)
+        elif untaken := self.runner.untaken():
+            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - as the sentence of a dry run
+        self._has_taken = False
+        yield self.runner
+        self._ended_s = self._clock.steady_s()
+
+    def has_news(self) -> bool:
+        """Take in what people bring between two cycles; a new campaign is sent soon.
+
+        What was moved is sent at once. Who brings something every second has no cycle begin every
+        second.
+        """
+        self._has_taken |= self.runner.take_in() > 0
+        if self.runner.is_urgent or not self._has_taken:
+            return self.runner.is_urgent
+        return self._clock.steady_s() - self._ended_s >= LEAST_PAUSE_S
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self.runner = CampaignRunner(self._policy, self._clock)
+
+    def release(self) -> None:
+        """Let go of the state file, when what became of messages to people is noted there."""
+        self.runner.end()

@@ -1,0 +1,184 @@
+"""What is asked of clusters: how they are, all at once, and then about single arrays."""
+
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import TypeVar
+
+from gridbridge.batch.adapters import adapter_of, status_of
+from gridbridge.batch.clusters import away
+from gridbridge.batch.optional_abilities import TellsArrayEnds
+from gridbridge.campaigns.acts.listed_arrays import account_of, ours_alone
+from gridbridge.decisions.campaigns.ending.ended_attempts import Ends
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.job import AskedArray
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Away
+from gridbridge.model.snapshot import ClusterSnapshot, SentJob
+from gridbridge.program.watch.shared_answers import (
+    AnswerSharing,
+    SharedAnswer,
+    answer_of,
+    place_of,
+)
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.snapshots import LastAnswer
+
+Told = TypeVar("Told")
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterQueries:
+    """Asks clusters how they are, unless some program of the service did a moment ago."""
+
+    def __init__(
+        self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False
+    ) -> None:
+        self._policy = policy
+        self._database = database
+        self._sharing = AnswerSharing(database, clock, is_dry=is_dry)
+        self._clock = clock
+        self.has_read = False  # an answer of somebody else's, last time
+        self.troubles: dict[str, str] = {}  # why clusters gave no answer, last time
+        self.polled = frozenset[str]()  # clusters whose answers were the poller's, last time
+
+    def ask(
+        self, clusters: Iterable[str], arrays: Iterable[Array], limit_s: float
+    ) -> dict[str, ClusterSnapshot]:
+        """Return what these clusters say, with our arrays; one that does not answer is left out.
+
+        An answer that somebody else had may be so old; with a limit of 0 each cluster is asked.
+        """
+        submitted = tuple(one for one in arrays if one.job_id)
+        names = sorted(frozenset(clusters) & self._policy.clusters.keys())
+        sent = {name: sent_to(self._database, name) for name in names}  # after the arrays
+        known = {name: one for name in names if (one := self._known(name, sent[name], limit_s))}
+        self.has_read = bool(known)
+        self.polled = frozenset(name for name, one in known.items() if one.is_regular)
+        found = known | self._ask({name: sent[name] for name in names if name not in known})
+        self.troubles = {name: why for name in found if (why := found[name].trouble)}
+        for name, why in self.troubles.items():
+            _log.warning("event=no_answer cluster=%s why=%r", name, why)
+        answers = ((name, found[name].snapshot) for name in names)
+        return {name: ours_alone(self._policy, seen, submitted) for name, seen in answers if seen}
+
+    def told(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
+        """Return what these clusters have told others so lately; none of them is asked."""
+        found = {
+            name: self._known(name, sent_to(self._database, name), limit_s) for name in clusters
+        }
+        return {name: one.snapshot for name, one in found.items() if one and one.snapshot}
+
+    def _known(self, name: str, sent: SentJob, limit_s: float) -> SharedAnswer | None:
+        if not limit_s:
+            return None
+        return self._sharing.find(name, self._place(name), sent.released, limit_s)
+
+    def _place(self, name: str) -> str:
+        return place_of(away(self._policy, name), self._policy.queues_at(name))
+
+    def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedAnswer]:
+        """Ask clusters all at once, and share what they say."""
+        with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
+            answers = dict(zip(sent, threads.map(self._one, sent, sent.values()), strict=True))
+        with self._database.transaction():
+            for name, (_, shared) in answers.items():
+                self._sharing.put(name, shared)
+        return {name: found for name, (found, _) in answers.items()}
+
+    def _one(self, name: str, sent: SentJob) -> tuple[SharedAnswer, LastAnswer]:
+        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        found = _found(where, name, sent, queues)
+        place, now = place_of(where, queues), self._clock.now()
+        return found, answer_of(found.snapshot, sent, place, now, trouble=found.trouble)
+
+
+def _found(where: Away, name: str, sent: SentJob, queues: tuple[str, ...]) -> SharedAnswer:
+    try:
+        seen, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
+        return SharedAnswer(snapshot=seen)
+    except (GridbridgeError, OSError) as error:
+        return SharedAnswer(trouble=plain_words(error))
+
+
+def ends_of(
+    policy: Policy, asked: Mapping[Array, Sequence[int]], late: Container[Array] = ()
+) -> dict[Array, Ends]:
+    """Return what clusters tell of ends at some places of arrays, by one question to each.
+
+    For those of `late` they search all that they keep since the array was sent. An array of which
+    a cluster tells nothing now is left out: that is no end.
+    """
+    return _of_each_cluster(asked, lambda some: _ends_at(policy, some, asked, late))
+
+
+def _ends_at(
+    policy: Policy,
+    arrays: Sequence[Array],
+    asked: Mapping[Array, Sequence[int]],
+    late: Container[Array],
+) -> dict[Array, Ends]:
+    """Return the same of arrays at one cluster."""
+    system, where = _told_by(policy, arrays[0])
+    questions = [
+        AskedArray(
+            job_id=one.job_id,
+            account=account_of(policy, one),
+            places=asked[one],
+            looks_since=one.intended_at if one in late else None,
+        )
+        for one in arrays
+    ]
+    try:
+        told = system.ends_of(where, questions)
+    except GridbridgeError as error:
+        _tell_none(arrays[0], error)
+        return {}
+    return {one: told.get(account_of(policy, one), {}) for one in arrays}
+
+
+def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+    """Return the places that surely live, of the arrays that live, by a question a cluster.
+
+    While a cluster does not tell, all of them may (TellsArrayEnds).
+    """
+    return _of_each_cluster(arrays, lambda some: _living_at(policy, some))
+
+
+def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset[int]]:
+    system, where = _told_by(policy, arrays[0])
+    names = {one.job_id: account_of(policy, one) for one in arrays}
+    try:
+        told = system.living_of(where, names)
+    except GridbridgeError as error:
+        _tell_none(arrays[0], error)
+        return {one: frozenset(range(1, one.size + 1)) for one in arrays}
+    return {one: told[one.job_id] for one in arrays if one.job_id in told}
+
+
+def _of_each_cluster(
+    arrays: Iterable[Array], ask: Callable[[Sequence[Array]], Mapping[Array, Told]]
+) -> dict[Array, Told]:
+    """Ask about the arrays of each cluster, all clusters at once, and return what they say."""
+    every = sorted(arrays, key=lambda one: one.cluster)
+    by_cluster = [[*some] for _, some in groupby(every, key=lambda one: one.cluster)]
+    with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
+        told = threads.map(ask, by_cluster)
+        return {array: one for each in told for array, one in each.items()}
+
+
+def _told_by(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
+    """Return what tells of an array's ends, and where it asks."""
+    where = away(policy, array.cluster)
+    system = adapter_of(where).array_ends
+    assert system  # campaigns are not sent to others
+    return system, where
+
+
+def _tell_none(array: Array, error: GridbridgeError) -> None:
+    _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))

@@ -1,0 +1,190 @@
+"""Does what a cycle decided: it notes each step before the next, so that each may be repeated."""
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+from gridbridge.campaigns.acts import array_submission
+from gridbridge.campaigns.runner.array_commands import ArrayCommands
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
+from gridbridge.campaigns.runner.sending.ledger_closer import LedgerCloser
+from gridbridge.campaigns.runner.sending.owner_fairness import NotAsked, OwnerTimeBudget
+from gridbridge.campaigns.runner.sending.submission_results import SubmissionResults, tell
+from gridbridge.campaigns.runner.sending.submissions import IntendedSubmissions
+from gridbridge.campaigns.runner.sending.submit_failures import SubmitFailures
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.decisions.campaigns.speculation_rules import is_dropped
+from gridbridge.errors import GridbridgeError, OwnerUnknown
+from gridbridge.model.campaigns.attempt_numbers import MOST
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign_events import ROOTS
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.cycle_plan import CyclePlan
+from gridbridge.model.campaigns.speculation import SupersededAttempts
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+
+class _OfCampaign(Protocol):
+    @property
+    def campaign(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=_OfCampaign)
+
+
+class CycleActions:
+    """What changes the state file and the clusters."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        observations: Observations,
+        clock: Clock,
+        failures: Failures,
+        acts: ArrayCommands = array_submission,
+        most: int = MOST,
+        ownerless: Callable[[Array], int] | None = None,
+    ) -> None:
+        self._campaigns = campaigns = CampaignRows(database)
+        self._tries = CampaignTries(database, campaigns)
+        self._copies = CampaignCopies(database, campaigns)
+        self._clock = clock
+        self._troubles = troubles = SubmitFailures(CampaignEvents(database), clock, failures)
+        self._acts = acts
+        self._ownerless = ownerless  # deletes for an owner whose account is gone
+        self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
+        self._noting = noting = EndRecorder(database, observations, clock)
+        self._answers = answers = SubmissionResults(
+            database, acts, clock, failures, noting, troubles
+        )
+        self._submissions = IntendedSubmissions(campaigns, acts, clock, answers.settle, most, turns)
+        self._ends = LedgerCloser(campaigns, acts)
+        self._marks = CancellationMarks(database)
+
+    def touched(self) -> tuple[Attempt, ...]:
+        """Return the attempts that were sent or noted since the last call."""
+        found = (*self._noting.noted, *self._submissions.begun)
+        self._noting.noted.clear()
+        self._submissions.begun.clear()
+        return found
+
+    def do(self, plan: CyclePlan) -> None:
+        """Note what ended, then send what was begun, then what is new."""
+        self._turns.begin()
+        plan = self._caught_up(plan)
+        for array in plan.over:
+            if array.is_repeated:
+                self._leave_nothing(array)
+        self._noting.all(plan)
+        for array in plan.deleted:
+            self._delete(array)
+        for array in plan.unneeded:
+            self._mark_unneeded(array)
+        for array in plan.unsent:
+            self._mark_unneeded(array)  # by which its end is told, if its cluster had taken it
+            self._delete(array, TaskOutcome.MOVED)
+        for lost in plan.losers:
+            self._end(lost)
+        self._submissions.resume(plan.resumed)
+        self._send(plan)
+        self._ends.tell()
+
+    def _caught_up(self, plan: CyclePlan) -> CyclePlan:
+        """Take over what root's ledger knows of campaigns; leave out what was to be sent of them.
+
+        It was decided by what the state file knew before.
+        """
+        for campaign in plan.behind:
+            self._answers.take_over(campaign)
+        others = partial(_not_of, plan.behind)
+        return replace(
+            plan,
+            resumed=others(plan.resumed),
+            sends=others(plan.sends),
+            steps=others(plan.steps),
+            copies=others(plan.copies),
+        )
+
+    def _send(self, plan: CyclePlan) -> None:
+        for step in plan.steps:
+            self._submissions.begin([self._tries.intend_step(step, self._clock.now())])
+        for send in plan.sends:
+            self._submissions.send(send)
+        for copies in plan.copies:
+            self._submissions.begin([self._copies.intend(copies, self._clock.now())])
+
+    def _mark_unneeded(self, array: Array) -> None:
+        """Mark the one task of an array: nikita deletes it where it is listed and waits."""
+        self._marks.put(
+            ArrayCancellation(
+                campaign=array.campaign,
+                array=array.number,
+                cluster=array.cluster,
+                wiped_for=WipedFor.UNNEEDED,
+                places=(range(1, 2),),
+            )
+        )
+
+    def _end(self, lost: SupersededAttempts) -> None:
+        """End attempts whose tasks have succeeded; those that fail to end are named again."""
+        if is_dropped(lost):
+            self._delete(lost.array)
+            return
+        try:
+            self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
+        except NotAsked:
+            pass  # it is named again in the next cycle
+        except GridbridgeError as error:
+            tell("event=not_ended", lost.array, error)
+
+    def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
+        """End an array; one that was never submitted comes to `unsent`, for no cluster tells ends.
+
+        Root may have submitted and released one of which we know no more than that we meant to:
+        its tasks may have run to their ends, so the next cycle asks for those.
+        """
+        try:
+            leave = partial(self._leave_nothing, array)
+            job_id = self._turns.take(array, leave, lambda found: found is None)
+        except NotAsked:
+            return  # it is deleted in a later cycle
+        if job_id is None or array.state is ArrayState.RELEASED:
+            return
+        if job_id:
+            self._campaigns.array_is(array, ArrayState.RELEASED, job_id)
+        else:
+            self._noting.close(array, unsent)
+
+    def _leave_nothing(self, array: Array) -> int | None:
+        """Delete what bears an array's name: a cluster may take a submission late.
+
+        Returns its id there, 0 for one that was never submitted, None when it can't be deleted.
+        """
+        try:
+            job_id = self._delete_there(array)
+        except GridbridgeError as error:
+            tell("event=not_deleted", array, error)
+            self._troubles.note_undeleted(array, error)
+            return None
+        self._troubles.close(ROOTS, array)
+        return job_id
+
+    def _delete_there(self, array: Array) -> int:
+        try:
+            return self._acts.delete(array)
+        except OwnerUnknown:
+            if self._ownerless is None:
+                raise
+            return self._ownerless(array)
+
+
+def _not_of(campaigns: Container[int], rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(one for one in rows if one.campaign not in campaigns)

@@ -1,0 +1,73 @@
+"""Shows people events, and the clusters as campaigns find them: numbers, never parameters."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from gridbridge.campaigns.runner.occupancy import room as room_of
+from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, ShownEvents
+from gridbridge.model.campaigns.cycle_plan import CycleSituation
+from gridbridge.model.campaigns.published_campaigns import ShownGrid, ShownGridCluster
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+NOBODY: Mapping[str, ClusterSnapshot] = {}
+CLOSED_SHOWN = timedelta(days=7)
+
+
+class EventPublication:
+    """What publishes it."""
+
+    def __init__(
+        self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED
+    ) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._events = CampaignEvents(database)
+        self._clock = clock
+
+    def show(self) -> tuple[CampaignEvent, ...]:
+        """Show events as they are kept, and return the open ones."""
+        now = self._clock.now()
+        events = self._events.shown(now - CLOSED_SHOWN)
+        published_campaign_files.put(ShownEvents(at=now, events=events), self._folder)
+        return tuple(one for one in events if not one.closed_at)
+
+    def show_clusters(
+        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot] = NOBODY
+    ) -> None:
+        """Show clusters as a cycle saw them, and those that it did not ask as others saw them."""
+        grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen, others)))
+        published_campaign_files.put(grid, self._folder)
+
+    def _clusters(
+        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot]
+    ) -> Iterator[ShownGridCluster]:
+        rooms = {**room_of(self._policy, others, {}, {}), **seen.room}
+        moments = {name: one.taken_at for name, one in others.items()}
+        moments |= dict.fromkeys(seen.room, seen.at)
+        jdls = {one.number: one.jdl for one in seen.campaigns}
+        for name, cluster in sorted(self._policy.clusters.items()):
+            room = rooms.get(name)
+            there = [one for one in seen.there if one.cluster == name]
+            waiting = sum(one.waiting for one in there)
+            used = (
+                one.used(jdls[one.campaign].slots_at(name) if one.campaign in jdls else 1)
+                for one in there
+            )
+            yield ShownGridCluster(
+                name=name,
+                kind=cluster.kind,
+                answered_at=moments.get(name),
+                slots=room.slots if room else None,
+                used=room.used if room else None,
+                free=room.free(is_besteffort=True) if room else None,
+                free_for_normal=room.free_slots if room else None,
+                waiting=waiting,
+                running=sum(one.listed for one in there) - waiting,
+                used_by_campaigns=round(sum(used)),
+            )

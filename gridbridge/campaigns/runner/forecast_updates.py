@@ -1,0 +1,167 @@
+"""The forecasts of campaigns, made anew now and then, and what became of those made halfway."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns.completion_forecast import error_of, errors, forecast
+from gridbridge.model.amounts import HOUR_S
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.cycle_plan import ClusterView, CyclePlan, CycleSituation
+from gridbridge.model.campaigns.forecast import (
+    CampaignForecast,
+    CampaignProgress,
+    ClusterThroughput,
+    StoredForecast,
+)
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownAtCluster,
+    ShownCampaign,
+    ShownErrors,
+)
+from gridbridge.shell.clock import Clock
+
+WINDOW = timedelta(hours=1)  # in which tasks that end are counted, as in CiGri
+ANEW_S = 45.0  # one costs some milliseconds, and campaigns are many
+
+Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """What was last told of a campaign."""
+
+    at: datetime
+    forecast: CampaignForecast
+    services: tuple[ClusterThroughput, ...]
+
+
+class ForecastUpdates:
+    """What is known of the ends of campaigns."""
+
+    def __init__(
+        self, campaigns: CampaignRows, predictions: PredictionRows, clock: Clock, pause_s: float
+    ) -> None:
+        self._campaigns = campaigns
+        self._predictions = predictions
+        self._clock = clock
+        self._pause_s = pause_s
+        self._made: dict[int, _Made] = {}
+        self._there: dict[int, list[ClusterView]] = {}
+        self._ratios: dict[tuple[int, str], float] = {}
+        self._kept = {one.campaign: one for one in predictions.forecasts()}
+
+    def look(self, seen: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
+        """Make the forecasts that are old, and keep the first one that was made halfway."""
+        self._there = {}
+        for there in seen.there:
+            self._there.setdefault(there.campaign, []).append(there)
+        known = {(one.campaign, one.cluster): one.ratio for one in seen.ratios}
+        self._ratios = known | {(one.campaign, one.cluster): one.ratio for one in plan.predicted}
+        now = self._clock.now()
+        for campaign in seen.campaigns:
+            if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
+                self._made[campaign.number] = self._make(campaign, seen, elapsed, now)
+                self._keep(campaign, now)
+        for number in plan.finished:
+            kept = self._kept.get(number)
+            if kept and kept.ended_at is None:  # it was measured at its first end
+                self._kept[number] = replace(kept, ended_at=now)
+
+    def forget(self, campaigns: Iterable[int]) -> None:
+        """Forget what was foretold of campaigns that have got more tasks."""
+        for number in campaigns:
+            self._made.pop(number, None)
+            self._kept.pop(number, None)
+
+    def add_to(self, shown: ShownCampaign) -> ShownCampaign:
+        """Return a campaign with its tasks by cluster and, while it runs, its forecast."""
+        made = self._made.get(shown.number)
+        kept = self._kept.get(shown.number)
+        if shown.state is not CampaignState.IN_TREATMENT or made is None:
+            self._made.pop(shown.number, None)
+            error = error_of(kept) if kept else None
+            return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
+        forecast = made.forecast
+        return replace(
+            shown,
+            ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
+            p50_at=_after(made.at, forecast.p50_s),
+            p90_at=_after(made.at, forecast.p90_s),
+            at=self._at_each(shown, made.services),
+        )
+
+    def _at_each(
+        self, shown: ShownCampaign, services: tuple[ClusterThroughput, ...]
+    ) -> tuple[ShownAtCluster, ...]:
+        """Return a campaign at its clusters; nothing for an ended campaign."""
+        if not (shown.state.is_alive or shown.number in self._there):
+            return ()
+        by_name = {service.cluster: service for service in services}
+        return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
+
+    def errors(self) -> ShownErrors | None:
+        """Return how good the forecasts were, of all campaigns that have ended."""
+        return errors(self._kept.values())
+
+    def _is_old(self, number: int, now: datetime) -> bool:
+        made = self._made.get(number)
+        if made is None or made.forecast.p50_s is None:
+            return True
+        return not timedelta() <= now - made.at < timedelta(seconds=ANEW_S)
+
+    def _make(
+        self, campaign: Campaign, seen: CycleSituation, elapsed: Elapsed, now: datetime
+    ) -> _Made:
+        services = self._services(campaign, elapsed, now)
+        there = self._there.get(campaign.number, ())
+        left = seen.waiting.get(campaign.number, 0) + sum(one.waiting for one in there)
+        progress = CampaignProgress(left=left, services=services, pause_s=self._pause_s)
+        return _Made(at=now, forecast=forecast(progress), services=services)
+
+    def _services(
+        self, campaign: Campaign, elapsed: Elapsed, now: datetime
+    ) -> tuple[ClusterThroughput, ...]:
+        durations = self._campaigns.durations(campaign.number)
+        ended = self._predictions.ended_since(campaign.number, now - WINDOW)
+        counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
+        return tuple(
+            ClusterThroughput(
+                cluster=name,
+                durations_s=durations.get(name, ()),
+                elapsed_s=elapsed.get((campaign.number, name), ()),
+                ended=count,
+                watched_s=max(0.0, (now - first).total_seconds()),
+            )
+            for name, (count, first) in counted.items()
+        )
+
+    def _keep(self, campaign: Campaign, now: datetime) -> None:
+        told = self._made[campaign.number].forecast
+        p50_at, p90_at = _after(now, told.p50_s), _after(now, told.p90_s)
+        is_halfway = 2 * campaign.ended >= campaign.tasks
+        if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
+            return
+        kept = StoredForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        self._predictions.keep_forecast(kept)
+        self._kept[campaign.number] = kept
+
+    def _at(self, number: int, cluster: str, service: ClusterThroughput | None) -> ShownAtCluster:
+        found = [one for one in self._there.get(number, ()) if one.cluster == cluster]
+        waiting = sum(one.waiting for one in found)
+        took = service.durations_s if service else ()
+        rate = service.ended / service.watched_s if service and service.watched_s else 0.0
+        return ShownAtCluster(
+            cluster=cluster,
+            waiting=waiting,
+            running=sum(one.listed for one in found) - waiting,
+            job_ratio=self._ratios.get((number, cluster)),
+            ended_per_h=rate * HOUR_S or None,
+            mean_s=sum(took) / len(took) if took else None,
+        )
+
+
+def _after(moment: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=seconds)

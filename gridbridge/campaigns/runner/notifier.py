@@ -1,0 +1,146 @@
+"""Tells people what happened to their campaigns, beside the cycles: nothing waits for a mail.
+
+That a message is tried is noted before, so that it is tried a limited number of times whatever
+happens to us; it is told once more when we are killed before its success is noted. Who ends waits
+for what is on its way, as each run from cron does.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from gridbridge.campaigns.acts import notification_delivery
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.subscription_rows import SubscriptionRows
+from gridbridge.decisions.campaigns import notification_rules as rules
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.subscriptions import NotifiableEvent, Notification, Subscription
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+AT_ONCE = 16
+PATIENCE_S = 2.0  # of a cycle, for all that it sends: most mails take less
+STALE = timedelta(hours=1)
+
+Tell = Callable[[Notification, Notifications], None]
+
+_log = logging.getLogger(__name__)
+
+
+class _Sending:
+    """One message on its way, in a thread of its own."""
+
+    def __init__(self, message: Notification, policy: Notifications, tell: Tell) -> None:
+        self.message = message
+        self.error = ""
+        self._work = partial(tell, message, policy)
+        self._thread = threading.Thread(target=self._run)
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # no thread can be started: the next look tries again
+            self.error = str(error)
+
+    def wait(self, limit_s: float) -> bool:
+        """Say whether it is over, after so long at most."""
+        if self._thread.ident:
+            self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except (GridbridgeError, OSError) as error:
+            self.error = plain_words(error)
+
+
+class Notifier:
+    """What tells them."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        policy: Notifications,
+        clock: Clock,
+        tell: Tell = notification_delivery.tell,
+    ) -> None:
+        self._subscriptions = SubscriptionRows(database)
+        self._events = CampaignEvents(database)
+        self._campaigns = CampaignRows(database)
+        self._policy = policy
+        self._clock = clock
+        self._tell = tell
+        self._sendings: dict[int, _Sending] = {}
+
+    def look(self) -> None:
+        """Note what was told, and tell what is new; wait for neither long."""
+        self._note(0.0)
+        now = self._clock.now()
+        known = [self._set_back(one, now) for one in self._subscriptions.all()]
+        free = [one for one in known if one.number not in self._sendings]
+        if not free:
+            return
+        found = rules.messages(free, self._happened(min(one.told_until for one in free)), now)
+        for message in found[:AT_ONCE]:
+            self._send(message, now)
+        told = {message.subscription.number for message in found}
+        for one in free:
+            if one.number not in told and now - one.told_until > STALE:
+                self._subscriptions.note(replace(one, told_until=now))
+        self._note(PATIENCE_S)
+
+    def finish(self) -> None:
+        """Note what becomes of all that is on its way; GridbridgeError where that can't be."""
+        self._note(notification_delivery.LONGEST_S)
+
+    def _set_back(self, one: Subscription, now: datetime) -> Subscription:
+        """Keep no moment of a clock that was ahead: nobody would be told until it comes."""
+        found = rules.set_back(one, now, self._policy)
+        if found != one:
+            self._subscriptions.note(found)
+        return found
+
+    def _happened(self, since: datetime) -> list[NotifiableEvent]:
+        found = []
+        for event in self._events.opened_since(since):
+            found.append(rules.of_event(event, self._campaigns.find(event.campaign)))
+        known = self._subscriptions.campaigns(since)
+        found += [rules.of_campaign(one, at, is_over=is_over) for one, at, is_over in known]
+        return [one for one in found if one]
+
+    def _send(self, message: Notification, now: datetime) -> None:
+        one = message.subscription
+        if one.tries >= self._policy.tries:
+            _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(one), message.subject)
+            self._subscriptions.note(_told(message, self._policy))
+            return
+        later = now + rules.pause(one.tries + 1, self._policy)
+        self._subscriptions.note(replace(one, tries=one.tries + 1, next_at=later))
+        self._sendings[one.number] = _Sending(message, self._policy, self._tell)
+
+    def _note(self, limit_s: float) -> None:
+        """Note what became of messages, after so long at most."""
+        deadline_s = self._clock.steady_s() + limit_s
+        for number, sending in [*self._sendings.items()]:
+            if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
+                continue
+            del self._sendings[number]
+            one = sending.message.subscription
+            if sending.error:
+                _log.warning("event=not_told to=%s way=%s why=%r", *_whom(one), sending.error)
+            else:
+                self._subscriptions.note(_told(sending.message, self._policy))
+
+
+def _told(message: Notification, policy: Notifications) -> Subscription:
+    """Return a subscription as it is when a message is done with."""
+    later = message.until + rules.pause(0, policy)
+    return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
+
+
+def _whom(one: Subscription) -> tuple[str, str]:
+    return one.owner, one.way

@@ -1,0 +1,162 @@
+"""What the clusters' answers say of room, and of our tasks there, in numbers."""
+
+from collections.abc import Iterable, Mapping, Set
+from datetime import datetime
+from itertools import groupby
+from math import inf, isfinite
+
+from gridbridge.decisions.campaigns.matching import KEPT_S
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterRoom, ClusterView
+from gridbridge.model.job import ArrayLimits
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+
+USUAL = CampaignsAt()
+NOT_SAID: Mapping[str, CampaignsAt] = {}
+
+Answers = Mapping[str, ClusterSnapshot]
+Besides = Set[tuple[int, int, int]]
+
+
+def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
+    """Return the clusters to which tasks that wait, or copies of others, may be sent."""
+    going = (
+        one.jdl.clusters
+        for one in campaigns
+        if one.state is CampaignState.IN_TREATMENT
+        and (waiting.get(one.number) or one.jdl.may_be_copied)
+    )
+    return frozenset(name for clusters in going for name in clusters)
+
+
+def room(
+    policy: Policy,
+    answers: Answers,
+    stress: Mapping[str, float],
+    limits: Mapping[str, ArrayLimits],
+    drained: Set[str] = frozenset(),
+) -> dict[str, ClusterRoom]:
+    """Return what each cluster that answered has, and how campaigns use it."""
+    used = {name: policy.campaigns.get(name, USUAL) for name in answers}
+    return {
+        name: ClusterRoom(
+            free_slots=seen.free_slots,
+            besteffort_slots=seen.besteffort_slots,
+            max_slots=max_slots(seen),
+            slots=seen.batch_slots,
+            used=seen.used_batch_slots,
+            law=used[name].predictor,
+            flood_rate=used[name].flood_rate,
+            is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
+            stress=stress[name] if isfinite(stress.get(name, inf)) else None,
+            stress_limit=used[name].stress_limit,
+            affinity=used[name].affinity,
+            limits=limits.get(name, NO_LIMITS),
+            is_drained=name in drained,
+        )
+        for name, seen in answers.items()
+    }
+
+
+def max_slots(seen: ClusterSnapshot) -> int:
+    """Return how many slots a cluster has where work can start; best-effort ones are the same."""
+    working = (
+        each
+        for each in seen.queues
+        if each.takes_work and not each.sends_away and not each.is_besteffort
+    )
+    return sum(each.slots_total for each in working)
+
+
+def listed_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+    """Return the places of an array's tasks that its cluster lists."""
+    return _places(array, seen.jobs.get(array.job_id, ()))
+
+
+def running_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+    """Return the places of those that run, and that nobody deletes."""
+    rows = seen.jobs.get(array.job_id, ())
+    return _places(
+        array, (row for row in rows if row.state.has_begun and not row.state.is_deleting)
+    )
+
+
+def idle(arrays: Iterable[Array], answers: Answers) -> frozenset[tuple[int, int]]:
+    """Return the arrays that their clusters list, and of which all that is listed waits."""
+    rows = {one: answers[one.cluster].jobs.get(one.job_id, ()) for one in arrays}
+    return frozenset(
+        (one.campaign, one.number)
+        for one, some in rows.items()
+        if some and all(row.state.is_waiting for row in some)
+    )
+
+
+def _places(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
+    whole = range(1, array.size + 1)
+    return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)
+
+
+def there(
+    arrays: Iterable[Array],
+    answers: Answers,
+    now: datetime,
+    used: Mapping[str, CampaignsAt] = NOT_SAID,
+) -> tuple[ClusterView, ...]:
+    """Count our listed tasks by campaign and cluster; `used` says how campaigns use those."""
+    by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))
+    counted = (
+        _count(tuple(some), answers[cluster], now, used.get(cluster, USUAL).start_s)
+        for (_, cluster), some in groupby(by_pair, key=lambda one: (one.campaign, one.cluster))
+    )
+    return tuple(one for one in counted if one.listed)
+
+
+def elapsed(
+    arrays: Iterable[Array], answers: Answers, besides: Besides
+) -> dict[tuple[int, str], tuple[float, ...]]:
+    """Return for how many seconds each running task has run, by campaign and cluster.
+
+    Each task counts once: of those that run several times others are given, by array and place.
+    """
+    found: dict[tuple[int, str], list[float]] = {}
+    for array in arrays:
+        seen = answers[array.cluster]
+        times = found.setdefault((array.campaign, array.cluster), [])
+        times += (
+            max(0.0, (seen.taken_at - row.since).total_seconds())
+            for row in seen.jobs.get(array.job_id, ())
+            if row.since
+            and row.state.has_begun
+            and (array.campaign, array.number, row.task) not in besides
+        )
+    return {pair: tuple(times) for pair, times in found.items()}
+
+
+def _count(
+    arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime, start_s: float
+) -> ClusterView:
+    """Count the tasks of a campaign's arrays at one cluster."""
+    rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
+    waiting = [(array, row) for array, row in rows if row.state.is_waiting]
+    able = [
+        ((now - array.intended_at).total_seconds(), row)
+        for array, row in waiting
+        if row.state.can_start
+    ]
+    running = [row for _, row in rows if row.state.has_begun]
+    return ClusterView(
+        campaign=arrays[0].campaign,
+        cluster=arrays[0].cluster,
+        waiting=_tasks(row for _, row in waiting),
+        listed=_tasks(row for _, row in rows),
+        fresh=_tasks(row for age_s, row in able if age_s < start_s),
+        held=_tasks(row for _, row in waiting if not row.state.can_start),
+        old=_tasks(row for age_s, row in able if age_s > KEPT_S),
+        slots=sum(row.slots for row in running) / len(running) if running else 0.0,
+    )
+
+
+def _tasks(rows: Iterable[JobStatus]) -> int:
+    return sum(row.task_count for row in rows)

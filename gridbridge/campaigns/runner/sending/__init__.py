@@ -1,0 +1,1 @@
+"""How arrays of tasks are handed to root's helper, and what becomes of them."""

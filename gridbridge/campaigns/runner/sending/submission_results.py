@@ -1,0 +1,212 @@
+"""Does what follows from how arrays were taken: by their clusters, and by root."""
+
+import logging
+from dataclasses import replace
+
+from gridbridge.campaigns.acts.array_submission import (
+    ArrayRefused,
+    CampaignEnded,
+    CampaignRefused,
+)
+from gridbridge.campaigns.runner.array_commands import ArrayCommands
+from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
+from gridbridge.campaigns.runner.sending.owner_fairness import HeldUp, NotAsked
+from gridbridge.campaigns.runner.sending.submit_failures import SubmitFailures, code_of, in_short
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.event_rules import CODES, note_tasks
+from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
+from gridbridge.decisions.campaigns.failures.retries import to_run_again
+from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
+from gridbridge.decisions.campaigns.speculation_rules import numbered
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    CampaignState,
+    SentTask,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import (
+    OF_SUBMISSION,
+    EventChanges,
+    EventCode,
+    EventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+_log = logging.getLogger(__name__)
+
+
+class SubmissionResults:
+    """What does it."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        acts: ArrayCommands,
+        clock: Clock,
+        failures: Failures,
+        noting: EndRecorder,
+        troubles: SubmitFailures,
+    ) -> None:
+        self._database = database
+        self._campaigns = CampaignRows(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._events = CampaignEvents(database)
+        self._acts = acts
+        self._clock = clock
+        self._failures = failures
+        self._noting = noting
+        self._troubles = troubles
+
+    def settle(self, array: Array, sent: SentTask) -> None:
+        """Note how far an array came; the next cycle does the rest.
+
+        What root's ledger has under its number may have other tasks: that id is not its own.
+        """
+        try:
+            if sent.job_id and not isinstance(sent.error, AlreadySubmitted):
+                self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
+                array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
+            if not sent.error:
+                self._is_released(array)
+        except StateError as error:  # no cluster is to blame
+            tell("event=not_noted", array, error)
+            return
+        if sent.error:
+            self._is_not_released(array, sent.error)
+
+    def _is_not_released(self, array: Array, error: GridbridgeError) -> None:
+        """Do what follows from what kept an array from starting."""
+        match error:
+            case CampaignRefused():
+                tell("event=campaign_refused", array, error)
+                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
+                    array, error
+                )
+            case CampaignEnded():
+                tell("event=ended_before", array, error)
+                self._end_as_before(array)
+            case ArrayRefused():
+                tell("event=array_refused", array, error)
+                self._try_elsewhere(array, error)
+            case AlreadySubmitted():
+                tell("event=state_is_older", array, error)
+                self.take_over(array.campaign, array)
+            case HeldUp():
+                self._troubles.note(array, EventCode.SUBMIT_JOB, error)
+            case NotAsked():
+                pass  # the next cycle resumes it
+            case _:
+                tell("event=not_sent", array, error)
+                self._troubles.note(array, code_of(error), error)
+
+    def _is_released(self, array: Array) -> None:
+        """Note that an array's tasks may start: what kept its cluster from taking it is over."""
+        with self._database.transaction():
+            self._campaigns.array_is(array, ArrayState.RELEASED)
+            self._troubles.close(OF_SUBMISSION, array)
+
+    def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
+        """Note that none of an array's tasks ran, because its cluster refuses them."""
+        with self._database.transaction():
+            if not array.is_of_copies:
+                self._troubles.note(array, EventCode.RUNNER_SUBMIT_ERROR, error)
+            none = self._noting.none_ran(array, TaskOutcome.SETUP_ERROR)
+            again, book = self._again(array, none.ended), OpenEvents(self._events.open())
+            ended, runs = [(one, array.cluster) for one in none.ended], set(map(_task, again))
+            note_tasks(book, ended, runs, self._clock.now())
+            changes = EventChanges(events=book.changed)
+            self._noting.ends(replace(none, again=again, changes=changes))
+
+    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Retry, ...]:
+        """Return which of these tasks run again."""
+        tried = [AttemptOutcome.of(one, array.cluster) for one in ended]
+        found = self._campaigns.find(array.campaign)
+        assert found  # a campaign that has arrays is kept
+        clusters = (
+            {} if found.jdl.type is CampaignType.TEST else {found.number: found.jdl.clusters.keys()}
+        )
+        rivals = self._noting.rivals(array)
+        earlier = self._tries.earlier(ended, rivals)
+        return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
+
+    def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
+        """Note that root submits nothing more of a campaign: what waits has failed too.
+
+        A task that was to run once more is what it came to before.
+        """
+        with self._database.transaction():
+            retried = self._tries.take_back(array, CODES)
+            self._noting.noted += retried
+            self._noting.close(array, TaskOutcome.SETUP_ERROR)
+            failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
+            self._tries.judge_as_before(array.campaign)
+            self._campaigns.drop_waiting(array.campaign)
+            self._campaigns.count(array.campaign, failed, failed)
+            self._open_once(EventCode.FILE_REFUSED, array, in_short(error))
+
+    def _end_as_before(self, array: Array) -> None:
+        """End a campaign that had ended before our state file was replaced by an older one.
+
+        One of which that is known stays as it ended.
+        """
+        with self._database.transaction():
+            found = self._campaigns.find(array.campaign)
+            if not found or found.state is not CampaignState.TERMINATED:
+                self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
+            self._noting.close(array, TaskOutcome.CANCELLED)
+            if found and found.state is CampaignState.TERMINATED:
+                return
+            self._campaigns.drop_waiting(array.campaign)
+            self._open_once(EventCode.RESTORED, array)
+
+    def _open_once(self, code: EventCode, array: Array, why: str = "") -> None:
+        """Open an event of an array's campaign, unless one is open."""
+        now = self._clock.now()
+        event = opened_now(EventKind.CAMPAIGN, code, array.campaign, "", now)
+        self._events.open_once(replace(event, why=why))
+
+    def take_over(self, campaign: int, refused: Array | None = None) -> None:
+        """Take over what root's ledger knows of a campaign; the next cycle goes on from there.
+
+        A kill between two portions leaves some of it lost, which is found and taken over again.
+        """
+        try:
+            noted = self._acts.noted(campaign)
+        except GridbridgeError as error:
+            of = f"{campaign}.{refused.number}" if refused else str(campaign)
+            _log.warning("event=no_ledger of=%s why=%r", of, str(error))
+            return
+        now = self._clock.now()
+        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", now)
+        found = adopt(campaign, self._tries.kept(campaign), noted, now, refused=refused)
+        for some in found[:-1]:
+            self._tries.adopt(some)
+        with self._database.transaction():
+            for some in found[-1:]:
+                self._tries.adopt(some)
+            self._events.put([event])
+        self._noting.noted += (each for some in found for each in some.attempts)
+        arrays = sum(len(some.arrays) for some in found)
+        tasks = sum(len(some.attempts) for some in found)
+        words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root has sent them before'"
+        _log.warning(words, campaign, arrays, tasks)
+
+
+def tell(event: str, array: Array, error: Exception) -> None:
+    """Log why something about an array was not done."""
+    name = f"{array.campaign}.{array.number}"
+    _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
+
+
+def _task(one: Retry) -> tuple[int, int]:
+    return one.campaign, one.task

@@ -1,0 +1,110 @@
+"""Hands arrays to what acts as their owners: some of a campaign and a cluster by one call."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from gridbridge.campaigns.runner.array_commands import ArrayCommands
+from gridbridge.campaigns.runner.sending.owner_fairness import ANSWERS, OwnerTimeBudget
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, SentTask
+from gridbridge.model.campaigns.cycle_plan import KeptOff, TaskSend
+from gridbridge.shell.clock import Clock
+
+
+class IntendedSubmissions:
+    """What is intended, and then sent; how far it came is settled elsewhere."""
+
+    def __init__(
+        self,
+        campaigns: CampaignRows,
+        acts: ArrayCommands,
+        clock: Clock,
+        settle: Callable[[Array, SentTask], None],
+        most: int,
+        turns: OwnerTimeBudget,
+    ) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._clock = clock
+        self._settle = settle
+        self._most = most  # tasks of an array
+        self._turns = turns
+        self.begun: list[Attempt] = []
+
+    def send(self, send: TaskSend) -> None:
+        """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
+        most = min(self._most, send.array_tasks or self._most)
+        self.begin([self._intended(one) for one in _parts(send, most)])
+
+    def _intended(self, one: TaskSend) -> Array | None:
+        now = self._clock.now()
+        return self._campaigns.intend(one.campaign, one.cluster, one.tasks, now, one.kept_off)
+
+    def begin(self, arrays: Iterable[Array | None]) -> None:
+        """Take the steps of new arrays, of those that there are."""
+        new = [one for one in arrays if one]
+        for array in new:
+            self.begun += self._campaigns.pending(array)
+        self._submit(new)
+
+    def resume(self, arrays: Iterable[Array]) -> None:
+        """Go on with arrays of which it is not known whether they were submitted, or released.
+
+        One of which nothing is to be sent, for later attempts are known, is over.
+        """
+        begun: dict[tuple[int, str, bool], list[Array]] = {}
+        for array in arrays:
+            if array.state is ArrayState.INTENDED:
+                self._campaigns.is_repeated(array)
+                if not self._campaigns.pending(array):
+                    self._campaigns.array_is(array, ArrayState.RELEASED)
+                    continue
+                key = array.campaign, array.cluster, array.is_of_copies
+                begun.setdefault(key, []).append(array)
+            else:
+                self._settle(array, self._released(array))
+        for some in begun.values():
+            for few in [[one] for one in some] if some[0].is_of_copies else [some]:
+                self._submit(few)
+
+    def _released(self, array: Array) -> SentTask:
+        try:
+            self._turns.take(array, lambda: self._acts.release(array))
+        except GridbridgeError as error:
+            return SentTask(job_id=array.job_id, error=error)
+        return SentTask(job_id=array.job_id)
+
+    def _submit(self, arrays: list[Array]) -> None:
+        """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
+        if not arrays:
+            return
+        asked = tuple((one, self._campaigns.pending(one)) for one in arrays)
+        try:
+            sent = self._turns.take(arrays[0], lambda: self._acts.send(asked), _has_failed)
+        except GridbridgeError as error:
+            sent = (SentTask(error=error),) * len(arrays)
+        for array, each in zip(arrays, sent, strict=False):
+            self._settle(array, each)
+
+
+def _has_failed(sent: Iterable[SentTask]) -> bool:
+    return any(one.error and not isinstance(one.error, ANSWERS) for one in sent)
+
+
+def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
+    """Yield what each array takes of a send."""
+    for begin in range(0, send.tasks, most):
+        end = min(begin + most, send.tasks)
+        kept_off = tuple(_between(send.kept_off, begin, end))
+        yield replace(send, tasks=end - begin, kept_off=kept_off)
+
+
+def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
+    """Yield how many of each kind are between two places, when the kinds stand in a row."""
+    first = 0
+    for one in kinds:
+        tasks = min(end, first + one.tasks) - max(begin, first)
+        first += one.tasks
+        if tasks > 0:
+            yield replace(one, tasks=tasks)

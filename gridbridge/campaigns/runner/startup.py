@@ -1,0 +1,117 @@
+"""How the programs of campaigns are started: alone, as the service account, once or for ever.
+
+Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
+
+from gridbridge.batch import as_user_call
+from gridbridge.errors import plain_words
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle, service_process
+from gridbridge.program.configuration import Configuration
+from gridbridge.program.cycle import CycleDaemon
+from gridbridge.program.reloading import ReloadingProgram
+from gridbridge.program.version import version
+from gridbridge.program.work.threads import has_no_room
+from gridbridge.shell import runner
+from gridbridge.shell.account import become
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import Watchdog
+
+ANOTHER_RUNS, WRONG = 1, 2
+
+_log = logging.getLogger(__name__)
+
+
+class MakeProgram(Protocol):
+    """What makes a program; for a dry run, one that can change nothing."""
+
+    def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
+        """Open the state file; GridbridgeError when that can't be done."""
+        ...
+
+
+class ProgramArguments(argparse.ArgumentParser):
+    """Arguments of which a wrong one is told in a line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell what is wrong and end."""
+        self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
+
+
+def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], MakeProgram]) -> None:
+    """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
+    options = _options(name, does, every_s).parse_args()
+    if options.version:
+        print(name, version())  # noqa: T201 - the answer
+        return
+    try:
+        _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
+    except cycle.FAILURES as error:
+        if isinstance(error, RuntimeError) and not has_no_room(error):
+            raise
+        print(f"{name}: {plain_words(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
+        sys.exit(WRONG)
+
+
+def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
+    options = ProgramArguments(prog=name, description=does, epilog=f"Example: {name} --dry-run")
+    until = f"go on until SIGTERM, every {every_s} s"
+    options.add_argument("--loop", action="store_true", help=until)
+    options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
+    options.add_argument("--version", action="store_true", help="show the version and exit")
+    return options
+
+
+def _run(
+    name: str, lock: str, load: Callable[[], MakeProgram], *, is_loop: bool, is_dry: bool
+) -> None:
+    make = load()
+    signals, clock = ProcessSignals(), Clock()
+    configuration = Configuration(clock)
+    policy = configuration.policy
+    if not policy.is_personal:
+        become(policy.site.service_account)
+    as_user_call.reach(policy)
+    service_process.start_log(policy)
+    if not is_dry:
+        cycle.hold(lock, name, ANOTHER_RUNS)
+    daemon = make(policy, clock, is_dry=is_dry)
+    if is_loop and not is_dry:
+        lasting = ReloadingProgram(
+            daemon, configuration, lambda new: make(new, clock, is_dry=False)
+        )
+        go_on(lasting, signals, Watchdog(lock), clock)
+        return
+    do_once(daemon, is_dry=is_dry)
+
+
+def do_once(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
+    """Do one cycle, as from cron, and note what comes of all that it has begun."""
+    with daemon.open_cycle() as program:
+        cycle.once(program, print, is_dry=is_dry)
+    daemon.release()
+
+
+def go_on(
+    daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: Watchdog, clock: Clock
+) -> None:
+    """Do cycles until told to stop; each call to a cluster that is over shows that we live.
+
+    A cycle has as many calls as there is to do, one after another, and each has a limit: what is
+    silent for longer than that hangs.
+    """
+    runner.after_each(life_sign.beat)
+    cycle.run_forever(daemon, signals, life_sign, clock, tell)
+    daemon.release()
+
+
+def tell(sentence: str) -> None:
+    """Tell in the log what a round does; one that does nothing has no sentence."""
+    _log.info("event=round does=%r", sentence)

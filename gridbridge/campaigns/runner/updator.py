@@ -1,0 +1,395 @@
+"""The updator: what the clusters say of free slots and of our tasks, one question each.
+
+Unknown never means gone: of a cluster that does not answer nothing is decided, and a task that is
+neither listed nor accounted for is waited for.
+"""
+
+import logging
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from gridbridge.campaigns.acts import array_submission as at_clusters
+from gridbridge.campaigns.acts import stress_factor
+from gridbridge.campaigns.runner.cluster_queries import ClusterQueries, ends_of, living_of
+from gridbridge.campaigns.runner.missing_attempts import MissingAttempts
+from gridbridge.campaigns.runner.occupancy import (
+    elapsed,
+    idle,
+    listed_places,
+    room,
+    running_places,
+    there,
+    wanted_clusters,
+)
+from gridbridge.campaigns.runner.sending.array_limits import ArrayLimitQueries
+from gridbridge.campaigns.runner.sending.ledger_recovery_steps import LedgerRecovery
+from gridbridge.campaigns.runner.sending.submit_failures import in_short
+from gridbridge.campaigns.runner.stragglers import Stragglers, besides
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks, Marked
+from gridbridge.campaigns.store.missing_tasks import MissingTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.decisions.campaigns.ending.ended_attempts import (
+    NO_MARKS,
+    Ends,
+    MissingArray,
+    MissingAttemptJudge,
+    disputed_of,
+    future_of,
+    without_end,
+)
+from gridbridge.decisions.campaigns.failures.removed_clusters import written_off
+from gridbridge.decisions.campaigns.speculation_rules import by_task
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    LedgerArray,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.cancellation import OF_WAITING
+from gridbridge.model.campaigns.cycle_plan import (
+    AttemptOutcome,
+    ClusterRoom,
+    CycleSituation,
+    ProloguePhaseResult,
+)
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.places import RUNNER_RAN
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+
+USUAL_S = 15.0  # until Grid Engine writes a record, unless it is told otherwise
+ARRAYS_AT_ONCE = 20  # one call sends them
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayLook:
+    """What a cluster's list leaves out of an array."""
+
+    array: Array
+    missing: Mapping[Attempt, float]  # and for how many seconds
+    pending: int  # attempts whose ends are not known
+    is_listed: bool  # some of it is
+
+    def places(self, least_s: float, left: Container[int] = ()) -> tuple[int, ...]:
+        """Return the places of all that have been missing for so long, or left, in their order."""
+        missing = self.missing.items()
+        return tuple(
+            sorted(one.place for one, for_s in missing if for_s >= least_s or one.place in left)
+        )
+
+    def later_than(self, forgotten_s: float) -> frozenset[Attempt]:
+        """Return the attempts that count as lost unless something is told of them now."""
+        return frozenset(one for one, for_s in self.missing.items() if for_s > forgotten_s)
+
+    def at(self, places: Container[int]) -> dict[Attempt, float]:
+        """Return what is missing at some places: nothing is known of what was not asked about."""
+        return {one: missed_s for one, missed_s in self.missing.items() if one.place in places}
+
+
+class Updator:
+    """Asks the clusters."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        database: StateFile,
+        predictions: PredictionRows,
+        marks: CancellationMarks,
+        clock: Clock,
+        *,
+        is_dry: bool = False,
+        noted: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.noted,
+        ran: str = RUNNER_RAN,
+    ) -> None:
+        """Ask nobody yet; `noted` tells what root's ledger has of a campaign."""
+        self._policy = policy
+        self._asking = ClusterQueries(policy, database, clock, is_dry=is_dry)
+        self._campaigns = CampaignRows(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._copies = CampaignCopies(database, self._campaigns)
+        self._tails = Stragglers(self._campaigns, policy.finalize)
+        self._events = CampaignEvents(database)
+        self._limits = ArrayLimitQueries(policy, clock)
+        self._predictions = predictions
+        self._marks = marks
+        self._clock = clock
+        self._missing = MissingAttempts(MissingTasks(database), clock, ran, is_dry=is_dry)
+        self._restored = LedgerRecovery(self._campaigns, noted)
+        self._disputed: list[AttemptOutcome] = []  # of the last look
+        self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
+        self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
+        self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
+        self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
+        self.others: dict[str, ClusterSnapshot] = {}  # clusters of no campaign, as others saw them
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
+
+    def news(self) -> list[ClusterSnapshot]:
+        """Return the answers of the last look that the poller has not shown to submissions."""
+        return [seen for name, seen in self.answers.items() if name not in self._asking.polled]
+
+    def look(self) -> CycleSituation:
+        """Return all that a decision may look at."""
+        campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
+        waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
+        answers = self._ask(used, arrays)
+        rivals = self._copies.rivals(one.number for one in campaigns)
+        released, steps = _released(arrays, answers), self._tries.steps(campaigns)
+        of_tasks = _of_tasks(released, steps)
+        self.elapsed = elapsed(of_tasks, answers, besides(rivals))
+        events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
+        lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
+        marks = self._marks.all()
+        judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        every, over = self._ended(released, answers, judge)
+        self._missing.keep(arrays)
+        every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
+        ended = tuple(one for one in every if not is_step(one.task))
+        return CycleSituation(
+            campaigns=campaigns,
+            waiting=waiting,
+            kept_off=self._campaigns.kept_off(),
+            arrays=arrays,
+            room=self._room(campaigns, waiting),
+            max_tasks=self._policy.runner.max_tasks,
+            there=there(of_tasks, answers, self._clock.now(), self._policy.campaigns),
+            tried=self._tried(campaigns),
+            ended=ended,
+            over=over,
+            disputed=tuple(self._disputed),
+            missed=tuple(self._missing.changed),
+            ratios=self._predictions.ratios(one.number for one in campaigns),
+            wiped=_wiped(arrays, marks),
+            at=self._clock.now(),
+            asked=frozenset(used & self._policy.clusters.keys()),
+            silent={name: in_short(why) for name, why in self._asking.troubles.items()},
+            back_at=self._events.back_at(),
+            dropped=dropped,
+            earlier=self._tries.earlier(ended, by_task(rivals)),
+            events=events,
+            records=self._events.records(one.number for one in campaigns),
+            failures=self._policy.failures,
+            rivals=rivals,
+            tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
+            finalize=self._policy.finalize,
+            arrays_at_once=ARRAYS_AT_ONCE,
+            steps=steps,
+            stepped=tuple(one for one in every if is_step(one.task)),
+            idle_steps=idle({*released} - {*of_tasks}, answers),
+            last_arrays=self._last_arrays(campaigns),
+            behind=self._restored.found(campaigns, events),
+        )
+
+    def _room(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> Mapping[str, ClusterRoom]:
+        """Return the room at the clusters that answered."""
+        scripts, wanted = self._scripts(campaigns, waiting), wanted_clusters(campaigns, waiting)
+        limits = self._limits.of(wanted & self.answers.keys())
+        return room(self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names())
+
+    def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
+        """Ask the clusters that are used; of the others see what they told who asked them."""
+        limit_s, others = self._policy.poller.interval_s, self._policy.clusters.keys() - used
+        self.answers = self._asking.ask(used, arrays, limit_s)
+        self.others = self._asking.told(others, limit_s)
+        return self.answers
+
+    def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
+        """Return the clusters to which tests have sent tasks."""
+        tests = (one.number for one in campaigns if one.jdl.type is CampaignType.TEST)
+        return {number: self._tries.tried(number) for number in tests}
+
+    def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
+        """Return the last array at each cluster, of campaigns that have epilogues."""
+        with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
+        return {
+            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters)
+            for campaign in with_steps
+        }
+
+    def _scripts(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> dict[str, CampaignsAt]:
+        """Return the sections of clusters to which something may be sent."""
+        wanted = wanted_clusters(campaigns, waiting)
+        return {name: one for name, one in self._policy.campaigns.items() if name in wanted}
+
+    def _ended(
+        self,
+        arrays: Iterable[Array],
+        answers: dict[str, ClusterSnapshot],
+        judge: MissingAttemptJudge,
+    ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
+        """Return the attempts that have ended, and the arrays that are over by that.
+
+        What is listed is not read one by one: most of what was sent is that.
+        """
+        self._missing.begin()
+        self._restored.begin()
+        looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
+        by_array = {look.array: look for look in looks}
+        asked = self._asked(looks, judge)
+        told = self._told_ends(looks, asked)
+        missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in told}
+        ends = {one: judge.believed(one, gone, told[one]) for one, gone in missing.items()}
+        living = self._living(
+            array for array, gone in missing.items() if judge.late(gone, ends[array])
+        )
+        found: dict[Array, tuple[Attempt, ...]] = {}
+        self._disputed.clear()
+        for array, gone in missing.items():
+            self._tell_disputed(array.cluster, disputed_of(gone, ends[array]))
+            self._tell_future(array.cluster, told[array])
+            look = by_array[array]
+            known = self._known(look, living.get(array))
+            found[array] = self._counted(array, judge.ended(array, gone, ends[array], known), judge)
+        return self._settled(looks, found)
+
+    def _settled(
+        self, looks: Iterable[ArrayLook], found: Mapping[Array, tuple[Attempt, ...]]
+    ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
+        """Return all attempts that have ended, and the arrays that are over by that.
+
+        Of a campaign of which root's ledger knows more none has: it is taken over first, and a task
+        that would run again by its end may have done so already.
+        """
+        ended: list[Attempt] = []
+        over: list[Array] = []
+        for look in looks:
+            is_behind = look.array.campaign in self._restored.behind
+            here = () if is_behind else found.get(look.array, ())
+            self._missing.settle(look.missing, here)
+            ended += here
+            over += [look.array] if len(here) == look.pending else []
+        return tuple(ended), tuple(over)
+
+    def _counted(
+        self, array: Array, found: tuple[Attempt, ...], judge: MissingAttemptJudge
+    ) -> tuple[Attempt, ...]:
+        """Return the ends that count: none that may be our own doing, which nobody here knows."""
+        is_doubted = judge.doubts(array, found)
+        return () if is_doubted and not self._restored.may_count(array.campaign) else found
+
+    def _asked(
+        self, looks: Iterable[ArrayLook], judge: MissingAttemptJudge
+    ) -> dict[Array, tuple[int, ...]]:
+        """Return of which places the ends are asked: those whose records are written by now.
+
+        Where a record is forged, the true one is beside it then, and neither is believed. What was
+        deleted before it began has none, and is asked about at once.
+        """
+        missing = [look for look in looks if look.missing]
+        within_s = self._told_within_s({look.array.cluster for look in missing})
+        asked = {
+            look.array: look.places(within_s[look.array.cluster], judge.left(look.array))
+            for look in missing
+        }
+        return {array: places for array, places in asked.items() if places}
+
+    def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
+        """Return after how long each cluster has told a task's end; the usual where it hides it."""
+        known = self._limits.of(clusters)
+        return {name: known[name].told_within_s if name in known else USUAL_S for name in clusters}
+
+    def _told_ends(
+        self, looks: Iterable[ArrayLook], asked: Mapping[Array, Sequence[int]]
+    ) -> dict[Array, Ends]:
+        """Return what clusters tell of ends, once of all that they keep before a task is lost."""
+        most_s = self._policy.runner.forgotten_s
+        late = {look.array: look.later_than(most_s) for look in looks if look.array in asked}
+        self._searched &= {one for some in late.values() for one in some}
+        unread = {array for array, some in late.items() if some - self._searched}
+        told = self._ends(asked, unread)
+        self._searched.update(*(late[array] for array in unread & told.keys()))
+        return told
+
+    def _ends(
+        self, asked: Mapping[Array, Sequence[int]], late: Container[Array]
+    ) -> dict[Array, Ends]:
+        return ends_of(self._policy, asked, late)
+
+    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+        return living_of(self._policy, arrays)
+
+    def _look_at(self, array: Array, seen: ClusterSnapshot) -> ArrayLook | None:
+        """Return what is missing of an array; None while all of it is listed."""
+        listed = listed_places(array, seen)
+        self._missing.see(array, listed, running_places(array, seen))
+        if len(listed) == array.size:
+            return None
+        pending = self._tries.pending_places(array)
+        missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
+        return ArrayLook(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
+
+    def _known(self, look: ArrayLook, lives: frozenset[int] | None) -> MissingArray:
+        return MissingArray(
+            is_listed=look.is_listed,
+            lives=lives,
+            ran=self._missing.ran(look.array),
+            sent_s=(self._clock.now() - look.array.intended_at).total_seconds(),
+        )
+
+    def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
+        """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
+        for array in arrays:
+            of_array = marks.get((array.campaign, array.number), NO_MARKS)
+            yield from without_end(self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array)
+
+    def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
+        """Note the tasks whose records contradict each other: somebody may have forged one."""
+        for one in attempts:
+            self._disputed.append(AttemptOutcome.of(one, cluster))
+            if (key := (one.campaign, one.array, one.place)) not in self._told:
+                self._told.add(key)
+                name = f"{one.campaign}.{one.array}"
+                _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)
+
+    def _tell_future(self, cluster: str, ends: Ends) -> None:
+        """Say of each host once that its clock seems to be ahead."""
+        for one in future_of(ends):
+            if (key := (cluster, one.host)) not in self._fast:
+                self._fast.add(key)
+                ahead_s = (one.ended_at - self._clock.now()).total_seconds()
+                known = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
+                _log.warning(known, cluster, one.host, ahead_s)
+
+
+def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
+    used = {name for one in campaigns for name in one.jdl.clusters}
+    return used | {one.cluster for one in arrays}
+
+
+def _of_tasks(arrays: Iterable[Array], steps: Iterable[ProloguePhaseResult]) -> list[Array]:
+    once = {(one.campaign, one.array) for one in steps}
+    return [one for one in arrays if (one.campaign, one.number) not in once]
+
+
+def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]:
+    """Return of which campaigns nikita deletes tasks that waited, and where."""
+    of_waiting = {
+        array
+        for array, marked in marks.items()
+        if any(one.wiped_for in OF_WAITING for one in marked.values())
+    }
+    return frozenset(
+        (one.campaign, one.cluster) for one in arrays if (one.campaign, one.number) in of_waiting
+    )
+
+
+def _released(arrays: Iterable[Array], answers: Container[str]) -> list[Array]:
+    """Return those whose tasks may start, at clusters that answered."""
+    is_released = ArrayState.RELEASED
+    return [one for one in arrays if one.state is is_released and one.cluster in answers]

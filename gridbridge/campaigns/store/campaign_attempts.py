@@ -1,0 +1,384 @@
+"""What is asked of the attempts of campaigns now and then: earlier ones, failed ones, lost ones."""
+
+from collections.abc import Container, Iterable, Sequence, Set
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy import (
+    Integer,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, TaskOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.cycle_plan import (
+    AttemptOutcome,
+    ProloguePhaseResult,
+    PrologueStep,
+)
+from gridbridge.model.campaigns.ledger_recovery import RecoveryStep, StoredCampaign
+from gridbridge.model.campaigns.prologues import FIRST, number_of, step_of
+from gridbridge.state.database.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    NO_ARRAY,
+    WAITING,
+    delete_places,
+)
+from gridbridge.state.database.transaction import StateFile
+
+AT_A_TIME = 500  # tasks in one question
+
+_LATER = ATTEMPTS.alias("later")
+_WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
+_TRIED = (
+    select(
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")),
+        ARRAYS.c.cluster,
+    )
+    .join(ARRAYS, _WHERE)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+        ATTEMPTS.c.outcome != TaskOutcome.PENDING,
+        ~ATTEMPTS.c.is_past,
+    )
+)
+_PENDING = (
+    select(*ATTEMPTS.c)
+    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == TaskOutcome.PENDING)
+    .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
+)
+_OF_ARRAY = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.array == bindparam("of_array"),
+    ATTEMPTS.c.outcome == TaskOutcome.PENDING,
+)
+_PLACES = select(ATTEMPTS.c.place).where(_OF_ARRAY)
+_AT_PLACES = (
+    select(*ATTEMPTS.c)
+    .where(_OF_ARRAY, ATTEMPTS.c.place.in_(bindparam("places", expanding=True)))
+    .order_by(ATTEMPTS.c.place)
+)
+_LAST = (
+    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("attempt"))
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+    )
+    .group_by(ATTEMPTS.c.task)
+)
+_WAITS = exists().where(
+    WAITING.c.campaign == ATTEMPTS.c.campaign,
+    WAITING.c.first <= ATTEMPTS.c.task,
+    WAITING.c.last >= ATTEMPTS.c.task,
+)
+_OF_EVENT = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.task < FIRST,
+    ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
+    or_(~ATTEMPTS.c.is_past, _WAITS),
+    or_(
+        ATTEMPTS.c.exit_status == bindparam("status"),
+        and_(ATTEMPTS.c.exit_status.is_(None), bindparam("status").is_(None)),
+    ),
+    ~exists().where(
+        _LATER.c.campaign == ATTEMPTS.c.campaign,
+        _LATER.c.task == ATTEMPTS.c.task,
+        _LATER.c.attempt > ATTEMPTS.c.attempt,
+        _LATER.c.outcome != TaskOutcome.COPY,
+    ),
+)
+_FAILED = (
+    select(*ATTEMPTS.c)
+    .join(ARRAYS, _WHERE)
+    .where(
+        _OF_EVENT,
+        ARRAYS.c.cluster == bindparam("of_cluster"),
+        ATTEMPTS.c.task > bindparam("after"),
+    )
+    .order_by(ATTEMPTS.c.task)
+    .limit(bindparam("most", type_=Integer))
+)
+_CLOSED = (
+    update(ATTEMPTS)
+    .values(is_past=True)
+    .where(
+        _OF_EVENT,
+        ATTEMPTS.c.array.in_(
+            select(ARRAYS.c.number).where(
+                ARRAYS.c.campaign == bindparam("of_campaign"),
+                ARRAYS.c.cluster == bindparam("of_cluster"),
+            )
+        ),
+        ~_WAITS,
+    )
+)
+_AS_BEFORE = (
+    update(ATTEMPTS)
+    .values(is_past=False)
+    .where(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.is_past, _WAITS)
+)
+_EARLIER = ATTEMPTS.alias("earlier")
+_HAD_ENDED = exists().where(
+    _EARLIER.c.campaign == ATTEMPTS.c.campaign,
+    _EARLIER.c.task == ATTEMPTS.c.task,
+    _EARLIER.c.attempt < ATTEMPTS.c.attempt,
+    _EARLIER.c.outcome.in_(bindparam("outcomes", expanding=True)),
+)
+_RETRIED = (
+    select(*ATTEMPTS.c)
+    .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST, _HAD_ENDED)
+    .order_by(ATTEMPTS.c.place)
+)
+_LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
+    ARRAYS.c.campaign == bindparam("campaign"), ARRAYS.c.cluster == bindparam("cluster")
+)
+_TRIED_AT = (
+    select(ARRAYS.c.cluster)
+    .where(
+        ARRAYS.c.campaign == bindparam("campaign"),
+        exists().where(_WHERE, ATTEMPTS.c.task < FIRST),
+    )
+    .distinct()
+)
+_STEPS = (
+    select(
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array")),
+        *(ATTEMPTS.c[name] for name in ("outcome", "exit_status")),
+    )
+    .where(
+        ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST
+    )
+    .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
+)
+_FAILED_BEFORE = (
+    select(
+        ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == TaskOutcome.UNWANTED).label("is_unwanted")
+    )
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+        ~_WAITS,
+    )
+    .group_by(ATTEMPTS.c.task)
+    .having(
+        func.sum(
+            case((ATTEMPTS.c.outcome.in_((TaskOutcome.PENDING, TaskOutcome.SUCCESS)), 1), else_=0)
+        )
+        == 0
+    )
+)
+_CANCELLED_UNSENT = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+    ATTEMPTS.c.array == NO_ARRAY,
+)
+
+
+class CampaignTries:
+    """What is asked of attempts."""
+
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def pending_places(self, array: Array) -> frozenset[int]:
+        """Return the places of an array's attempts whose ends are not known."""
+        of = {"of_campaign": array.campaign, "of_array": array.number}
+        return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
+
+    def pending_at(self, array: Array, places: Set[int]) -> tuple[Attempt, ...]:
+        """Return those attempts at some places, by place."""
+        of = {"of_campaign": array.campaign, "of_array": array.number}
+        wanted = sorted(places)
+        return tuple(
+            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])})
+            for begin in range(0, len(wanted), AT_A_TIME)
+            for row in map(
+                dict,
+                self._database.rows(_AT_PLACES, **of, places=wanted[begin : begin + AT_A_TIME]),
+            )
+        )
+
+    def earlier(
+        self, attempts: Sequence[Attempt], copied: Container[tuple[int, int]] = ()
+    ) -> tuple[AttemptOutcome, ...]:
+        """Return what became of the other attempts of these tasks, and where.
+
+        Attempts count from when their owner had a task tried again. A first attempt has others
+        only if its task was copied.
+        """
+        first = {(one.campaign, one.task) for one in attempts if one.attempt == 1}
+        later = {(one.campaign, one.task) for one in attempts if one.attempt > 1}
+        tasks: dict[int, list[int]] = {}
+        for campaign, task in sorted(later | {key for key in first if key in copied}):
+            tasks.setdefault(campaign, []).append(task)
+        return tuple(
+            AttemptOutcome(**dict(row) | {"outcome": TaskOutcome(row["outcome"])})
+            for campaign, every in tasks.items()
+            for begin in range(0, len(every), AT_A_TIME)
+            for row in self._database.rows(
+                _TRIED, of_campaign=campaign, tasks=every[begin : begin + AT_A_TIME]
+            )
+        )
+
+    def failed(
+        self, event: CampaignEvent, outcomes: Sequence[TaskOutcome], after: int, most: int
+    ) -> tuple[Attempt, ...]:
+        """Return the last attempts of the first tasks after one that an event counts, by task.
+
+        Some of these tasks may wait again.
+        """
+        found = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
+        return tuple(
+            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, found)
+        )
+
+    def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
+        """Let the attempts that an event counts be none of its tasks when it is opened again.
+
+        Those whose tasks wait again are none of them already.
+        """
+        self._database.execute(_CLOSED, _of(event, outcomes))
+
+    def take_back(self, array: Array, outcomes: Iterable[TaskOutcome]) -> tuple[Attempt, ...]:
+        """Forget the attempts of an array that never ran, of tasks that had ended so before.
+
+        Returns them; those tasks are what they were.
+        """
+        of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
+        rows = map(dict, self._database.rows(_RETRIED, **of))
+        found = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        delete_places(self._database, ATTEMPTS, map(asdict, found))
+        self._judge(array.campaign, [one.task for one in found], is_past=False)
+        return found
+
+    def judge_as_before(self, campaign: int) -> None:
+        """Let attempts count again, for their tasks do not run again: none is sent any more."""
+        self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
+
+    def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
+        """Let the attempts of these tasks so far count for nothing."""
+        self._judge(campaign, tasks, is_past=True)
+
+    def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
+        these = update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
+        for begin in range(0, len(tasks), AT_A_TIME):
+            some = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
+            self._database.execute(these.where(some))
+
+    def steps(self, campaigns: Iterable[Campaign]) -> tuple[ProloguePhaseResult, ...]:
+        """Return the last attempts of these campaigns' prologues and epilogues."""
+        clusters = {one.number: one.jdl.clusters.keys() for one in campaigns if one.jdl.has_steps}
+        found: dict[tuple[int, int], ProloguePhaseResult] = {}
+        for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
+            number, task = row["campaign"], row.pop("task")
+            step, cluster = step_of(task, clusters[number])
+            known = row | {"outcome": TaskOutcome(row["outcome"])}
+            found[number, task] = ProloguePhaseResult(**known, step=step, cluster=cluster)
+        return tuple(found.values())
+
+    def tried(self, campaign: int) -> frozenset[str]:
+        """Return the clusters to which a campaign has ever sent tasks."""
+        rows = self._database.rows(_TRIED_AT, campaign=campaign)
+        return frozenset(row["cluster"] for row in rows)
+
+    def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
+        """Return the last array at each cluster to which it has sent anything, a prologue too."""
+        rows = (
+            (name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0])
+            for name in clusters
+        )
+        return {name: int(row["number"]) for name, row in rows if row["number"]}
+
+    def intend_step(self, step: PrologueStep, at: datetime) -> Array | None:
+        """Put a prologue or epilogue into a new array; None for a campaign that is no more."""
+        found = self._campaigns.find(step.campaign)
+        if not found:
+            return None
+        task = number_of(step.step, step.cluster, found.jdl.clusters)
+        taken = [(task, step.attempt)]
+        with self._database.transaction():
+            return self._campaigns.add_array(step.campaign, step.cluster, taken, at)
+
+    def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
+        """Return the highest attempts of tasks that were sent; they may be copies."""
+        return {
+            row["task"]: row["attempt"]
+            for begin in range(0, len(tasks), AT_A_TIME)
+            for row in self._database.rows(
+                _LAST, of_campaign=campaign, tasks=tasks[begin : begin + AT_A_TIME]
+            )
+        }
+
+    def kept(self, campaign: int) -> StoredCampaign:
+        """Return what is kept of a campaign's tasks that have not ended."""
+        rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
+        attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        found = self._campaigns.find(campaign)
+        return StoredCampaign(
+            waiting=self._campaigns.waiting_of(campaign),
+            arrays=self._campaigns.arrays_of(campaign),
+            attempts=attempts,
+            earlier=self.earlier(attempts),
+            clusters=frozenset(found.jdl.clusters if found else ()),
+        )
+
+    def adopt(self, adoption: RecoveryStep) -> None:
+        """Keep a portion of what root's ledger knew."""
+        campaign = adoption.campaign
+        undone = (
+            (ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)),
+            (ARRAYS, ARRAYS.c.number.in_(adoption.undone)),
+        )
+        with self._database.transaction():
+            for table, these in undone if adoption.undone else ():
+                of = table.c.campaign == campaign
+                self._database.execute(delete(table).where(of, these))
+            unwanted = self._take_up(adoption)
+            for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
+                if new:
+                    self._database.execute(insert(table), [asdict(one) for one in new])
+            self._campaigns.ended(adoption.superseded)
+            self._campaigns.wait_no_longer(campaign, adoption.no_longer)
+            self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
+            for task in unwanted:
+                CancellationMarks(self._database).cancel(campaign, task)
+
+    def _take_up(self, adoption: RecoveryStep) -> tuple[int, ...]:
+        """Let tasks go on that had ended without success, but have attempts that may live.
+
+        Each ends anew with them. Return those that their owner had cancelled before they were sent,
+        as far as was known then: their attempts are to be deleted.
+        """
+        live = {one.task for one in adoption.attempts if one.outcome is TaskOutcome.PENDING}
+        live |= {one.first for one in adoption.again}
+        tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
+        for begin in range(0, len(tasks), AT_A_TIME):
+            of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}
+            before = self._database.rows(_FAILED_BEFORE, **of)
+            cancelled = sum(bool(row["is_unwanted"]) for row in before)
+            if before:
+                failed = len(before) - cancelled
+                self._campaigns.count(adoption.campaign, -len(before), -failed, -cancelled)
+            query = select(ATTEMPTS.c.task).where(_CANCELLED_UNSENT)
+            unwanted += (row["task"] for row in self._database.rows(query, **of))
+            self._database.execute(delete(ATTEMPTS).where(_CANCELLED_UNSENT), of)
+        return tuple(unwanted)
+
+
+def _of(event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> dict[str, object]:
+    of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
+    return {**of, "outcomes": [*outcomes], "status": event.exit_status}

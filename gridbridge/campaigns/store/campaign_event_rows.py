@@ -1,0 +1,228 @@
+"""The events of campaigns and clusters, and how campaigns fare at each cluster.
+
+An event that comes again is the same row, opened once more: there are as many rows as kinds of
+trouble, whatever their number.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Executable,
+    Index,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from gridbridge.model.campaigns.campaign import ArrayState
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    ClusterSuccessRecord,
+    EventCode,
+    EventKind,
+)
+from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JsonColumn,
+    MomentColumn,
+    PrintableText,
+)
+from gridbridge.state.database.transaction import StateFile
+
+EVENTS = Table(
+    "campaign_events",
+    METADATA,
+    Column("number", COUNTED, primary_key=True),
+    Column("kind", PrintableText, nullable=False),
+    Column("code", PrintableText, nullable=False),
+    Column("campaign", BigInteger, nullable=False),
+    Column("cluster", PrintableText, nullable=False),
+    Column("exit_status", BigInteger),
+    Column("tasks", BigInteger, nullable=False),
+    Column("first_task", BigInteger),
+    Column("opened_at", MomentColumn, nullable=False),
+    Column("last_at", MomentColumn, nullable=False),
+    Column("probes", BigInteger, nullable=False),
+    Column("until", MomentColumn),
+    Column("closed_at", MomentColumn),
+    Column("host", PrintableText, nullable=False),
+    Column("why", PrintableText, nullable=False, server_default=""),
+    Column("closed_by", PrintableText, nullable=False, server_default=""),  # the request's token
+    Index("campaign_events_what", "campaign", "code", "cluster"),
+    Index("campaign_events_closed_at", "closed_at"),
+)
+
+RECORDS = Table(
+    "campaign_records",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("errors_in_row", BigInteger, nullable=False),
+    Column("error_host", PrintableText, nullable=False),
+    Column("successes", BigInteger, nullable=False),
+    Column("durations_s", JsonColumn, nullable=False),
+    Column("is_trusted", Boolean, nullable=False),
+    Column("wiped_in_row", BigInteger, nullable=False, server_default="0"),
+)
+
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(CampaignEvent))
+_RECORD = tuple(RECORDS.c[field.name] for field in fields(ClusterSuccessRecord))
+_EVERY = select(*_EVENT).order_by(EVENTS.c.number)
+_OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
+_IS_SUSPECT = and_(
+    EVENTS.c.code == EventCode.SINK,
+    ~exists().where(
+        RECORDS.c.campaign == EVENTS.c.campaign,
+        RECORDS.c.cluster == EVENTS.c.cluster,
+        RECORDS.c.is_trusted,
+    ),
+)
+_SINKS = select(EVENTS.c.campaign, EVENTS.c.cluster).where(_IS_SUSPECT).order_by(EVENTS.c.cluster)
+_SHOWN = _EVERY.where(
+    or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT)
+)
+_BACK = select(EVENTS.c.cluster, EVENTS.c.closed_at).where(
+    EVENTS.c.code == EventCode.GET_JOBS, EVENTS.c.closed_at.is_not(None)
+)
+_SINCE = _EVERY.where(EVENTS.c.opened_at > bindparam("since"))
+_ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
+_CLOSED_BY = select(EVENTS.c.closed_by).where(EVENTS.c.number == bindparam("number"))
+_WHAT = _EVERY.where(
+    EVENTS.c.campaign == bindparam("campaign"),
+    EVENTS.c.code == bindparam("code"),
+    EVENTS.c.cluster == bindparam("cluster"),
+)
+_WITH_ARRAYS = select(ARRAYS.c.campaign).where(
+    ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+)
+_OF_CAMPAIGNS = select(*_RECORD).where(
+    RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True))
+)
+
+
+class CampaignEvents:
+    """What is kept of events."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def open(self) -> tuple[CampaignEvent, ...]:
+        """Return every open event by number."""
+        return self._found(_OPEN)
+
+    def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
+        """Return every open event, those that were closed since then, and sinks not trusted."""
+        return self._found(_SHOWN, since=since)
+
+    def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
+        """Return every event that was opened since then, open or not."""
+        return self._found(_SINCE, since=since)
+
+    def find(self, number: int) -> CampaignEvent | None:
+        """Look an event up."""
+        return next(iter(self._found(_ONE, number=number)), None)
+
+    def find_open(self, code: EventCode, campaign: int, cluster: str) -> CampaignEvent | None:
+        """Look an open event up that no exit status belongs to."""
+        found = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((one for one in found if not one.closed_at), None)
+
+    def sinks(self) -> tuple[tuple[int, str], ...]:
+        """Return the campaigns with the clusters that were sinks, and that nobody trusted since."""
+        return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
+
+    def back_at(self) -> dict[str, datetime]:
+        """Return when clusters last answered again that had not."""
+        return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
+
+    def closed_by(self, number: int) -> str:
+        """Return the token of the request that closed an event last; empty for none."""
+        return str(self._database.rows(_CLOSED_BY, number=number)[0]["closed_by"])
+
+    def is_closed_by(self, number: int, token: str) -> None:
+        """Note which request closed an event."""
+        of = EVENTS.c.number == number
+        self._database.execute(update(EVENTS).where(of).values(closed_by=token))
+
+    def put(self, events: Iterable[CampaignEvent]) -> None:
+        """Keep events; one without a number is a new one, or opens a closed one again."""
+        with self._database.transaction():
+            for one in events:
+                self._put(one if one.number else replace(one, number=self._number_of(one)))
+
+    def open_once(self, event: CampaignEvent) -> None:
+        """Keep a new event that no exit status belongs to, unless one like it is open."""
+        if not self.find_open(event.code, event.campaign, event.cluster):
+            self.put([event])
+
+    def _number_of(self, event: CampaignEvent) -> int:
+        code, campaign, cluster, _ = event.what
+        known = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((one.number for one in known if one.what == event.what), 0)
+
+    def _put(self, event: CampaignEvent) -> None:
+        values = asdict(event)
+        number = values.pop("number")
+        if number:
+            self._database.execute(update(EVENTS).where(EVENTS.c.number == number).values(**values))
+        else:
+            self._database.execute(insert(EVENTS), values)
+
+    def close(self, campaign: int, at: datetime) -> None:
+        """Close all events of a campaign."""
+        of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
+        self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
+
+    def close_of_ended(self, before: datetime, at: datetime, but: Iterable[EventCode]) -> None:
+        """Close all events, but some, of campaigns that ended before a time and have no array."""
+        ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
+        of = (
+            EVENTS.c.campaign.in_(ended),
+            EVENTS.c.campaign.not_in(_WITH_ARRAYS),
+            EVENTS.c.code.not_in(but),
+            EVENTS.c.closed_at.is_(None),
+        )
+        self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
+
+    def drop(self, campaign: int) -> None:
+        """Forget all that is kept of a campaign."""
+        for table in (EVENTS, RECORDS):
+            self._database.execute(delete(table).where(table.c.campaign == campaign))
+
+    def forget(self, before: datetime) -> None:
+        """Forget what was closed long ago, but sinks that nobody trusted."""
+        self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
+
+    def records(self, campaigns: Iterable[int]) -> tuple[ClusterSuccessRecord, ...]:
+        """Return how these campaigns fared at each cluster."""
+        rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
+        return tuple(
+            ClusterSuccessRecord(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows
+        )
+
+    def put_records(self, records: Iterable[ClusterSuccessRecord]) -> None:
+        """Keep how campaigns fare."""
+        rows = [asdict(one) for one in records]
+        if rows:
+            self._database.execute(self._database.upsert(RECORDS), rows)
+
+    def _found(self, query: Executable, **values: object) -> tuple[CampaignEvent, ...]:
+        return tuple(_event(dict(row)) for row in self._database.rows(query, **values))
+
+
+def _event(row: dict[str, Any]) -> CampaignEvent:
+    return CampaignEvent(**row | {"kind": EventKind(row["kind"]), "code": EventCode(row["code"])})

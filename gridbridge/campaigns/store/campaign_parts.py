@@ -1,0 +1,67 @@
+"""What owners added to their campaigns: a part is a file with tasks that follow all before."""
+
+from dataclasses import asdict, fields
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.predictions import FORECASTS
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch, WaitingTasks
+from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS
+from gridbridge.state.database.transaction import StateFile
+
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TaskBatch))).where(
+    PARTS.c.token == bindparam("token")
+)
+_ALL = select(*(PARTS.c[field.name] for field in fields(TaskBatch)), CAMPAIGNS.c.uid).join(
+    CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
+)
+_OF_PERSON = (
+    select(CAMPAIGNS.c.number, PARTS.c.number.label("part"))
+    .outerjoin(PARTS, CAMPAIGNS.c.number == PARTS.c.campaign)
+    .where(CAMPAIGNS.c.uid == bindparam("uid"), CAMPAIGNS.c.state != CampaignState.PURGED)
+)
+_LAST = select(func.max(PARTS.c.number).label("number")).where(
+    PARTS.c.campaign == bindparam("campaign")
+)
+
+
+class CampaignParts:
+    """What is kept of parts."""
+
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def of_token(self, token: str) -> TaskBatch | None:
+        """Look a part up by the name of the file that brought it."""
+        rows = self._database.rows(_BY_TOKEN, token=token)
+        return next((TaskBatch(**row) for row in map(dict, rows)), None)
+
+    def all(self) -> tuple[tuple[TaskBatch, int], ...]:
+        """Return every part, and whose it is."""
+        rows = (dict(row) for row in self._database.rows(_ALL))
+        return tuple((TaskBatch(**row), uid) for row in rows for uid in (row.pop("uid"),))
+
+    def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
+        """Return the campaigns of a person that are kept, each with 0 and with its parts."""
+        rows = self._database.rows(_OF_PERSON, uid=uid)
+        parts = ((row["number"], part) for row in rows for part in (0, row["part"] or 0))
+        return tuple(dict.fromkeys(parts))
+
+    def last(self, campaign: int) -> int:
+        """Return the highest number of a part of a campaign; 0 for none."""
+        (row,) = self._database.rows(_LAST, campaign=campaign)
+        return int(row["number"] or 0)
+
+    def add(self, found: Campaign, part: TaskBatch, token: str) -> None:
+        """Keep a part, whose tasks wait from now on; what was foretold was of fewer tasks."""
+        first, this = found.tasks, CAMPAIGNS.c.number == found.number
+        with self._database.transaction():
+            self._database.execute(insert(PARTS), asdict(part) | {"token": token})
+            more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
+            self._database.execute(update(CAMPAIGNS).where(this).values(**more))
+            waiting = WaitingTasks(first=first, last=first + part.tasks - 1)
+            self._campaigns.wait_again(found.number, waiting)
+            of = FORECASTS.c.campaign == found.number
+            self._database.execute(delete(FORECASTS).where(of))

@@ -1,0 +1,133 @@
+"""The service's own note of which file got which number, beside people's campaign files.
+
+It knows what a state file that was restored has forgotten, and that the service, and nobody else,
+called a file so: anybody may put a file of such a name there. It has the requests, too, by which
+failed tasks were tried again.
+"""
+
+import os
+from collections.abc import Iterator
+
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.campaign_names import file_of
+from gridbridge.model.places import CAMPAIGNS
+from gridbridge.shell import files
+
+NAME = "given"
+AGAIN = "again"
+MAX_BYTES = 512 << 20
+
+Brought = tuple[int, str]  # whose file, and its digest
+
+
+class CampaignRegister:
+    """The numbers that were given; lines are only ever added."""
+
+    def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
+        """Read it; somebody else's than this owner's, by default our own, has nothing."""
+        self._path = f"{folder}/{NAME}"
+        self._owner = os.geteuid() if owner is None else owner
+        self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
+        self._again: dict[tuple[int, str], int] = {}  # by campaign and token
+        self._is_whole = True
+        self._is_ours = True
+        self._is_there = True
+        self._load()
+
+    def highest(self) -> int:
+        """Return the highest number of a campaign; 0 for none."""
+        return max((campaign for campaign, _ in self._known), default=0)
+
+    def campaigns(self) -> Iterator[int]:
+        """Give the numbers of all campaigns, in order."""
+        return (campaign for campaign, part in sorted(self._known) if not part)
+
+    def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+        """Say whether this person's file of this digest has that number, or is that part."""
+        return self._known.get((campaign, part)) == (uid, digest)
+
+    def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+        """Say whether another file has that number, or is that part."""
+        known = self._known.get((campaign, part))
+        return known is not None and known != (uid, digest)
+
+    def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
+        """Note it, before the file is called so; may be repeated. StateError when there is no room.
+
+        What is noted stays: of a number that another file has nothing is noted.
+        """
+        if (campaign, part) in self._known:
+            return
+        self._add(f"{file_of(campaign, part)} {uid} {digest}\n")
+        self._known[campaign, part] = (uid, digest)
+
+    def note_again(self, campaign: int, token: str, at_s: int) -> None:
+        """Note that failed tasks are tried again by a request, once that is done."""
+        self._add(f"{file_of(campaign)} {AGAIN} {token} {at_s}\n")
+        self._again[campaign, token] = at_s
+
+    def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:
+        """Give the campaigns and the requests by which tasks were tried again since a time."""
+        return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
+
+    def _add(self, line: str) -> None:
+        try:
+            if not self._is_ours:  # somebody else made it
+                self._move_aside()
+            self._append(line if self._is_whole else f"\n{line}")
+        except OSError as error:
+            self._is_whole = False
+            raise StateError(f"{self._path}: {error.strerror}") from error
+        self._is_whole = True
+
+    def _append(self, line: str) -> None:
+        end = self._opened()
+        try:
+            if os.write(end, line.encode("ascii")) != len(line):
+                raise OSError(28, "No space left on device")
+            os.fsync(end)
+        finally:
+            os.close(end)
+
+    def _opened(self) -> int:
+        """Open it; what somebody else made there since we found nothing is moved aside.
+
+        Nobody is waited for: it may be a pipe.
+        """
+        options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        if self._is_there:
+            return os.open(self._path, options | os.O_CREAT, 0o600)
+        try:
+            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            self._move_aside()
+            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+        self._is_there = True
+        return end
+
+    def _move_aside(self) -> None:
+        os.rename(self._path, files.random_name(f"{self._path}."))
+        self._is_ours, self._is_there = True, False
+
+    def _load(self) -> None:
+        try:
+            text = files.read(self._path, MAX_BYTES, self._owner)[0].decode("ascii", "replace")
+        except FileNotFoundError:
+            self._is_there = False
+            return
+        except StateError:
+            self._is_ours = False
+            return
+        self._is_whole = text.endswith("\n")
+        for line in text.split("\n")[:-1]:
+            name, _, rest = line.partition(" ")
+            uid, _, digest = rest.partition(" ")
+            numbers = name.split(".")[1:]
+            if not (digest and all(map(str.isdigit, numbers))):
+                continue
+            campaign, part = (*map(int, numbers), 0)[:2]
+            token, _, at_s = digest.partition(" ")
+            if uid.isdigit():
+                self._known[campaign, part] = (int(uid), digest)
+            elif uid == AGAIN and at_s.isdigit():
+                self._again[campaign, token] = int(at_s)

@@ -1,0 +1,185 @@
+"""The tasks of campaigns as people see them: each by its last attempt."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
+
+from gridbridge.campaigns.store.cancellation_marks import WAYS
+from gridbridge.campaigns.store.predictions import ENDS, RATIOS
+from gridbridge.model.campaigns.campaign import Attempt, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.prologues import FIRST
+from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
+from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.state.database.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    CAMPAIGNS,
+    NO_ARRAY,
+    PARTS,
+    PLACE,
+    WAITING,
+)
+from gridbridge.state.database.transaction import StateFile
+
+OF_WAYS = ("job", "lacked")
+PURGED_AT_ONCE = 50_000  # tasks
+SHOWN = frozenset(each.name for each in fields(PublishedTask))
+RANKS = {TaskOutcome.SUCCESS: 3, TaskOutcome.PENDING: 2, TaskOutcome.COPY: 0}  # of all others: 1
+BESIDES = (TaskOutcome.PENDING, TaskOutcome.COPY)
+
+_SENT = (
+    select(
+        ATTEMPTS.c.task.label("number"),
+        *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place")),
+        *(ATTEMPTS.c[name] for name in ("exit_status", "wallclock_s")),
+        *(ARRAYS.c[name] for name in ("cluster", "job_id", "copies_beyond_s")),
+        *(WAYS.c[name].label(f"way_{name}") for name in OF_WAYS),
+    )
+    .join(
+        ARRAYS,
+        and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
+        isouter=True,  # one that was cancelled before it was sent is in no array
+    )
+    .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in PLACE)), isouter=True)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.between(bindparam("low"), bindparam("high")),
+    )
+    .order_by(ATTEMPTS.c.task, ATTEMPTS.c.attempt)
+)
+_SENT_OF = select(ARRAYS.c.campaign).distinct()
+_AGAIN = select(WAITING.c.first, WAITING.c.last).where(
+    WAITING.c.campaign == bindparam("of_campaign"),
+    WAITING.c.attempt > 1,
+    WAITING.c.first <= bindparam("high"),
+    WAITING.c.last >= bindparam("low"),
+)
+_LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task < FIRST
+)
+
+
+class CampaignTasks:
+    """What is kept of single tasks."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedTask, ...]:
+        """Return the tasks between two numbers that were ever sent, by number."""
+        of = {"of_campaign": campaign, "low": low, "high": high}
+        again = {
+            task
+            for row in self._database.rows(_AGAIN, **of)
+            for task in range(max(low, row["first"]), min(high, row["last"]) + 1)
+        }
+        rows = map(dict, self._database.rows(_SENT, **of))
+        found = groupby(rows, key=lambda row: row["number"])
+        return tuple(_shown([*some], is_waiting=number in again) for number, some in found)
+
+    def last(self, campaign: int) -> int:
+        """Return the highest number of a task that was ever sent; -1 for none."""
+        (row,) = self._database.rows(_LAST, of_campaign=campaign)
+        return -1 if row["task"] is None else int(row["task"])
+
+    def sent_of(self) -> frozenset[int]:
+        """Return the campaigns of which tasks were ever sent."""
+        return frozenset(row["campaign"] for row in self._database.rows(_SENT_OF))
+
+    def cancel(self, campaign: int, task: int) -> Attempt | None:
+        """End a task that waits to be sent; return its attempt, None for one that does not."""
+        of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
+        with self._database.transaction():
+            row = next(iter(self._database.rows(select(WAITING).where(*of))), None)
+            if not row:
+                return None
+            self._database.execute(delete(WAITING).where(*of))
+            for first, last in ((row["first"], task - 1), (task + 1, row["last"])):
+                if first <= last:
+                    rest = dict(row) | {"first": first, "last": last}
+                    self._database.execute(insert(WAITING), rest)
+            ended = Attempt(
+                campaign=campaign,
+                task=task,
+                attempt=row["attempt"],
+                array=NO_ARRAY,
+                place=0,
+                outcome=TaskOutcome.UNWANTED,
+            )
+            kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
+            self._database.execute(insert(ATTEMPTS), kept)
+            more = {"ended": CAMPAIGNS.c.ended + 1, "cancelled": CAMPAIGNS.c.cancelled + 1}
+            this = CAMPAIGNS.c.number == campaign
+            self._database.execute(update(CAMPAIGNS).where(this).values(**more))
+        return ended
+
+    def drop_attempts(self, campaign: int) -> None:
+        """Forget all attempts of a campaign.
+
+        In several transactions, for others write too; when it was cut short it is repeated.
+        """
+        for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
+            some = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
+            self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, some))
+
+    def purge(self, campaign: int) -> None:
+        """Forget the rest of a campaign but its number: root's ledger knows that for ever."""
+        with self._database.transaction():
+            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
+                self._database.execute(delete(table).where(table.c.campaign == campaign))
+            nothing = asdict(Jdl(name=""))
+            values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}
+            this = CAMPAIGNS.c.number == campaign
+            self._database.execute(update(CAMPAIGNS).where(this).values(**values))
+
+
+def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask:
+    """Return a task by the attempt that says most of it, with those that ran beside it."""
+    ways = tuple(_made_way(each) for each in attempts if each["way_job"] is not None)
+    moved = tuple(_moves(attempts))
+    row, others = attempts[0], []
+    for each in attempts[1:]:
+        lower, row = (row, each) if _says_more(each, row) else (each, row)
+        others.append(lower)
+    beyond_s = row["copies_beyond_s"]
+    copies = tuple(_copy(one) for one in others if one["outcome"] in BESIDES)
+    known = {name: value for name, value in row.items() if name in SHOWN}
+    known |= {"outcome": TaskOutcome(row["outcome"]), "is_waiting": is_waiting}
+    known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
+    return PublishedTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
+
+
+def _moves(attempts: list[dict[str, Any]]) -> Iterator[TaskMove]:
+    """Give the attempts that were moved, each with the cluster of the next one."""
+    for count, row in enumerate(attempts, 1):
+        if row["outcome"] == TaskOutcome.MOVED:
+            to = next((each["cluster"] or "" for each in attempts[count:]), "")
+            yield TaskMove(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
+
+
+def _made_way(row: dict[str, Any]) -> TaskPreemption:
+    return TaskPreemption(
+        attempt=row["attempt"],
+        cluster=row["cluster"] or "",
+        job=row["way_job"],
+        lacked=tuple(row["way_lacked"].split(",")),
+    )
+
+
+def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Say whether of two attempts the later one is shown: of two that live the first is."""
+    ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
+    return ranks[0] > ranks[1] or ranks == (1, 1)
+
+
+def _copy(row: dict[str, Any]) -> ShownCopy:
+    return ShownCopy(
+        attempt=row["attempt"],
+        cluster=row["cluster"] or "",
+        outcome=TaskOutcome(row["outcome"]),
+        beyond_s=row["copies_beyond_s"],
+    )

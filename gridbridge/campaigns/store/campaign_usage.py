@@ -1,0 +1,47 @@
+"""What the tasks of campaigns used at each cluster, decayed to the time of its last change."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+
+from sqlalchemy import BigInteger, Column, Float, Table, delete, select
+
+from gridbridge.model.campaigns.usage_sharing import DecayedUsage
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+USAGE = Table(
+    "campaign_usage",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("at", MomentColumn, nullable=False),
+    Column("used_s", Float, nullable=False),
+    Column("success_s", Float, nullable=False),
+    Column("successes", Float, nullable=False),
+)
+
+_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
+
+
+class CampaignUsage:
+    """What is kept of it."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> tuple[DecayedUsage, ...]:
+        """Return what is kept, of every campaign and cluster."""
+        return tuple(DecayedUsage(**row) for row in map(dict, self._database.rows(_ALL)))
+
+    def keep(self, usages: Iterable[DecayedUsage]) -> None:
+        """Keep these in the place of what was kept of the same campaigns and clusters."""
+        with self._database.transaction():
+            for one in usages:
+                self._database.execute(self._database.upsert(USAGE), asdict(one))
+
+    def forget(self, usages: Iterable[DecayedUsage]) -> None:
+        """Forget campaigns at clusters."""
+        with self._database.transaction():
+            for one in usages:
+                of = (USAGE.c.campaign == one.campaign, USAGE.c.cluster == one.cluster)
+                self._database.execute(delete(USAGE).where(*of))

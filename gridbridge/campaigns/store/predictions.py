@@ -1,0 +1,128 @@
+"""What is learnt about campaigns at clusters: job ratios, when tasks ended, forecasts."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+
+from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
+
+from gridbridge.model.campaigns.forecast import StoredForecast
+from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioPrediction
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+RATIOS = Table(
+    "campaign_ratios",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("ratio", Float, nullable=False),
+    Column("free", BigInteger, nullable=False),
+    Column("submitted", BigInteger, nullable=False),
+)
+
+ENDS = Table(  # a row a minute in which tasks ended
+    "campaign_ends",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("minute", MomentColumn, primary_key=True),
+    Column("ended", BigInteger, nullable=False),
+)
+
+FORECASTS = Table(
+    "campaign_forecasts",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("made_at", MomentColumn, nullable=False),
+    Column("p50_at", MomentColumn, nullable=False),
+    Column("p90_at", MomentColumn, nullable=False),
+    Column("ended_at", MomentColumn),
+)
+
+_OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
+_RATIOS = select(*(RATIOS.c[field.name] for field in fields(JobRatio))).where(_OF_CAMPAIGNS)
+_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(StoredForecast))).order_by(
+    FORECASTS.c.campaign
+)
+_SINCE = (
+    select(ENDS.c.cluster, ENDS.c.minute, ENDS.c.ended)
+    .where(ENDS.c.campaign == bindparam("of_campaign"), ENDS.c.minute >= bindparam("since"))
+    .order_by(ENDS.c.minute)
+)
+MINUTE = timedelta(minutes=1)
+_THIS_MINUTE = and_(
+    ENDS.c.campaign == bindparam("of_campaign"),
+    ENDS.c.cluster == bindparam("at_cluster"),
+    ENDS.c.minute == bindparam("in_minute"),
+)
+
+
+class PredictionRows:
+    """What is learnt."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
+        """Return the job ratios that are kept of these campaigns."""
+        rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
+        return tuple(JobRatio(**row) for row in map(dict, rows))
+
+    def keep(self, predicted: Iterable[JobRatioPrediction]) -> None:
+        """Keep job ratios for the next cycle."""
+        ratios = [
+            JobRatio(
+                campaign=one.campaign,
+                cluster=one.cluster,
+                ratio=one.ratio,
+                free=one.terms.free,
+                submitted=one.submitted,
+            )
+            for one in predicted
+        ]
+        self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
+
+    def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
+        """Count tasks that ended at a cluster in this minute."""
+        key = {
+            "campaign": campaign,
+            "cluster": cluster,
+            "minute": at.replace(second=0, microsecond=0),
+        }
+        of = {"of_campaign": campaign, "at_cluster": cluster, "in_minute": key["minute"]}
+        with self._database.transaction():
+            rows = self._database.rows(select(ENDS.c.ended).where(_THIS_MINUTE), **of)
+            before = rows[0]["ended"] if rows else 0
+            self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
+
+    def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
+        """Return how many tasks of a campaign ended at each cluster since which moment.
+
+        It is the end of the first minute in which some did: what came before is not known.
+        """
+        found: dict[str, tuple[int, datetime]] = {}
+        for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
+            ended, first = found.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
+            found[row["cluster"]] = ended + row["ended"], first
+        return found
+
+    def forget_ends(self, before: datetime) -> None:
+        """Forget when tasks ended before that time, campaign by campaign: others write, too."""
+        is_old = ENDS.c.minute < before
+        for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
+            of = ENDS.c.campaign == row["campaign"]
+            self._database.execute(delete(ENDS).where(of, is_old))
+
+    def forecasts(self) -> tuple[StoredForecast, ...]:
+        """Return the forecasts that were made halfway, by campaign."""
+        return tuple(StoredForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
+
+    def keep_forecast(self, kept: StoredForecast) -> None:
+        """Keep one."""
+        self._database.execute(self._database.upsert(FORECASTS), asdict(kept))
+
+    def has_ended(self, campaign: int, at: datetime) -> None:
+        """Note when a campaign first ended, for its forecast: a later end changes nothing."""
+        of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
+        self._database.execute(update(FORECASTS).where(of).values(ended_at=at))

@@ -1,0 +1,30 @@
+"""What is published of campaigns, a file for each kind: who reads it names the kind."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from gridbridge.model.campaigns.campaign_events import ShownEvents
+from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.places import PUBLISHED
+from gridbridge.shell import files
+from gridbridge.state import published_json
+
+NAMES: Mapping[type, str] = {
+    ShownCampaigns: "campaigns.json",
+    ShownCycle: "campaign_cycle.json",
+    ShownEvents: "campaign-events.json",
+    ShownGrid: "campaign-clusters.json",
+}
+
+T = TypeVar("T")
+
+
+def put(value: object, folder: str = PUBLISHED) -> None:
+    """Replace what is published of its kind."""
+    files.replace(f"{folder}/{NAMES[type(value)]}", published_json.encode(value), durable=False)
+
+
+def read(kind: type[T], folder: str = PUBLISHED) -> T | None:
+    """Read what is published of a kind; None where nothing of it ever was."""
+    return published_json.read(f"{folder}/{NAMES[kind]}", kind)

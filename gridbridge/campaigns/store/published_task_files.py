@@ -1,0 +1,204 @@
+"""The published states of a campaign's tasks, and when they ended; never their parameters.
+
+`campaigns/NUMBER/tasks.K` has a line for each of the tasks from 1000 K on that was ever sent, so
+that a cycle replaces only what it touched; `ends` grows by a line for each cycle and cluster.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.published_tasks import (
+    PublishedTask,
+    TaskEndTimes,
+    TaskMove,
+    TaskPreemption,
+)
+from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.places import PUBLISHED
+from gridbridge.shell import files
+from gridbridge.state import published_files
+
+A_FILE = 1000  # tasks
+MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
+ENDS = "ends"
+TOUCHING = "campaigns/touching"
+NONE = "-"
+OUTCOMES = {each.value: each for each in TaskOutcome}
+
+
+def put(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
+    """Replace one part of a campaign's tasks."""
+    text = "".join(map(_line, tasks))
+    files.replace(f"{_made(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
+
+
+def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
+    """Return the tasks of one part that were ever sent, by number."""
+    path = f"{_place(campaign, folder)}/tasks.{part}"
+    with suppress(FileNotFoundError):
+        try:
+            lines = files.read(path, MAX_BYTES)[0].decode().splitlines()
+            return {one.number: one for one in map(_task, lines)}
+        except (ValueError, IndexError, KeyError) as error:
+            raise StateError(f"{path}: not what this version of gridbridge publishes") from error
+    return {}
+
+
+def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED) -> None:
+    """Note how many tasks were found ended at one moment; fewer than none were taken back."""
+    lines = map(_end_line, ends)
+    path = f"{_made(campaign, folder)}/{ENDS}"
+    try:
+        with open(path, "a", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write("".join(lines))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+    """Return when tasks of a campaign were found ended, in that order."""
+    try:
+        data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    return tuple(_ends(data.decode("ascii", "replace").splitlines()))
+
+
+def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+    """Note the campaigns whose tasks are about to change."""
+    published_files.make_folder(f"{folder}/campaigns")
+    text = "".join(f"{number}\n" for number in sorted(campaigns))
+    files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+
+
+def touching(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns whose tasks were about to change when somebody was killed."""
+    try:
+        data, _ = files.read(f"{folder}/{TOUCHING}", MAX_BYTES)
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(map(int, data.split()))
+
+
+def shown(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns of which tasks are shown."""
+    try:
+        names = os.listdir(f"{folder}/campaigns")
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def touched(folder: str = PUBLISHED) -> None:
+    """Note that all that was about to change is shown."""
+    files.remove(f"{folder}/{TOUCHING}")
+
+
+def remove(campaign: int, folder: str = PUBLISHED) -> None:
+    """Show nothing of a campaign's tasks any more."""
+    shutil.rmtree(_place(campaign, folder), ignore_errors=True)
+
+
+def _place(campaign: int, folder: str) -> str:
+    return f"{folder}/campaigns/{campaign}"
+
+
+def _made(campaign: int, folder: str) -> str:
+    place = _place(campaign, folder)
+    published_files.make_folder(place)
+    return place
+
+
+def _line(task: PublishedTask) -> str:
+    known = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
+    there = (task.cluster or NONE, task.job_id, task.place)
+    figures = (task.exit_status, task.wallclock_s, task.beyond_s)
+    numbers = (NONE if each is None else each for each in figures)
+    copies = ",".join(map(_copy_words, task.copies)) or NONE
+    ways = ",".join(map(_way_words, task.made_way)) or NONE
+    moves = ",".join(map(_move_words, task.moved)) or NONE
+    return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways, moves)))}\n"
+
+
+def _task(line: str) -> PublishedTask:
+    """Read a line; a page has 100,000 of them, and few have what stands last."""
+    words = line.split(" ")
+    number, attempt, outcome, waits, cluster, job, place, status, wallclock, beyond = words[:10]
+    copies, ways, moves = words[10:]
+    return PublishedTask(
+        number=int(number),
+        attempt=int(attempt),
+        outcome=OUTCOMES[outcome],
+        is_waiting=waits == "1",
+        cluster="" if cluster == NONE else cluster,
+        job_id=int(job),
+        place=int(place),
+        exit_status=None if status == NONE else int(status),
+        wallclock_s=None if wallclock == NONE else int(wallclock),
+        beyond_s=None if beyond == NONE else int(beyond),
+        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
+        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
+        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
+    )
+
+
+def _copy_words(one: ShownCopy) -> str:
+    beyond = NONE if one.beyond_s is None else one.beyond_s
+    return f"{one.attempt}:{one.cluster}:{one.outcome.value}:{beyond}"
+
+
+def _copy(text: str) -> ShownCopy:
+    attempt, cluster, outcome, beyond = text.split(":")
+    return ShownCopy(
+        attempt=int(attempt),
+        cluster=cluster,
+        outcome=TaskOutcome(outcome),
+        beyond_s=None if beyond == NONE else int(beyond),
+    )
+
+
+def _way_words(one: TaskPreemption) -> str:
+    return f"{one.attempt}:{one.cluster}:{one.job}:{'+'.join(one.lacked)}"
+
+
+def _way(text: str) -> TaskPreemption:
+    attempt, cluster, job, lacked = text.split(":")
+    return TaskPreemption(
+        attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
+    )
+
+
+def _move_words(one: TaskMove) -> str:
+    return f"{one.attempt}:{one.cluster}:{one.to}"
+
+
+def _move(text: str) -> TaskMove:
+    attempt, cluster, to = text.split(":")
+    return TaskMove(attempt=int(attempt), cluster=cluster, to=to)
+
+
+def _end_line(end: TaskEndTimes) -> str:
+    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
+    return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
+
+
+def _ends(lines: Iterable[str]) -> Iterator[TaskEndTimes]:
+    for line in lines:
+        with suppress(ValueError):  # power may have gone while a line was written
+            at, cluster, *numbers = line.split(" ")
+            tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
+            yield TaskEndTimes(
+                at=datetime.fromtimestamp(int(at), UTC),
+                cluster=cluster,
+                tasks=tasks,
+                failed=failed,
+                timed=timed,
+                wallclock_s=wallclock_s,
+                cancelled=cancelled,
+            )

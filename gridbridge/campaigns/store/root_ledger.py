@@ -1,0 +1,330 @@
+"""Root's ledger: which attempts of which tasks of a campaign were submitted, and as what.
+
+A file a campaign, in a folder that root alone can open; lines are only ever added. Hot programs
+load this module.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import contextmanager, suppress
+
+from gridbridge.campaigns.store.sent_tasks import SentTasks
+from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.model.campaigns.attempt_numbers import read_attempts
+from gridbridge.model.places import LEDGER, LEDGER_CUT
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    # An array, its cluster and id, whether it may have been submitted twice, and its places.
+    Earlier = tuple[int, str, str, bool, list[int]]
+
+FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
+END, TAKEN_UP = "end", "taken-up"
+WITHDRAWN = "withdrawn"  # an array that was intended, and never asked for
+COPIES = "copies"  # the last word of an array's line
+MOST_COPIES = 2  # of a task
+NO_ROOM = 28
+OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+NONE = -1  # instead of a descriptor
+
+
+class RootLedger:
+    """What root knows of one campaign; held by one process at a time."""
+
+    def __init__(self, campaign: int, folder: str = LEDGER) -> None:
+        """Open it; one that is not there has no lines, and is begun by the first one.
+
+        LedgerLost when it can't be read, or its folder is not ours alone.
+        """
+        self._folder, self._name = folder, f"c.{campaign}"
+        self._path = f"{folder}/{self._name}"
+        self._file: list[str] = []  # what is noted of the file; empty before the first note
+        self._parts: dict[str, list[str]] = {}  # by their numbers
+        self._arrays: dict[str, list[str]] = {}  # by their numbers
+        self._jobs: dict[str, str] = {}  # the first id of each array
+        self._again: set[str] = set()  # arrays
+        self._requests: set[str] = set()  # requests that took the campaign up
+        self._sent: SentTasks | None = None  # read when it is needed
+        self._unwritten: list[bytes] | None = None  # lines of an open batch
+        self.has_ended = False  # and was not taken up again since
+        try:
+            _own(folder)
+            self._end = _opened(self._path)
+            self._note(self._read() if self._end != NONE else [])
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == NO_ROOM:
+                raise  # nothing is lost
+            why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
+            raise LedgerLost(f"{self._path}: {why}") from error
+
+    def _read(self) -> list[list[str]]:
+        fcntl.flock(self._end, fcntl.LOCK_EX)
+        with open(os.dup(self._end), "rb") as file:
+            whole, end, cut = file.read().rpartition(b"\n")
+        if cut:  # power may have gone while a line was written
+            os.ftruncate(self._end, len(whole + end))
+            _tell(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
+        return [line.split() for line in whole.decode("ascii").split("\n") if line]
+
+    def _note(self, rows: list[list[str]]) -> None:
+        """Index lines, so that no search reads all of them."""
+        first = {PART: self._parts, ARRAY: self._arrays}  # lines by their numbers
+        for row in rows:
+            kind, *words = row
+            if kind == FILE and not self._file:
+                self._file = row
+            elif kind in first:
+                first[kind].setdefault(words[0], row)
+            elif kind == JOB:
+                self._jobs.setdefault(words[0], words[1])
+            elif kind == AGAIN:
+                self._again.add(words[0])
+            elif kind == WITHDRAWN:
+                self._arrays.pop(words[0], None)
+            elif kind == TAKEN_UP:
+                self._requests.add(words[0])
+            self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
+
+    def __enter__(self) -> "RootLedger":
+        return self
+
+    def __exit__(
+        self,
+        kind: "type[BaseException] | None",
+        error: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> None:
+        if self._end != NONE:
+            os.close(self._end)
+
+    @property
+    def uid(self) -> int:
+        """Whose campaign it is; 0 where nothing of it was submitted."""
+        return int(self._file[1]) if self._file else 0
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the campaign's file is noted: something of it was to be submitted before."""
+        return bool(self._file)
+
+    def end(self) -> None:
+        """Note that the campaign has ended: nothing more of it is submitted or released."""
+        if not self.has_ended:
+            self._add([END])
+
+    def take_up(self, request: str) -> None:
+        """Note that its owner took it up again, by a request that does that once; else Ended."""
+        if request not in self._requests:
+            self._add([TAKEN_UP, request])
+        self.require_going()
+
+    def require_going(self) -> None:
+        """Raise Ended where the campaign has ended."""
+        if self.has_ended:
+            raise CampaignClosed(f"{self._path}: the campaign has ended")
+
+    def require(self, uid: int, digest: str) -> None:
+        """Note the campaign's file; NotAsBrought when it was another at the first call.
+
+        No two files are alike: each is that of one campaign, whatever it is called.
+        """
+        now = [FILE, str(uid), digest]
+        if not self._file:
+            self._claim(f"{FILE}.{uid}.{digest}")
+            self._add(now)
+        if self._file != now:
+            raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
+
+    def _claim(self, file: str) -> None:
+        """Note under which number a file is known; the next line of ours makes that last."""
+        path = f"{self._folder}/{file}"
+        try:
+            os.symlink(self._name, path)  # it has its number, or is not there
+        except FileExistsError:
+            if (known := os.readlink(path)) != self._name:
+                raise NotAsBrought(f"{self._path}: the file is that of {known}") from None
+
+    def require_part(self, part: int, digest: str, tasks: int) -> None:
+        """Note a part's file, and how many tasks it has; each file is one part of a campaign.
+
+        Raises NotAsBrought when it was another at the first call.
+        """
+        now = [PART, str(part), digest, str(tasks)]
+        if now == self._parts.get(str(part)):
+            return
+        is_known = any(digest in row for row in (self._file, *self._parts.values()))
+        if is_known or self.tasks_of(part) is not None:
+            raise NotAsBrought(f"{self._path}: part {part} is not the file that it was")
+        self._add(now)
+
+    def tasks_of(self, part: int) -> int | None:
+        """Return how many tasks a part has; None while nothing of it was submitted."""
+        row = self._parts.get(str(part))
+        return int(row[3]) if row else None
+
+    def job(self, array: int) -> str:
+        """Return the id of an array that was submitted, empty when that is not known."""
+        return self._jobs.get(str(array), "")
+
+    def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
+        """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
+
+        Noted once more, it is known from then on that an answer may have been lost. Raises
+        NotACopy for copies that are none, or too many of one task, and Ended.
+        """
+        now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
+        before = self._arrays.get(str(array))
+        if now == before:
+            if not self.job(array):
+                self.require_going()
+            self._once_more(array)
+            return
+        if before:
+            raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
+        wanted = [task for task, _ in read_attempts(tasks)]
+        if self._sent_tasks.have(tasks):
+            raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+        if len(set(wanted)) < len(wanted) and not is_of_copies:
+            raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
+        if is_of_copies:
+            self._require_copies(wanted)
+        self.require_going()
+        self._add(now)
+        self._sent_tasks.add(array, tasks)
+
+    @property
+    def _sent_tasks(self) -> SentTasks:
+        if self._sent is None:
+            self._sent = SentTasks((int(row[1]), row[3]) for row in self._arrays.values())
+        return self._sent
+
+    def earlier(self, array: int, tasks: str) -> "list[Earlier]":
+        """Return the other arrays that have some of these tasks, whichever attempts of them."""
+        read_attempts(tasks)  # ParseError for a text that is no tasks
+        found = self._sent_tasks.places(tasks)
+        found.pop(array, None)
+        return [
+            (
+                number,
+                self._arrays[str(number)][2],
+                self.job(number),
+                self.was_repeated(number),
+                places,
+            )
+            for number, places in found.items()
+        ]
+
+    def _require_copies(self, wanted: list[int]) -> None:
+        for task in sorted(set(wanted)):
+            if not self._sent_tasks.has_task(task):
+                raise NotACopy(f"{self._path}: task {task} was not submitted before")
+        times = self.copies_before()
+        for task in wanted:
+            times[task] = times.get(task, 0) + 1
+            if times[task] > MOST_COPIES:
+                raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
+
+    def copies_before(self, array: int = 0) -> dict[int, int]:
+        """Return the number of copies of tasks in arrays before an array, or in all, by task."""
+        found: dict[int, int] = {}
+        for number, row in self._arrays.items():
+            if row[4:] == [COPIES] and (not array or int(number) < array):
+                for task, _ in read_attempts(row[3]):
+                    found[task] = found.get(task, 0) + 1
+        return found
+
+    def _once_more(self, array: int) -> None:
+        if not (self.job(array) or self.was_repeated(array)):
+            self._add([AGAIN, str(array)])
+
+    def was_repeated(self, array: int) -> bool:
+        """Say whether an array may have been submitted several times, because answers were lost."""
+        return str(array) in self._again
+
+    def arrays(self) -> tuple[tuple[str, ...], ...]:
+        """Return each array's number, cluster and tasks, and its id, empty when not known.
+
+        Those of copies have a word more.
+        """
+        rows = self._arrays.values()
+        return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
+
+    def submitted(self, array: int, job: str) -> None:
+        """Note under which id it was submitted."""
+        self._add([JOB, str(array), job])
+
+    def withdraw(self, array: int) -> None:
+        """Note that an array that was intended in this call was never asked for."""
+        self._add([WITHDRAWN, str(array)])
+        self._sent = None
+
+    @contextmanager
+    def batch(self) -> "Iterator[None]":
+        """Write the lines of a block together at its end, and have the disk keep them by one fsync.
+
+        Until then none of them lasts. Raises OSError at the end of the block when there is no room:
+        then none was written, and this object is of no more use.
+        """
+        self._unwritten = []
+        try:
+            yield
+        finally:
+            lines, self._unwritten = b"".join(self._unwritten), None
+            if lines:
+                self._write(lines)
+
+    def _begin(self) -> None:
+        """Make its file; OSError where another call did so since we looked."""
+        self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(self._end, fcntl.LOCK_EX)
+        if os.fstat(self._end).st_size:
+            raise OSError(errno.EEXIST, "another call has begun it", self._path)
+
+    def _add(self, row: list[str]) -> None:
+        """Add a line, which lasts before anything is done; OSError when there is no room."""
+        line = f"{' '.join(row)}\n".encode("ascii")
+        if self._unwritten is None:
+            self._write(line)
+        else:
+            self._unwritten.append(line)
+        self._note([row])
+
+    def _write(self, lines: bytes) -> None:
+        if self._end == NONE:
+            self._begin()
+        before = os.lseek(self._end, 0, os.SEEK_END)
+        try:
+            written = os.write(self._end, lines)
+            os.fsync(self._end)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
+        if written != len(lines):
+            os.ftruncate(self._end, before)
+            raise OSError(NO_ROOM, "No space left on device", self._path)
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, OPTIONS)
+    except FileNotFoundError:
+        return NONE
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # nobody listens
+        os.write(2, line.encode("ascii"))
+
+
+def _own(folder: str) -> None:
+    """Make the folder, or see that nobody else can write it."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        facts = os.lstat(folder)
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+            raise LedgerLost(f"{folder}: not a folder of ours alone") from None

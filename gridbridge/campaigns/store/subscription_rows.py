@@ -1,0 +1,96 @@
+"""Who wants to be told of campaigns, and until when each was told."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Table, UniqueConstraint, delete, insert, select, update
+
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.subscriptions import NotificationChannel, Severity, Subscription
+from gridbridge.state.database.campaign_tables import CAMPAIGNS
+from gridbridge.state.database.columns import COUNTED, METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+SUBSCRIPTIONS = Table(
+    "campaign_subscriptions",
+    METADATA,
+    Column("number", COUNTED, primary_key=True),
+    Column("uid", BigInteger, nullable=False),
+    Column("owner", PrintableText, nullable=False),
+    Column("way", PrintableText, nullable=False),
+    Column("identity", PrintableText, nullable=False),
+    Column("severity", PrintableText, nullable=False),
+    Column("token", PrintableText, nullable=False),
+    Column("told_until", MomentColumn, nullable=False),
+    Column("tries", BigInteger, nullable=False),
+    Column("next_at", MomentColumn, nullable=False),
+    UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
+)
+_EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))).order_by(
+    SUBSCRIPTIONS.c.number
+)
+
+
+class SubscriptionRows:
+    """What is kept of them."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> tuple[Subscription, ...]:
+        """Return every subscription, the oldest first."""
+        return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY))
+
+    def of(self, uid: int) -> tuple[Subscription, ...]:
+        """Return somebody's."""
+        return tuple(one for one in self.all() if one.uid == uid)
+
+    def put(self, one: Subscription) -> Subscription | None:
+        """Keep a subscription; return the one that it replaces: same person, way and identity."""
+        values = asdict(one)
+        values.pop("number")
+        before = self._same(one)
+        if before:
+            values |= {"told_until": before.told_until}
+            this = SUBSCRIPTIONS.c.number == before.number
+            self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
+        else:
+            self._database.execute(insert(SUBSCRIPTIONS), values)
+        return before
+
+    def remove(self, one: Subscription) -> Subscription | None:
+        """Forget a subscription; return it, None where there was none."""
+        if before := self._same(one):
+            this = SUBSCRIPTIONS.c.number == before.number
+            self._database.execute(delete(SUBSCRIPTIONS).where(this))
+        return before
+
+    def note(self, one: Subscription) -> None:
+        """Note until when somebody was told, or when it is tried again."""
+        values = {"told_until": one.told_until, "tries": one.tries, "next_at": one.next_at}
+        this = SUBSCRIPTIONS.c.number == one.number
+        self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
+
+    def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
+        """Return the campaigns that came or ended since then, with when, and whether it ended."""
+        columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
+        came = select(*columns).where(CAMPAIGNS.c.submitted_at > since)
+        ended = select(*columns).where(
+            CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED
+        )
+        found = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
+        found += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
+        campaigns = CampaignRows(self._database)
+        looked_up = ((campaigns.find(number), at, is_over) for number, at, is_over in found)
+        return tuple((one, at, is_over) for one, at, is_over in looked_up if one)
+
+    def _same(self, one: Subscription) -> Subscription | None:
+        known = (each for each in self.of(one.uid) if each.way is one.way)
+        return next((each for each in known if each.identity == one.identity), None)
+
+
+def _subscription(row: dict[str, Any]) -> Subscription:
+    words = {"way": NotificationChannel(row["way"]), "severity": Severity(row["severity"])}
+    return Subscription(**row | words)

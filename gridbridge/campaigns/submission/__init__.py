@@ -1,0 +1,1 @@
+"""Reads what people submit: JDLs, job scripts, command lines, files of tasks."""

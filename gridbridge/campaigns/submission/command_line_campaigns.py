@@ -1,0 +1,335 @@
+"""Campaigns without a JDL: a command for each number or line, or a job script as qsub takes it.
+
+Each becomes a JDL, so that all of its rules hold. Nothing in a number, line or word is run: a
+task's word is `"$1"` of a function that the command line of the campaign defines.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.submission.jdl_properties import properties
+from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
+from gridbridge.campaigns.submission.jdl_values import LEVELS, MOST_TASKS
+from gridbridge.campaigns.submission.qsub_directives import (
+    RESOURCE_RIGHT,
+    SOFT,
+    RequestedResource,
+    ScriptRequest,
+    SubmittedScript,
+    resources,
+)
+from gridbridge.campaigns.submission.qsub_values import read_range
+from gridbridge.campaigns.submission.task_file import lines_of
+from gridbridge.errors import ConfigError, ParseError, UsageMistake
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.status_report import count
+from gridbridge.shell.runner import quote
+
+COMMAND_LINE = "the command line"
+PLACE = "{}"  # stands for the task's number or line
+SCRIPT_BYTES = 60_000  # Linux gives a program no longer word than 128 KiB
+TIME = "-l h_rt=H:M:S or walltime=H:M:S"
+# What qsub's paths may name (qsub(1), -o), and what that is for a task.
+VARIABLES = {
+    "HOME": '"$HOME"',
+    "USER": '"$CIGRI_USER"',
+    "JOB_ID": '"$JOB_ID"',
+    "JOB_NAME": '"$JOB_NAME"',
+    "HOSTNAME": '"$(uname -n)"',
+    "TASK_ID": '"$SGE_TASK_ID"',
+}
+OF_OARSUB = (*LEVELS, "walltime")
+NEAR = 0.88  # of get_close_matches: one letter of walltime, or one more than core
+AMOUNT = re.compile(
+    r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII
+)  # a value or an expression (sge_types(5))
+VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLineOptions:
+    """What is typed besides a command or a script."""
+
+    clusters: tuple[str, ...]
+    by_resource: frozenset[str] = frozenset()  # those that know the resources of qsub -l
+    resources: tuple[str, ...] = ()  # of -l
+    name: str = ""
+    type_: CampaignType = CampaignType.DEFAULT
+    is_idempotent: bool = False
+    is_normal: bool = False  # else best-effort
+
+
+def array(numbers: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
+    """Return a campaign that runs a command for each number; Mistyped for what is wrong."""
+    try:
+        found = read_range(numbers).numbers
+    except ParseError as error:
+        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
+    if len(found) > MOST_TASKS:
+        wrong = f"{len(found)} tasks; expected at most {MOST_TASKS}"
+        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
+    return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
+
+
+def each_line(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
+    """Return a campaign that runs a command for each line of a file that is not blank.
+
+    A task's name is the number of its line. Raises Mistyped where the file can't be read, or an
+    option is wrong; ConfigError tells everything that is wrong in the file.
+    """
+    parameters = tuple(f"{number} {quote(line)}" for number, line in lines_of(path))
+    return _said(command(words, "$2"), _name(words), parameters, typed)
+
+
+def script(
+    path: str, text: str, arguments: tuple[str, ...], typed: CommandLineOptions
+) -> ParsedJdl:
+    """Return a campaign that runs a job script; ConfigError tells everything that is wrong.
+
+    It is Mistyped where only what was typed besides the script is.
+    """
+    read = SubmittedScript(path)
+    read.read(text)
+    problems, asked = read.problems, read.asked
+    if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
+        wrong = "it is too long, or has a NUL byte"
+        problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
+    if not text.strip():
+        problems.append(f"{path}: it is empty; expected a script with a command")
+    if wrong := _wrong_limit(asked, len(typed.clusters)):
+        problems.append(f"{asked.places['max_jobs']}: {wrong}")
+    if problems:
+        raise ConfigError(tuple(problems))
+    if not (asked.walltime_s or asked.soft_walltime_s or typed.resources):
+        read.warnings.append(f"{path}: each task has an hour; {TIME} says otherwise")
+    numbers = asked.array.numbers if asked.array else range(1, 2)
+    parameters = tuple(map(str, numbers))
+    name = typed.name or asked.name or path.rpartition("/")[2]
+    line = _script_line(text, arguments, asked, name)
+    made = _said(line, name, parameters, typed, asked)
+    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
+
+
+def _wrong_limit(asked: ScriptRequest, clusters: int) -> str:
+    """Say what is wrong with a limit of tasks at once; empty for a correct limit."""
+    if 0 < asked.most < clusters:
+        return (
+            f"the clusters share it, and {clusters} take part;"
+            f" expected --clusters with {count(asked.most, 'cluster')} at most"
+        )
+    if asked.most and not (asked.array or "-t" in asked.wrong):
+        return "qsub takes it of an array only; expected a line #$ -t N-M"
+    return ""
+
+
+def command(words: tuple[str, ...], word: str) -> str:
+    """Return a command line of sh to which a task's words are added; `word` is what {} is."""
+    if not any(PLACE in each for each in words):
+        words += (PLACE,)
+    return f"gb_run() {{ {' '.join(_with_place(each, word) for each in words)}; }}; gb_run"
+
+
+def _with_place(text: str, word: str) -> str:
+    return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
+
+
+def _script_line(text: str, arguments: tuple[str, ...], asked: ScriptRequest, name: str) -> str:
+    """Return a command line that runs a script, with what Grid Engine gives a task of an array."""
+    first = text.partition("\n")[0]
+    interpreter = [asked.shell] if asked.shell else first[2:].split() if first[:2] == "#!" else []
+    end = "gb-end"
+    while end in text:
+        end += "-"
+    told = asked.array
+    variables = asked.variables | {  # set by Grid Engine itself, whatever -v says
+        "SGE_TASK_FIRST": str(told.first if told else "undefined"),
+        "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
+        "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
+        "JOB_NAME": name,
+    }
+    number = '"$1"' if told else "undefined"
+    values = " ".join(f"{key}={quote(value)}" for key, value in variables.items())
+    argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
+    body = text if text.endswith("\n") else f"{text}\n"
+    return (
+        f"gb_run() {{\nexport {values} SGE_TASK_ID={number}\n"
+        'export NSLOTS="$CIGRI_RESOURCES" JOB_ID="${JOB_ID:-$OAR_JOB_ID}"\n'
+        f"{_redirected(asked)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
+    )
+
+
+def _redirected(asked: ScriptRequest) -> str:
+    """Return the lines that send a task's output where a script's -o, -e and -j say.
+
+    It is added there, as Grid Engine does: the tasks of an array may share a file.
+    """
+    end = ".$SGE_TASK_ID" if asked.array else ""
+    lines = _to(">>", asked.output, "o", end) if asked.output else ""
+    if asked.is_joined:
+        return f"{lines}exec 2>&1\n"
+    return lines + (_to("2>>", asked.error, "e", end) if asked.error else "")
+
+
+def _to(sign: str, path: str, letter: str, end: str) -> str:
+    """Return the lines for one stream; in a folder its file is called as qsub(1) says.
+
+    The shell would end by itself where `exec` can't open it, and say no option.
+    """
+    place = "".join(_pieces(path))
+    name = f"$JOB_NAME.{letter}$JOB_ID{end}"
+    told = f"gridbridge: -{letter} $gb_to: can't be opened; expected an existing folder of yours"
+    return (
+        f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\n'
+        f'true {sign}"$gb_to" || {{ echo "{told}" >&2 && exit 1; }}\n'
+        f'exec {sign}"$gb_to"\n'
+    )
+
+
+def _pieces(path: str) -> list[str]:
+    """Return a path as sh reads it: qsub's variables are replaced, and nothing else is."""
+    home = "~/"
+    path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
+    found, at = [], 0
+    for match in VARIABLE.finditer(path):
+        found += [quote(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
+        at = match.end()
+    return [*found, quote(path[at:])]
+
+
+def _said(
+    line: str,
+    name: str,
+    parameters: tuple[str, ...],
+    typed: CommandLineOptions,
+    asked: ScriptRequest | None = None,
+) -> ParsedJdl:
+    """Return the campaign as its JDL says it."""
+    asked = asked or ScriptRequest()
+    table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
+    table["idempotent"] = typed.is_idempotent
+    table |= {"type": "normal"} if typed.is_normal else {}
+    if asked.slots > 1 or asked.environment:
+        table |= {"resources": f"/nodes=1/core={asked.slots}", "pe": asked.environment}
+    if asked.folder is not None:
+        table["exec_directory"] = _at_home(_absolute(asked.folder))
+    if asked.most:
+        table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
+    of_script = {*asked.places.values()}
+    warnings = _add_resources(table, typed.resources, asked)
+    warnings += _take_soft(table, asked)
+    warnings += _add_clusters(table, typed, asked)
+    if asked.walltime_s:
+        hours, rest = divmod(asked.walltime_s, 3600)
+        table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    text = json.dumps(table)
+    places = asked.places | _typed_places(typed)
+    reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=places)
+    try:
+        made = reader.read(typed.type_, parameters)
+    except ConfigError as error:
+        is_of_script = any(places.get(key) in of_script for key in reader.wrong)
+        raise (ConfigError if is_of_script else UsageMistake)(error.problems) from error
+    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
+
+
+def _typed_places(typed: CommandLineOptions) -> dict[str, str]:
+    """Return which options ask for what the keys of a JDL ask for."""
+    places = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
+    return places | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
+
+
+def _add_clusters(
+    table: dict[str, Any], typed: CommandLineOptions, asked: ScriptRequest
+) -> list[str]:
+    """Ask those clusters for hosts that know what is asked for; tell what changes nothing where."""
+    wanted = [_condition(one) for one in asked.resources]
+    own = {"properties": ",".join(wanted)} if wanted else {}
+    table["clusters"] = {each: own if each in typed.by_resource else {} for each in typed.clusters}
+    others = ", ".join(each for each in typed.clusters if each not in typed.by_resource)
+    told = asked.resources if others else ()
+    return [f"{one.place}: -l {one.text}: changes nothing at {others}" for one in told]
+
+
+def _condition(one: RequestedResource) -> str:
+    """Return a resource as a JDL's condition; a name alone is one that is true."""
+    name, is_set, value = one.text.partition("=")
+    if is_set and not AMOUNT.fullmatch(value):
+        raise _no_resource(one)
+    text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
+    try:
+        properties(text)
+    except ValueError as error:
+        raise _no_resource(one) from error
+    return text
+
+
+def _no_resource(resource: RequestedResource) -> ConfigError:
+    wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
+    return (UsageMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
+
+
+def _add_resources(
+    table: dict[str, Any], words: tuple[str, ...], asked: ScriptRequest
+) -> list[str]:
+    """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
+    idle: list[str] = []
+    asked.place, asked.is_soft = COMMAND_LINE, False
+    for one in ",".join(words).split(",") if words else ():
+        key, _, value = one.partition("=")
+        if "/" in key or key in LEVELS:
+            table["resources"] = one
+            asked.places["resources"] = f"{COMMAND_LINE}: -l {one}"
+        elif key == "walltime":
+            table["walltime"], asked.walltime_s = value, 0
+            asked.places["walltime"] = f"{COMMAND_LINE}: -l {one}"
+        else:
+            try:
+                idle += resources(asked, one)
+            except ParseError as error:
+                raise UsageMistake((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
+    told = [f"{COMMAND_LINE}: -l {one}" for one in idle]
+    return told + [
+        f"{one.place}: -l {one.text}: a resource of Grid Engine; if {near} is meant, write that"
+        for one in asked.resources
+        for near in get_close_matches(one.text.partition("=")[0], OF_OARSUB, 1, NEAR)
+    ]
+
+
+def _take_soft(table: dict[str, Any], asked: ScriptRequest) -> list[str]:
+    """Let the soft limit be the walltime where no other is said; tell where it changes nothing."""
+    if not asked.soft_walltime_s:
+        return []
+    if asked.walltime_s or "walltime" in table:
+        return [f"{asked.places[SOFT]}: changes nothing yet"]
+    asked.walltime_s, asked.places["walltime"] = asked.soft_walltime_s, asked.places[SOFT]
+    return []
+
+
+def _absolute(folder: str) -> str:
+    """Return a folder as an absolute path; an empty one is the current directory.
+
+    A path that begins with ~ or $HOME stays as it is: it is expanded where the task runs.
+    """
+    if folder[:1] in ("~", "$"):
+        return folder
+    try:
+        return os.path.abspath(folder or ".")
+    except FileNotFoundError as error:
+        here = "the folder in which this is typed was removed"
+        raise UsageMistake((f"-cwd or -wd: {here}; expected an existing folder",)) from error
+
+
+def _at_home(folder: str) -> str:
+    """Return a folder by the home that it is in: that may be another at a cluster."""
+    home = os.path.expanduser("~")
+    inside = folder == home or folder.startswith(f"{home}/")
+    return f"$HOME{folder.removeprefix(home)}" if inside else folder
+
+
+def _name(words: tuple[str, ...]) -> str:
+    return (words[0].rpartition("/")[2] or "campaign")[:255]

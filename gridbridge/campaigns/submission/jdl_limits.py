@@ -1,0 +1,110 @@
+"""What no right JDL asks for: a campaign's file may be any program's."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gridbridge.campaigns.submission.jdl_values import (
+    COMMAND,
+    DATASETS,
+    MOST_OUTPUTS,
+    MOST_REPLICAS,
+    MOST_SLOTS,
+    MOST_TASKS,
+    NAME,
+    OUTPUT,
+    OUTPUTS,
+    PATH,
+    WORD,
+    YEAR_S,
+)
+from gridbridge.campaigns.submission.jdl_writer import STEPS
+from gridbridge.model.campaigns.campaign_names import UNIQUE
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.status_report import count
+
+# Of what is asked for at a cluster: what a file without has another meaning for root, or none.
+NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
+
+May = Callable[[Any], bool]
+
+
+def _encodes(value: str) -> bool:
+    """Say whether it is text; JSON allows half of a character, which no file or row can have."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_of(form: "re.Pattern[str]") -> May:
+    return lambda value: bool(form.fullmatch(value)) and _encodes(value)
+
+
+def _is_none_or(form: "re.Pattern[str]") -> May:
+    return lambda value: value == "" or _is_of(form)(value)
+
+
+def _is_within(low: int, high: int) -> May:
+    return lambda value: low <= value <= high
+
+
+FIELDS: Mapping[str, May] = {  # of what is asked for at a cluster
+    "exec_file": _is_of(COMMAND),
+    "exec_directory": _is_of(PATH),
+    "slots": _is_within(1, MOST_SLOTS),
+    "nodes": _is_within(0, MOST_SLOTS),
+    "environment": _is_none_or(WORD),
+    "walltime_s": _is_within(1, YEAR_S),
+    "project": _is_none_or(WORD),
+    "queue": _is_none_or(WORD),
+    "properties": _is_of(PATH),
+    "prologue": _is_none_or(COMMAND),
+    "prologue_walltime_s": _is_within(1, YEAR_S),
+    "epilogue": _is_none_or(COMMAND),
+    "epilogue_walltime_s": _is_within(1, YEAR_S),
+    "max_jobs": _is_within(0, MOST_TASKS),
+}
+
+
+def out_of_range(jdl: Jdl) -> str:
+    """Say what of a campaign no right JDL asks for; empty where there is nothing."""
+    if not _is_of(NAME)(jdl.name):
+        return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
+    if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
+        return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
+    if wrong := _wrong_dataset(jdl):
+        return wrong
+    for cluster, asked in jdl.clusters.items():
+        for field, may_be in FIELDS.items():
+            if not may_be(value := getattr(asked, field)):
+                return f"{cluster}.{field} = {value!a:.80}: out of range"
+        if asked.nodes and asked.slots % asked.nodes:
+            nodes = count(asked.nodes, "node")
+            return f"{cluster}.slots = {asked.slots}: not the same on each of {nodes}"
+    return ""
+
+
+def unlike(said: Any, jdl: Jdl) -> str:
+    """Say what a campaign's file says otherwise than the campaign that was read from it.
+
+    Root reads the file itself, and what the site's rules saw has to be what it finds there.
+    """
+    if UNIQUE not in said:
+        return f"{UNIQUE}: missing"
+    for cluster, wish in jdl.clusters.items():
+        table = said["clusters"][cluster]
+        needed = [*NEEDED, *(f"{one}_walltime_s" for one in STEPS if table.get(one))]
+        if missing := next((key for key in needed if key not in table), ""):
+            return f"{cluster}.{missing}: missing"
+        for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
+            if (type(table[key]), table[key]) != (type(value := getattr(wish, key)), value):
+                return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
+    return ""
+
+
+def _wrong_dataset(jdl: Jdl) -> str:
+    for name, wish in jdl.datasets.items():
+        if not (DATASET_NAME.holds(name) and wish.path[:1] == "/" and _is_of(PATH)(wish.path)):
+            return f"datasets.{name!a:.80} = {wish.path!a:.80}: {DATASETS}"
+        if not 1 <= wish.replicas <= MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {wish.replicas!a:.80}: 1 to {MOST_REPLICAS}"
+    return ""

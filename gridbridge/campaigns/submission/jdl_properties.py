@@ -1,0 +1,171 @@
+"""Reads which hosts a campaign's tasks ask for: the conditions of `oarsub -p`, or of `qsub -l`.
+
+Conditions are kept as clauses. Every clause has to hold; a clause holds if one of its conditions
+holds. Any `AND`, `OR`, `NOT` and parentheses can be written so. Names and values are checked words,
+and never SQL or sh.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from gridbridge.model.campaigns.host_properties import ALL, ANY
+from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_place
+
+QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
+BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
+VALUE = rf"(?:{QUOTED}|{BARE})"
+CONDITION = (
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})(?:"
+    rf"\s*(?P<relation><>|!=|<=|>=|=|<|>)\s*(?P<value>{VALUE})"
+    rf"|(?P<not>\s+NOT)?\s+(?:LIKE\s*(?P<like>{VALUE})|IN\s*\((?P<list>\s*{VALUE}(?:\s*,\s*{VALUE})*)\s*\))"
+    r"|\s+IS(?P<present>\s+NOT)?\s+NULL\b)"
+)
+TOKEN = re.compile(
+    r"\s*(?:(?P<word>[()])|(?P<comma>,)|(?P<join>(?:AND|OR|NOT)\b(?!\s*[<>=!]))"
+    rf"|{CONDITION})",
+    re.ASCII | re.IGNORECASE,
+)
+JOINS = ("AND", "OR", "NOT", ",")
+TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
+MOST = 64  # conditions, in all clauses
+OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
+OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
+
+Clauses = list[tuple[str, ...]]  # all of them hold, and of each one of its conditions
+
+
+@dataclass(frozen=True, slots=True)
+class HostCondition:
+    """A condition on a host: a name, a relation and a value."""
+
+    name: str
+    relation: str
+    value: str = ""
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return the clauses of the condition, or of its opposite."""
+        relation = OPPOSITE[self.relation] if is_not else self.relation
+        return [(f"{self.name}{relation}{self.value}",)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionGroup:
+    """Several conditions, of which all have to hold, or any one."""
+
+    parts: "tuple[Wish, ...]"
+    is_any: bool
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return the clauses of the group, or of its opposite: not all means any opposite."""
+        found = [part.clauses(is_not) for part in self.parts]
+        if self.is_any is is_not:
+            return _bounded([clause for part in found for clause in part])
+        clauses = found[0]
+        for other in found[1:]:
+            both = [
+                tuple(dict.fromkeys((*left, *right))) for left, right in product(clauses, other)
+            ]
+            clauses = _bounded(list(dict.fromkeys(both)))
+        return clauses
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedCondition:
+    """A condition that must not hold."""
+
+    part: "Wish"
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return the clauses of the opposite of the part."""
+        return self.part.clauses(not is_not)
+
+
+Wish = HostCondition | ConditionGroup | NegatedCondition
+
+
+def properties(value: object) -> str:
+    """Read conditions of hosts; each is written without blanks and quotation marks."""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    if not value.strip():
+        return ""
+    tokens = [*_tokens(value)]
+    if len(tokens) > 2 * MOST:
+        raise ValueError("too many conditions")
+    found = _every(tokens)
+    if tokens:
+        raise ValueError("it can't be read")
+    return ALL.join(ANY.join(clause) for clause in found.clauses(is_not=False))
+
+
+def _bounded(clauses: Clauses) -> Clauses:
+    if sum(map(len, clauses)) > MOST:
+        raise ValueError("too many conditions")
+    return clauses
+
+
+def _tokens(text: str) -> Iterator[str | Wish]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        found = TOKEN.match(text, at, end)
+        if not found:
+            raise ValueError("it can't be read")
+        at = found.end()
+        joined = found["join"] or found["comma"] or ""
+        yield found["word"] or joined.upper() or _condition(found)
+
+
+def _condition(found: "re.Match[str]") -> Wish:
+    name = found["name"]
+    if name in TIMES or is_place(name):
+        raise ValueError(f"{name} can't be asked for by properties")
+    if found["relation"]:
+        return HostCondition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
+    if found["like"]:
+        condition: Wish = HostCondition(name, LIKE, found["like"].strip("'"))
+    elif found["list"]:
+        values = re.findall(VALUE, found["list"], re.ASCII)
+        conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
+        condition = ConditionGroup(conditions, is_any=True)
+    else:
+        return HostCondition(name, NOT_NULL if found["present"] else IS_NULL)
+    return NegatedCondition(condition) if found["not"] else condition
+
+
+Tokens = list[str | Wish]
+
+
+def _every(tokens: Tokens) -> Wish:
+    """Read what commas part: a list of `qsub -l`, so that they bind less than OR does."""
+    return _joined(tokens, ",")
+
+
+def _joined(tokens: Tokens, join: str) -> Wish:
+    """Read conditions between AND or OR; joins that bind tighter belong to their parts."""
+    inner = {",": "OR", "OR": "AND"}.get(join)
+
+    def part() -> Wish:
+        return _joined(tokens, inner) if inner else _one(tokens)
+
+    parts = [part()]
+    while tokens[:1] == [join]:
+        del tokens[0]
+        parts.append(part())
+    return parts[0] if len(parts) == 1 else ConditionGroup(tuple(parts), is_any=join == "OR")
+
+
+def _one(tokens: Tokens) -> Wish:
+    first = tokens.pop(0) if tokens else ")"
+    if first == "NOT":
+        return NegatedCondition(_one(tokens))
+    if first == "(":
+        found = _every(tokens)
+        if tokens[:1] != [")"]:
+            raise ValueError("it can't be read")
+        del tokens[0]
+        return found
+    if isinstance(first, str):
+        raise ValueError("it can't be read")
+    return first

@@ -1,0 +1,352 @@
+"""Reads a campaign's JDL, in JSON or TOML, into the model.
+
+All that is wrong is told at once, a line each: `FILE:LINE: key = value: what is wrong; expected
+WHAT`. Keys are CiGri's, in any case of letters; a global one holds for each cluster that has
+none of its own. Keys that CiGri has and we don't are told as warnings, unknown ones are refused.
+"""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from gridbridge.campaigns.submission.jdl_lines import JdlKeyLines, is_json, lines_of
+from gridbridge.campaigns.submission.jdl_values import (
+    COMMANDS,
+    DATASETS,
+    IDLE,
+    JOBS_TYPES,
+    KEYS,
+    LATER,
+    LEAVE_OUT,
+    NAME,
+    NOT_SAID,
+    OUTPUTS,
+    PARAMETERS,
+    TOGETHER,
+    TRUTHS,
+    JdlClusterKey,
+    asks_for_nothing,
+    datasets,
+    expanded,
+    jobs_type,
+    one_of,
+    outputs,
+    text_of,
+    truth,
+    with_macros,
+)
+from gridbridge.campaigns.submission.task_file import NO_LINE, TaskFile
+from gridbridge.campaigns.submission.task_names import left_open, named_once, told
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
+from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.status_report import printable
+
+TABLE = "expected a table, {...}"
+A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
+ONCE = ("the same key stands there twice", "expected it once")
+AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # how tomllib says where
+CLUSTERS, TEST = "clusters", "test_mode"
+MOST_SHOWN = 80  # letters of a key that somebody wrote
+WHOLE = (
+    "idempotent",
+    "outputs",
+    "datasets",
+    "rebalance",
+)  # ours, of the whole campaign: a copy runs at another cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedJdl:
+    """A right JDL: what it asks for, its tasks' parameters, and what of it changes nothing."""
+
+    jdl: Jdl
+    parameters: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)  # of each cluster's properties
+
+
+def load(
+    path: str,
+    text: str,
+    *,
+    type_: CampaignType = CampaignType.DEFAULT,
+    folder: str = ".",
+    parameters: tuple[str, ...] = (),
+    known: tuple[str, ...] = (),
+) -> ParsedJdl:
+    """Read a JDL; ConfigError tells everything that is wrong with it.
+
+    Its `param_file` is looked up from `folder`; it has none where the parameters are given. Other
+    clusters than those that are known are wrong; where none is, any may be there.
+    """
+    return JdlReader(path, text, folder, known=known).read(type_, parameters)
+
+
+@dataclass(slots=True)
+class JdlReader:
+    """One JDL, and what is found to be wrong with it."""
+
+    path: str
+    text: str
+    folder: str
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    lines: JdlKeyLines | None = None
+    is_typed: bool = False  # without a JDL: nothing in it is CiGri's
+    places: Mapping[str, str] = field(default_factory=dict)  # where what is typed stands, by key
+    wrong: set[str] = field(default_factory=set)  # keys; of a cluster's name it is clusters
+    known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
+
+    def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
+        """Read all of it, then tell what is wrong."""
+        said = self._lower(self._parsed())
+        self.is_typed = bool(parameters)
+        clusters = self._clusters(said)
+        parameters = parameters or self._parameters(said)
+        name = self._value(
+            said, "name", text_of(NAME), "expected 1 to 255 printable characters", ""
+        )
+        is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
+        files = self._value(said, "outputs", outputs, OUTPUTS, ())
+        if files and _is_said(said, "idempotent") and not is_idempotent:
+            self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
+        data = self._value(said, "datasets", datasets, DATASETS, {})
+        may_move = self._value(said, "rebalance", truth, TRUTHS, True)
+        self._value(said, "jobs_type", jobs_type, f"expected {JOBS_TYPES}", None)
+        self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
+        if self.problems:
+            raise ConfigError(tuple(self.problems))
+        jdl = Jdl(
+            name=name,
+            type=type_,
+            clusters=clusters,
+            is_idempotent=is_idempotent,
+            outputs=files,
+            datasets={key: self._placed(wish) for key, wish in data.items()},
+            may_move=may_move,
+        )
+        places = {name: self._place(said, name) for name in clusters if clusters[name].properties}
+        return ParsedJdl(
+            jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=places
+        )
+
+    def _place(self, said: Mapping[str, Any], name: str) -> str:
+        """Return the file and line of a cluster's properties; empty where they were typed."""
+        if self.is_typed:
+            return ""
+        is_own = any(key.lower() == "properties" for key in said[CLUSTERS][name])
+        line = self._lines().of(*((CLUSTERS, name) if is_own else ()), "properties")
+        return f"{self.path}:{line}" if line else self.path
+
+    def _placed(self, wish: DatasetWish) -> DatasetWish:
+        """Return a dataset with its path from /: from the JDL's folder, or one's home."""
+        path = os.path.join(self.folder, os.path.expanduser(wish.path))
+        return replace(wish, path=os.path.abspath(path))
+
+    def _parsed(self) -> Mapping[str, Any]:
+        if not self.text.strip():
+            raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
+        try:
+            said = self._json() if is_json(self.text) else tomllib.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            place = f"{self.path}{self._line_of(error)}"
+            raise ConfigError((f"{place}: {error}; expected JSON or TOML",)) from error
+        if not isinstance(said, dict):
+            raise ConfigError((f"{self.path}:1: {said!r:.40}: it is not a table; {TABLE}",))
+        return said
+
+    def _line_of(self, error: Exception) -> str:
+        """Return the line in which a text is neither JSON nor TOML, as far as it is known."""
+        if isinstance(error, json.JSONDecodeError):
+            return f":{error.lineno}"
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            return ""
+        found = AT_LINE.search(str(error))  # until Python 3.14, whose error has its lineno
+        return f":{found[1] if found else self.text.rstrip().count(chr(10)) + 1}"
+
+    def _json(self) -> Any:
+        """Read JSON, in which a key may stand twice: the last would count."""
+        are_twice: list[bool] = []
+
+        def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            are_twice.append(len({*dict(pairs)}) < len(pairs))
+            return dict(pairs)
+
+        said = json.loads(self.text, object_pairs_hook=table)
+        for path, line in self._lines().twice if any(are_twice) else ():
+            word = printable(path[-1])[:MOST_SHOWN]
+            self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
+        return said
+
+    def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+        """Return the table with its keys in small letters; the same key twice is wrong."""
+        found: dict[str, Any] = {}
+        for key, value in table.items():
+            if key.lower() in found:
+                self._wrong(key, value, *ONCE, within)
+            found[key.lower()] = value
+        return found
+
+    def _clusters(self, said: Mapping[str, Any]) -> dict[str, AtCluster]:
+        for_all, asked = self._values(said), said.get(CLUSTERS)
+        if isinstance(asked, dict) and asked:
+            has = _is_said(said, "exec_file")
+            return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
+        is_no_table = asked is not None and not isinstance(asked, dict)
+        wrong = "it is not a table" if is_no_table else "it names no cluster"
+        self._wrong(CLUSTERS, asked, wrong, 'expected at least one, {"NAME": {...}}')
+        if not _is_said(said, "exec_file"):
+            self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
+        return {}
+
+    def _at_cluster(
+        self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool
+    ) -> AtCluster:
+        """Return what is asked for at a cluster; `has_command`: the global keys have one."""
+        if self.known and name not in self.known:
+            right = f"expected {one_of(self.known)}"
+            self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
+        elif not is_cluster_name(name):
+            self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
+        if not isinstance(table, dict):
+            self._wrong(name, table, "it is not a table", TABLE, CLUSTERS)
+            return AtCluster(exec_file="")
+        own = self._lower(table, name)
+        self._known(own, KEYS.keys(), name)
+        values = {**for_all, **_defaults(own), **self._values(own, name)}
+        if not (_is_said(own, "exec_file") or (has_command and "exec_file" not in own)):
+            self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
+        return AtCluster(**{"exec_file": "", **values})
+
+    def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+        """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
+        found = {
+            key.field: self._value(table, name, self._form(key), key.right, None, within)
+            for name, key in KEYS.items()
+            if _is_said(table, name)
+        }
+        together = found.pop(TOGETHER, None) or {}
+        walltime_s = found.get("walltime_s")
+        if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
+            wrong, right = "resources have another walltime", "expected one of the two"
+            self._wrong("walltime", table["walltime"], wrong, right, within)
+        return {name: value for name, value in found.items() if value is not None} | together
+
+    def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
+        """Return how a key is read; in a command of a JDL CiGri's macros are known."""
+        if self.is_typed or key.field not in COMMANDS:
+            return key.read
+        return lambda value: with_macros(key.read(value))
+
+    def _parameters(self, said: Mapping[str, Any]) -> tuple[str, ...]:
+        given = [key for key in PARAMETERS if _is_said(said, key)]
+        if len(given) != 1:
+            wrong = "missing" if not given else "more than one"
+            right = f"expected one of {', '.join(PARAMETERS)}"
+            self._wrong(" and ".join(given) or "params", None, wrong, right)
+            return ()
+        lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
+        if given[0] == "param_file" and lines:
+            lines = self._lines_of(str(lines))
+        named = named_once(lines)
+        notes = filter(None, (told(lines, named), left_open(lines)))
+        self.warnings += [f"{self._at(given[0], '')}: {note}" for note in notes]
+        return named
+
+    def _lines_of(self, path: str) -> tuple[str, ...]:
+        file = TaskFile(expanded(path), self.folder)
+        lines = tuple(line for _, line in file.numbered())
+        if file.unread:
+            self._wrong("param_file", path, *file.unread)
+        elif not (lines or file.problems):
+            self._wrong("param_file", path, *NO_LINE)
+        self.problems += file.problems
+        return lines
+
+    def _value(
+        self,
+        table: Mapping[str, Any],
+        key: str,
+        read: Callable[[Any], Any],
+        right: str,
+        default: Any,
+        within: str = "",
+    ) -> Any:
+        """Read a key; what is wrong is noted, and the default returned."""
+        if not _is_said(table, key):
+            if default == "":
+                self._wrong(key, None, "missing", right, within)
+            return default
+        try:
+            return read(table[key])
+        except (ValueError, TypeError) as error:
+            self._wrong(key, table[key], str(error) or "wrong", right, within)
+            return default
+
+    def _known(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
+        for key in table:
+            if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
+                self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
+            elif key in LATER:
+                self._wrong(key, table[key], "not supported yet", LEAVE_OUT, within)
+            elif key == TEST:
+                self._wrong(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
+            elif within and key in WHOLE:
+                wrong = "it stands at one cluster; expected it outside of clusters, for all of them"
+                self.problems.append(f"{self._at(key, within)}: {wrong}")
+            elif key not in keys:
+                near = get_close_matches(key, [*keys], 1)
+                hint = (
+                    f"{near[0]} is the nearest"
+                    if near
+                    else f"the keys are {', '.join(sorted(keys))}"
+                )
+                self.problems.append(f"{self._at(key, within)}: unknown key; {hint}")
+
+    def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
+        self.wrong.add(CLUSTERS if within == CLUSTERS else key)
+        if self.is_typed:
+            place = self._typed(key, within)
+        else:
+            shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
+            place = f"{self._at(key, within)}{shown}"
+        self.problems.append(f"{place}: {printable(wrong)}; {right}")
+
+    def _typed(self, key: str, within: str) -> str:
+        """Return which option or line asks for a key."""
+        if within == CLUSTERS:
+            return f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
+        return self.places.get(key, f"{self.path}: {key}")
+
+    def _at(self, key: str, within: str) -> str:
+        """Return where a key stands, as far as its text shows, and how it is called there."""
+        above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
+        line = self._lines().of(*above, key)
+        word = printable(self._lines().word(*above, key))[:MOST_SHOWN]
+        place = f"{self.path}:{line}" if line else self.path
+        return f"{place}: {printable(within)[:MOST_SHOWN]}.{word}" if within else f"{place}: {word}"
+
+    def _lines(self) -> JdlKeyLines:
+        """Return where its keys stand; only what is wrong has to know."""
+        if self.lines is None:
+            self.lines = lines_of(self.text)
+        return self.lines
+
+
+def _is_said(table: Mapping[str, Any], key: str) -> bool:
+    """Say whether a key asks for anything but its default."""
+    return table.get(key) not in NOT_SAID
+
+
+def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that a cluster sets to the default itself, whatever the global value is."""
+    default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
+    names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
+    every = [each for name in names for each in ((name,) if name else of_resources)]
+    return {name: getattr(default, name) for name in every}

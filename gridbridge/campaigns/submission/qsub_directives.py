@@ -1,0 +1,280 @@
+"""Reads what a job script asks qsub for: its `#$` lines (qsub(1), OPTIONS and -C)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gridbridge.campaigns.submission.jdl_values import YEAR_S
+from gridbridge.campaigns.submission.qsub_forms import (
+    IDLE,
+    LATER,
+    NAMED,
+    PLACES,
+    has_form,
+    is_name,
+    words_of,
+)
+from gridbridge.campaigns.submission.qsub_values import (
+    IDLE_HERE,
+    ArrayRange,
+    bounds,
+    file_of,
+    least_slots,
+    path_of,
+    read_number,
+    truth,
+    walltime,
+)
+from gridbridge.errors import ParseError
+from gridbridge.model.request import is_place, long_name
+from gridbridge.model.status_report import count
+
+PREFIX = "#$"
+RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+RESOURCE_RIGHT = "it is not a resource; expected NAME=VALUE"
+# The keys of a JDL that an option sets.
+SETS = {
+    "-N": ("name",),
+    "-tc": ("max_jobs",),
+    "-pe": ("resources", "pe"),
+    "-wd": ("exec_directory",),
+    "-cwd": ("exec_directory",),
+}
+HARD, SOFT = "h_rt", "s_rt"  # limits of time
+SLOTS = "slots"  # a resource that qsub refuses (complex(5))
+NO_INPUT = "/dev/null"
+NOT_YET = "campaigns do not have it yet"
+ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
+ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedResource:
+    """What a host has to have, `NAME=VALUE` or a NAME that is true there, and where that stands."""
+
+    place: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptRequest:
+    """What a script asks for."""
+
+    place: str = ""  # of what is read
+    places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
+    name: str = ""
+    array: ArrayRange | None = None
+    most: int = 0  # tasks at once; 0: no limit
+    walltime_s: int = 0  # 0: not said
+    soft_walltime_s: int = 0
+    environment: str = ""
+    slots: int = 1
+    folder: str | None = None  # None: not said; empty: where it is submitted
+    output: str = ""
+    error: str = ""
+    is_joined: bool = False
+    shell: str = ""
+    is_soft: bool = False  # of the resources that follow
+    resources: list[RequestedResource] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    wrong: set[str] = field(default_factory=set)  # options whose values were refused
+
+
+@dataclass(slots=True)
+class SubmittedScript:
+    """One script, and what is found to be wrong or idle in its lines."""
+
+    path: str
+    asked: ScriptRequest = field(default_factory=ScriptRequest)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def read(self, text: str) -> None:
+        """Read all of its lines."""
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.startswith(PREFIX):
+                self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
+
+    def _line(self, place: str, line: str) -> None:
+        self.asked.is_soft = False  # -soft holds to the end of its line
+        words = words_of(line)
+        while words:
+            self._option(place, words.pop(0), words)
+
+    def _option(self, place: str, option: str, words: list[str]) -> None:
+        """Read an option, and take the words off that belong to it."""
+        count = _words_behind(option, words)
+        values, words[:] = words[:count], words[count:]
+        said = " ".join((option, *values))
+        if option not in READ and option not in IDLE and option not in LATER:
+            self.problems.append(f"{place}: {said}: unknown option; expected one of qsub(1)")
+            words.clear()
+        elif len(values) < count:
+            self.problems.append(f"{place}: {said}: its value is missing")
+        elif option in LATER:
+            self.problems.append(f"{place}: {said}: {NOT_YET}; expected a script without it")
+        elif option in READ:
+            self._value(place, said, option, values)
+        elif has_form(option, values[-1] if values else ""):
+            self.warnings.append(f"{place}: {said}: {IDLE_HERE}")
+        else:
+            self.problems.append(f"{place}: {said}: wrong form; expected one of qsub(1)")
+
+    def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
+        self.asked.place = place
+        try:
+            notes = READ[option](self.asked, *values)
+        except ParseError as error:
+            self.problems.append(f"{place}: {said}: {error}")
+            self.asked.wrong.add(option)
+            return
+        self.asked.places.update(dict.fromkeys(SETS.get(option, ()), f"{place}: {said}"))
+        self.warnings += [f"{place}: {option} {note}" for note in notes or ()]
+
+
+def _words_behind(option: str, words: list[str]) -> int:
+    """Return the number of words of an option and its value."""
+    if option == "-pe" or (option == "-binding" and words[:1] and words[0] in PLACES):
+        return 2
+    if option in READ:
+        return int(option not in ALONE)
+    return int(option in LATER or IDLE.get(option) is not None)
+
+
+def resources(asked: ScriptRequest, text: str) -> list[str]:
+    """Take a walltime and resources from the value of -l; return warnings about them."""
+    notes = []
+    for request in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
+        name, _, value = request.partition("=")
+        if name in (HARD, SOFT):
+            notes += _limit(asked, name, value)
+        elif long_name(name) == SLOTS:
+            raise ParseError("slots are no resource; expected -pe NAME N")
+        elif not RESOURCE.fullmatch(name):
+            raise ParseError(RESOURCE_RIGHT)
+        elif asked.is_soft or is_place(name):
+            notes.append(f"{request}: {IDLE_HERE}")
+        else:
+            asked.resources.append(RequestedResource(place=asked.place, text=request))
+            asked.places["properties"] = f"{asked.place}: -l {request}"
+    return notes
+
+
+def _limit(asked: ScriptRequest, name: str, value: str) -> list[str]:
+    """Take a limit of time; INFINITY is the longest walltime."""
+    is_unlimited = value.upper() == "INFINITY"
+    seconds = YEAR_S if is_unlimited else walltime(value)
+    if name == HARD:
+        asked.walltime_s = seconds
+    else:
+        asked.soft_walltime_s = seconds
+    key = "walltime" if name == HARD else SOFT
+    asked.places[key] = f"{asked.place}: -l {name}={value}"
+    return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
+
+
+def _name(asked: ScriptRequest, text: str) -> None:
+    if not is_name(text):
+        raise ParseError(f"qsub takes no such name; expected {NAMED}")
+    asked.name = text
+
+
+def _array(asked: ScriptRequest, text: str) -> None:
+    first, last, step = bounds(text)
+    asked.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
+
+
+def _most(asked: ScriptRequest, text: str) -> None:
+    asked.most = read_number(text, 0)
+
+
+def _environment(asked: ScriptRequest, name: str, slots: str) -> list[str]:
+    asked.environment, asked.slots = "" if name == "*" else name, least_slots(slots)
+    is_range = not slots.isdigit()
+    return [f"{name} {slots}: each task has the least, {count(asked.slots, 'slot')}"] * is_range
+
+
+def _folder(asked: ScriptRequest, path: str = "") -> None:
+    asked.folder = path
+
+
+def _given_folder(asked: ScriptRequest, path: str) -> None:
+    home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
+    if found := ABROAD.search(path, home.end() if home else 0):
+        raise ParseError(f"{found[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
+    if path:
+        asked.folder = path
+
+
+def _output(asked: ScriptRequest, text: str) -> list[str]:
+    asked.output, notes = file_of(text)
+    return notes
+
+
+def _error(asked: ScriptRequest, text: str) -> list[str]:
+    asked.error, notes = file_of(text)
+    return notes
+
+
+def _input(_: ScriptRequest, text: str) -> list[str]:
+    path, notes = file_of(text)
+    if path != NO_INPUT:
+        raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
+    return notes
+
+
+def _binary(_: ScriptRequest, word: str) -> None:
+    if truth(word):
+        raise ParseError(f"{NOT_YET}; expected a script without it")
+
+
+def _hard(asked: ScriptRequest) -> None:
+    asked.is_soft = False
+
+
+def _soft(asked: ScriptRequest) -> None:
+    asked.is_soft = True
+
+
+def _joined(asked: ScriptRequest, word: str) -> None:
+    asked.is_joined = truth(word)
+
+
+def _shell(asked: ScriptRequest, text: str) -> list[str]:
+    path, notes = path_of(text)
+    asked.shell = path or asked.shell
+    return notes
+
+
+def _variables(asked: ScriptRequest, text: str) -> list[str]:
+    notes = []
+    for setting in filter(None, text.split(",")):
+        name, is_set, value = setting.partition("=")
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ParseError("a shell has no such variable; expected NAME=VALUE,...")
+        if is_set:
+            asked.variables[name] = value
+        else:
+            notes.append(f"{setting}: {IDLE_HERE}")
+    return notes
+
+
+READ: Mapping[str, Callable[..., list[str] | None]] = {
+    "-N": _name,
+    "-b": _binary,
+    "-i": _input,
+    "-t": _array,
+    "-tc": _most,
+    "-l": resources,
+    "-hard": _hard,
+    "-soft": _soft,
+    "-pe": _environment,
+    "-o": _output,
+    "-e": _error,
+    "-j": _joined,
+    "-wd": _given_folder,
+    "-cwd": _folder,
+    "-S": _shell,
+    "-v": _variables,
+}
+OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a campaign's script may use

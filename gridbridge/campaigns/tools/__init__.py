@@ -1,0 +1,1 @@
+"""What the grid commands do, apart from their options and their output."""

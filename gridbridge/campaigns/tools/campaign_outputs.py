@@ -1,0 +1,279 @@
+"""The outputs of one's own tasks: looked into where they are, or fetched, as oneself.
+
+A task's standard output and error are files of the folder `campaign.NUMBER` in the directory that
+its campaign's file names (batch/task.sh). A cluster without a login shares our files.
+"""
+
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from gridbridge.batch.clusters import away
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.submission.jdl_values import OUTPUT
+from gridbridge.errors import GridbridgeError, StateError, plain_words
+from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.model.route import BARE, SshLogin
+from gridbridge.program import users_configuration
+from gridbridge.shell import files, rsync, ssh, trust
+from gridbridge.shell.runner import LIST_BYTES
+
+OUT, ERR = "out", "err"
+HOME = "$HOME"
+A_CALL = 200  # files
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = """\
+cd -- "$1" || exit
+most=$2; shift 2
+for name; do
+    if [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
+    printf '\\000'
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFolder:
+    """The folder of a campaign's outputs at one cluster."""
+
+    login: SshLogin | None
+    folder: str  # from the home there, where there is a login
+    timeout_s: float
+    outputs: tuple[str, ...] = ()  # that each task declares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOutcome:
+    """What became of the outputs of one cluster."""
+
+    cluster: str
+    files: int
+    problem: str = ""
+
+
+def name_of(task: PublishedTask, stream: str) -> str:
+    """Return the file of a task's stream, as task.sh calls it."""
+    return f"{task.number}.{task.attempt}.{stream}"
+
+
+def places(
+    number: int, folder: str = CAMPAIGNS, config: str = CONFIG
+) -> Mapping[str, OutputFolder]:
+    """Return where a campaign of ours has its outputs; NotTheirs for another's, to root as well.
+
+    Root has no account's home or keys but its own, and follows no path that a person chose: it is
+    told whose outputs they are.
+    """
+    uid = campaign_files.owner_of(number, folder)
+    if not os.geteuid() and uid:
+        owner = trust.name_of(uid)
+        raise NotTheirs(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
+    header, _ = campaign_files.brought(number, folder)
+    policy, _ = users_configuration.load(config)
+    known = {name: each for name, each in header["clusters"].items() if name in policy.clusters}
+    found = {}
+    for name, each in known.items():
+        where = away(policy, name)
+        place = _folder(where.login, str(each["exec_directory"]), number)
+        declared = tuple(
+            one for one in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(one)
+        )
+        found[name] = OutputFolder(
+            login=where.login, folder=place, timeout_s=where.timeout_s, outputs=declared
+        )
+    return found
+
+
+def ends_of(
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolder]
+) -> tuple[dict[int, str], list[str]]:
+    """Return the last bytes of each task's stream as text, by task, and what went wrong.
+
+    A task whose file is not there is left out.
+    """
+    texts: dict[int, str] = {}
+    problems: list[str] = []
+    for cluster, some in _by_cluster(tasks).items():
+        try:
+            for first in range(0, len(some), A_CALL):
+                texts |= _look(at[cluster], some[first : first + A_CALL], stream, most)
+        except GridbridgeError as error:
+            problems.append(f"{cluster}: {error}")
+        except KeyError:
+            problems.append(f"{cluster}: not configured any more")
+    return texts, problems
+
+
+def fetch(
+    tasks: Iterable[PublishedTask],
+    to: str,
+    at: Mapping[str, OutputFolder],
+    *,
+    is_chosen: bool = True,
+) -> tuple[FetchOutcome, ...]:
+    """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
+
+    What links in it lead to is never written. Raises StateError for a folder that can't be made, or
+    written, and for another's that nobody chose.
+    """
+    if os.path.exists(to) and not os.path.isdir(to):
+        raise StateError(f"{to}: not a folder")
+    try:
+        os.makedirs(to, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{to}: {error.strerror}") from error
+    if not os.access(to, os.W_OK | os.X_OK):
+        raise StateError(f"{to}: you may not write there")
+    if not (is_chosen or files.is_own(to)):
+        raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
+    return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
+
+
+def _fetch(
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolder]
+) -> FetchOutcome:
+    names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
+    try:
+        place = at[cluster]
+        good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
+        names += [f"{number}/{output}" for number in good for output in place.outputs]
+        if place.login:
+            rsync.pull(
+                place.login, names, place.folder, to, lambda: False, may_miss=True, follows=False
+            )
+        else:
+            _copy(place.folder, names, to)
+    except KeyError:
+        return FetchOutcome(cluster=cluster, files=0, problem="not configured any more")
+    except (GridbridgeError, OSError) as error:
+        return FetchOutcome(cluster=cluster, files=_present(names, to), problem=plain_words(error))
+    return FetchOutcome(cluster=cluster, files=_present(names, to))
+
+
+def _copy(folder: str, names: Iterable[str], to: str) -> None:
+    """Copy files; what can't be copied keeps no other from it, as with rsync.
+
+    StateError tells the first of that, and how many more there are.
+    """
+    os.listdir(folder)  # OSError for a folder that is not there
+    if os.path.samefile(folder, to):
+        return
+    wrong: list[Exception] = []
+    for name in (path for one in names for path in _files_of(one, folder, wrong)):
+        try:
+            with _folder_of(name, to) as end:
+                _put(f"{folder}/{name}", os.path.basename(name), end)
+        except (GridbridgeError, OSError) as error:
+            wrong.append(error)
+    if wrong:
+        others = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
+        raise StateError(f"{wrong[0]}{others}")
+
+
+def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+    """Give a file, or the files of a folder however deep: an output may be one, as for rsync."""
+    if os.path.isfile(f"{folder}/{name}"):
+        yield name
+        return
+    if not os.path.lexists(f"{folder}/{name}"):
+        return
+    for here, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
+        paths = (f"{here}/{one}" for one in names)
+        yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
+
+
+@contextmanager
+def _folder_of(name: str, to: str) -> Iterator[int]:
+    """Make the folders above a file, and open the last one; StateError for a link."""
+    end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in name.split("/")[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=end)
+            above, end = end, _opened(part, end, f"{to}/{name}")
+            os.close(above)
+        yield end
+    finally:
+        os.close(end)
+
+
+def _opened(part: str, above: int, path: str) -> int:
+    try:
+        return os.open(part, FOLDER, dir_fd=above)
+    except OSError as error:
+        raise StateError(f"{path}: {part} is a link, or no folder of yours") from error
+
+
+def _put(source: str, name: str, folder: int) -> None:
+    """Copy a file into an open folder: written beside and renamed, so that no link is followed.
+
+    One that is there as it is here is left alone.
+    """
+    if _is_there(source, name, folder):
+        return
+    beside = files.random_name(files.TEMPORARY)
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with (
+            open(source, "rb") as here,
+            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as there,
+        ):
+            shutil.copyfileobj(here, there)
+            there.flush()  # what is written later has another time
+            facts = os.fstat(here.fileno())
+            os.fchmod(there.fileno(), stat.S_IMODE(facts.st_mode))
+            os.utime(there.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)
+        raise
+
+
+def _is_there(source: str, name: str, folder: int) -> bool:
+    """Say whether a file was copied before, and is as it was then; by its size and time."""
+    try:
+        here, there = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    is_same = (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
+    return is_same and stat.S_ISREG(there.st_mode)
+
+
+def _present(names: Iterable[str], to: str) -> int:
+    return sum(os.path.exists(f"{to}/{name}") for name in names)
+
+
+def _look(
+    place: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
+) -> dict[int, str]:
+    names = (name_of(task, stream) for task in tasks)
+    argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
+    done = ssh.run(place.login, argv, dict(BARE), place.timeout_s, most_bytes=LIST_BYTES).checked()
+    texts = done.stdout.decode("utf-8", "replace").split("\0")
+    found = zip(tasks, texts, strict=False)
+    return {task.number: text.removeprefix("+") for task, text in found if text}
+
+
+def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]]:
+    found: dict[str, list[PublishedTask]] = defaultdict(list)
+    for task in tasks:
+        if task.cluster:
+            found[task.cluster].append(task)
+    return found
+
+
+def _folder(login: SshLogin | None, directory: str, number: int) -> str:
+    """Return the campaign's folder, below the home unless the directory begins with a slash."""
+    is_home = not directory or directory.startswith(HOME)
+    rest = directory.removeprefix(HOME).strip("/") if is_home else directory
+    home = "." if login else os.path.expanduser("~")
+    base = f"{home}/{rest}".rstrip("/") if is_home or not rest.startswith("/") else rest
+    return f"{base}/campaign.{number}"

@@ -1,1 +1,0 @@
-"""The program that makes a cluster grow and shrink."""

@@ -1,1 +1,0 @@
-"""gridbridge data: a person's datasets and their replicas."""

@@ -1,5 +1,0 @@
-"""What users type about campaigns."""
-
-REFUSED = 1  # exit statuses besides those of cli/program
-UNREACHABLE = 75  # nothing is stored, nothing is changed
-UNANSWERED = 76  # perhaps it is

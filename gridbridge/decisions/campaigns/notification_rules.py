@@ -1,0 +1,130 @@
+"""Who is told what, and when: one message for all that happened since the last one.
+
+How much a code matters is as in CiGri (Colombo's notifications, scheduler 3.2): troubles of the
+network and walltimes are medium, a new campaign is low, what follows from users' own acts is not
+told, and all else is high. CiGri mails each event, 15 in a round; here a message has all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.campaigns.failures.event_messages import said
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.campaign_events import ROOTS, CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.subscriptions import (
+    NotifiableEvent,
+    Notification,
+    NotificationChannel,
+    NotificationOccasion,
+    Severity,
+    Subscription,
+)
+from gridbridge.model.status_report import count, printable
+
+ROOT = 0
+MOST = 30  # lines of a message
+MAX_DOUBLINGS = 16
+UNTOLD = frozenset({EventCode.FRAG})  # somebody deleted them, and knows
+MEDIUM = frozenset(
+    {
+        EventCode.GET_JOBS,
+        EventCode.SUBMIT_JOB,
+        EventCode.WALLTIME,
+        EventCode.SITE_FAULT,
+        EventCode.PREEMPTED,
+        EventCode.RESUBMIT,
+    }
+)
+
+
+def of_event(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
+    """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
+    if event.code in UNTOLD:
+        return None
+    is_roots = event.kind is EventKind.CLUSTER or event.code in (*ROOTS, EventCode.NO_FILE)
+    return NotifiableEvent(
+        at=event.opened_at,
+        uid=campaign.uid if campaign and not is_roots else ROOT,
+        severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
+        code=event.code,
+        campaign=event.campaign,
+        cluster=event.cluster,
+        tasks=event.tasks,
+        text=said(event, campaign.state if campaign else None),
+    )
+
+
+def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
+    """Return what is told of a campaign that is new, or has ended."""
+    name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
+    cancelled = f", {one.cancelled} cancelled" if one.cancelled else ""
+    ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed{cancelled}"
+    return NotifiableEvent(
+        at=at,
+        uid=one.uid,
+        severity=Severity.HIGH if is_over else Severity.LOW,
+        code=NotificationOccasion.FINISHED_CAMPAIGN
+        if is_over
+        else NotificationOccasion.NEW_CAMPAIGN,
+        campaign=one.number,
+        cluster="",
+        tasks=one.ended if is_over else one.tasks,
+        text=f"{name} has ended: {ended}" if is_over else f"{name} has {count(one.tasks, 'task')}",
+    )
+
+
+def messages(
+    subscriptions: Iterable[Subscription], happened: Iterable[NotifiableEvent], now: datetime
+) -> tuple[Notification, ...]:
+    """Return a message for each subscription that has something to tell and may send now."""
+    past = (each for each in happened if each.at <= now)  # else the clock was ahead
+    every = sorted(past, key=lambda each: (each.at, each.campaign, each.code))
+    due = (one for one in subscriptions if one.next_at <= now)
+    return tuple(
+        _message(one, told, now) for one in due if (told := [x for x in every if _is_for(one, x)])
+    )
+
+
+def _is_for(one: Subscription, what: NotifiableEvent) -> bool:
+    is_new = what.at > one.told_until
+    return is_new and what.uid == one.uid and what.severity.rank >= one.severity.rank
+
+
+def _message(one: Subscription, told: list[NotifiableEvent], now: datetime) -> Notification:
+    lines = [each.text for each in told[:MOST]]
+    lines += [f"and {len(told) - MOST} more: gridevents tells them"] if told[MOST:] else []
+    first = told[0]
+    subject = f"{first.code} {first.cluster}".strip() if len(told) == 1 else f"{len(told)} messages"
+    about = {each.campaign for each in told}
+    of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
+    return Notification(
+        subscription=one,
+        until=now,
+        subject=f"gridbridge: {of}{subject}",
+        lines=tuple(lines),
+        words=tuple(each.word for each in told[:MOST]),
+    )
+
+
+def set_back(one: Subscription, now: datetime, policy: Notifications) -> Subscription:
+    """Return a subscription without moments that a clock noted which was ahead of now."""
+    longest = max(pause(0, policy), pause(policy.tries, policy))
+    told_until, next_at = min(one.told_until, now), min(one.next_at, now + longest)
+    return replace(one, told_until=told_until, next_at=next_at)
+
+
+def pause(tries: int, policy: Notifications) -> timedelta:
+    """Return how long nothing is sent after so many failures in a row, none: after a success."""
+    if not tries:
+        return timedelta(seconds=policy.pause_s)
+    return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
+
+
+def may_be_told(way: NotificationChannel, policy: Notifications) -> bool:
+    """Say whether the site tells people so."""
+    return {
+        NotificationChannel.MAIL: bool(policy.mail),
+        NotificationChannel.JABBER: bool(policy.command),
+    }.get(way, True)

@@ -1,0 +1,56 @@
+"""Counts the ended tasks of a campaign, by cluster and in total, as gridstat shows them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.model.campaigns.published_campaigns import ShownAtCluster, ShownCampaign
+from gridbridge.model.campaigns.published_tasks import TaskEndTimes, added_up
+
+HOUR = timedelta(hours=1)
+
+
+def with_ends(campaign: ShownCampaign, ends: Sequence[TaskEndTimes]) -> ShownCampaign:
+    """Return a campaign with its ended tasks at each cluster, and their mean run time.
+
+    `ends` are in the order of time. An ended campaign gets the rate of its whole time; a living
+    campaign has the rates of the last hour already. Tasks that their owner cancelled have ended,
+    but did not fail, and are in no rate.
+    """
+    if not ends:
+        return campaign
+    last = ends[-1].at
+    sums = {end.cluster: end for end in added_up(ends, last)}
+    rates = () if campaign.state.is_alive else sums.values()
+    per_h = {end.cluster: _per_h(end, campaign.submitted_at) for end in rates}
+    total = added_up((replace(end, cluster="") for end in ends), last)
+    return replace(
+        campaign,
+        at=tuple(_at(campaign, sums, per_h)),
+        mean_s=total[0].mean_s if total else None,
+        ended_per_h=campaign.ended_per_h if campaign.state.is_alive else _whole(per_h),
+    )
+
+
+def _at(
+    campaign: ShownCampaign, sums: dict[str, TaskEndTimes], per_h: dict[str, float]
+) -> Iterator[ShownAtCluster]:
+    """Give a campaign at its clusters, then at former ones; "" is for tasks never sent."""
+    by_cluster = {at.cluster: at for at in campaign.at}
+    for cluster in dict.fromkeys((*campaign.clusters, *sums)):
+        at, end = by_cluster.get(cluster, ShownAtCluster(cluster=cluster)), sums.get(cluster)
+        yield replace(
+            at,
+            ended=end.tasks if end else 0,
+            failed=end.failed if end else 0,
+            ended_per_h=per_h.get(cluster, at.ended_per_h),
+            mean_s=end.mean_s if end else at.mean_s,
+        )
+
+
+def _per_h(end: TaskEndTimes, since: datetime) -> float:
+    return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
+
+
+def _whole(per_h: dict[str, float]) -> float | None:
+    return sum(per_h.values()) or None

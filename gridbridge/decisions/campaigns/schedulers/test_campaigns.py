@@ -1,0 +1,13 @@
+"""Test campaigns: one task at each cluster, ever (CiGri scheduler specification)."""
+
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+
+
+def to_start(place: SchedulingOffer) -> int:
+    """Send one where none was sent and one has room."""
+    return int(not place.is_tried and place.free_slots >= place.slots)
+
+
+def to_wait(_: SchedulingOffer) -> int:
+    """Let none wait."""
+    return 0

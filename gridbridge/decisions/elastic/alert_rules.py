@@ -1,0 +1,133 @@
+"""What no round mends by itself, so that an administrator is told of it."""
+
+import re
+from collections.abc import Container, Iterable, Iterator
+
+from gridbridge.decisions.elastic import node_inventory_check
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
+from gridbridge.model.elastic.node import NodeState, short_name
+from gridbridge.model.elastic.owned_nodes import OwnedNode, World, reports
+
+HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
+
+
+def hanging(world: World, silent_s: float) -> tuple[OwnedNode, ...]:
+    """Return the nodes that have hung under tasks for so long, though their machines run.
+
+    None of them is taken out: their tasks may run still. While many hosts are silent at once,
+    none is told.
+    """
+    if world.is_unready:
+        return ()
+    return tuple(
+        one for one in _stuck(world) if node_inventory_check.silent_for_s(one, world) > silent_s
+    )
+
+
+def off_under_tasks(world: World) -> tuple[OwnedNode, ...]:
+    """Return the hosts of the site's own that are off while the cell lists tasks there.
+
+    Nobody but a person switches such a host off. One that is being woken is left to that.
+    """
+    off = {
+        (pool, one.id)
+        for pool in world.switched
+        for one in world.machines.get(pool, ())
+        if one.state is MachineState.STOPPED
+    }
+    return tuple(
+        one
+        for one in world.kept
+        if (one.pool, one.machine) in off
+        and one.state is not NodeState.BOOTING
+        and (host := world.host_of(one.name)) is not None
+        and host.is_busy
+        and host.is_silent
+    )
+
+
+def machineless(
+    world: World, prefix: str, silent_s: float, own: Container[str] = ()
+) -> tuple[str, ...]:
+    """Return hosts with names like our nodes', silent for so long, and without a machine.
+
+    Their machines went unnoticed, for instance while the state file was lost. Such a host may still
+    be one of the site's own, so nothing is done to it. The hosts in `own` (short names) are left
+    out, and all hosts while a list is missing or many hosts are silent.
+    """
+    if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
+        return ()
+    listed_ = {short_name(one.name) for some in world.machines.values() for one in some}
+    known = listed_ | {short_name(one.name) for one in world.kept}
+    named = re.compile(f"{re.escape(prefix)}[0-9]+")
+    return tuple(
+        name
+        for name, host in sorted(world.hosts.items())
+        if host.is_silent
+        and named.fullmatch(name)
+        and not (name in known or name in own)
+        and node_inventory_check.host_silent_for_s(name, world) > silent_s
+    )
+
+
+def unlisted(world: World) -> tuple[OwnedNode, ...]:
+    """Return the nodes that report, and whose machines their provider has not listed for a while.
+
+    Its region, account or program may be another by now: then it would not end them either.
+    """
+    others, ours = node_inventory_check.successors(world), node_inventory_check.OwnMachines(world)
+    return tuple(
+        one
+        for one in world.kept
+        if one.state in HOSTS
+        and one.machine
+        and one.pool in world.machines
+        and one.pool not in world.switched
+        and ours.of(one) is None
+        and reports(world.host_of(one.name))
+        and not (node_inventory_check.is_out_briefly(one, world) or one in others)
+    )
+
+
+def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
+    """Return the machines of ours, each once, of which no node is and whose pool nobody knows.
+
+    Several pools may have one provider, and each lists all of its machines: one of them is told.
+    """
+    pools = world.pools | world.switched
+    kept = {one.machine for one in world.kept}
+    ours = (
+        (pool, one)
+        for pool in sorted(world.machines)
+        for one in world.machines[pool]
+        if one.belongs_to(world.cluster) and one.state is not MachineState.GONE
+    )
+    found = (
+        (pool, one)
+        for pool, one in ours
+        if one.pool not in pools and one.id not in kept and MASTER_TAG not in one.tags
+    )
+    return tuple({(one.id, one.name): (pool, one) for pool, one in found}.values())
+
+
+def left_off(world: World, kept: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
+    """Return the hosts that rest and that nobody switches any more: this round forgets them.
+
+    Not those that another section switches by now.
+    """
+    there = {one.name for pool in world.switched for one in world.machines.get(pool, ())}
+    unswitched = world.released | (world.switched & world.machines.keys())
+    return tuple(
+        one
+        for one in kept
+        if one.state is NodeState.STANDBY and one.pool in unswitched and one.name not in there
+    )
+
+
+def _stuck(world: World) -> Iterator[OwnedNode]:
+    ours = node_inventory_check.OwnMachines(world)
+    for node in (one for one in world.kept if one.pool not in world.switched):
+        host, machine = world.host_of(node.name), ours.of(node)
+        runs = machine is not None and machine.state is MachineState.RUNNING
+        if runs and host is not None and host.is_busy and host.is_silent:
+            yield node

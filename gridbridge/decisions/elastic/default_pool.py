@@ -1,0 +1,42 @@
+"""Which pool gives the nodes of a plan that names none, as StarCluster's rules know no pools."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic.demand.time_of_day import price_at
+from gridbridge.model.elastic.balance_plan import BalancePlan
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.owned_nodes import OwnedNode
+
+
+def supplied(
+    plan: BalancePlan,
+    pools: Mapping[str, Pool],
+    usable: Set[str],
+    kept: Iterable[OwnedNode],
+    local_now: datetime,
+) -> BalancePlan:
+    """Return the plan with a pool that may give its nodes; without any it adds none.
+
+    Pools come by priority and by the price of a slot; limit and quota of each are kept.
+    """
+    if not plan.add or plan.pool:
+        return plan if plan.pool in usable else replace(plan, add=0)
+    there = [one.pool for one in kept if one.node.counts]
+    by_rank = sorted(
+        (-pool.priority, price_at(pool, local_now) / pool.slots, name)
+        for name, pool in pools.items()
+        if name in usable
+    )
+    for _, _, name in by_rank:
+        most = _most(pools[name], there.count(name), plan.add)
+        if most > 0:
+            return replace(plan, pool=name, add=most)
+    return replace(plan, add=0)
+
+
+def _most(pool: Pool, own: int, wanted: int) -> int:
+    by_limit = pool.limit - own if pool.limit else wanted
+    by_quota = pool.quota // pool.slots - own if pool.quota else wanted
+    return min(wanted, by_limit, by_quota)

@@ -1,0 +1,235 @@
+"""What is free on hosts. Hosts on which the same is free are one block, however many they are."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from gridbridge.decisions.elastic.demand.requirements import (
+    RequiredValue,
+    Requirement,
+    is_met,
+    number,
+)
+from gridbridge.decisions.elastic.expressions import matches
+from gridbridge.model.elastic.access import TO_ALL, AccessLists
+from gridbridge.model.elastic.cell_layout import LIMITS, MEMORY, CellLayout
+from gridbridge.model.request import HOSTNAME, QNAME, SHORTCUTS
+
+BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOnHost:
+    """A queue on one host, with the values that hold there."""
+
+    queue: str
+    free: int  # slots
+    environments: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()  # the queue's resources and limits
+    amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
+    is_batch: bool = True
+    is_told: bool = True  # the queue's configuration is known
+    access: AccessLists = TO_ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRoom:
+    """What is free on a host, and what the host is like."""
+
+    parts: tuple[QueueOnHost, ...]
+    amounts: tuple[tuple[str, float], ...] = ()  # of consumables
+    values: tuple[tuple[str, str], ...] = ()
+    tags: frozenset[str] = frozenset()  # what fits it of what is asked for: @@big, hostname=n1|n2
+    group: str = ""  # in which parallel tasks stay
+    is_empty: bool = True
+    is_told: bool = False  # what is not among its consumables it does not have
+    is_silent: bool = False  # it has not reported its load values, or nothing like it has
+    is_new: bool = False
+    is_used: bool = False  # by what waits
+
+    @property
+    def free(self) -> int:
+        """How many slots are free."""
+        return sum(one.free for one in self.parts)
+
+
+Block: TypeAlias = tuple[HostRoom, tuple[str, ...]]  # with the hosts that are like it
+Blocks: TypeAlias = tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLayout:
+    """What tasks are placed by, besides the rooms."""
+
+    layout: CellLayout
+    queue: str  # where tasks go that ask for none, where no layout is known
+    common: frozenset[str] = frozenset()  # resources that hosts like new ones have
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
+    offered: frozenset[str] = frozenset()  # what any host or queue has; none: hosts tell no values
+    is_told: bool = False  # hosts tell their values
+    is_reported: bool = False  # some host tells its architecture, as each does that reports
+    is_new_silent: bool = False  # others do, and none of the hosts that new ones resemble
+    in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
+    closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
+
+    def without_closed(self, room: HostRoom) -> HostRoom:
+        """Return the room of a new node without what nobody may start there."""
+        open_ = tuple(one for one in room.parts if one.queue not in self.closed)
+        return room if open_ == room.parts else replace(room, parts=open_)
+
+
+def pieces_in(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
+    """Return how many pieces of a need a host has room for."""
+    if need.slots > max((one.free for one in room.parts), default=0):
+        return 0
+    if need.is_exclusive and not (room.is_empty and not room.is_used):
+        return 0
+    if need.is_on_all and room.is_new:
+        return 0
+    if not all(_has_value(one, room, ground) for one in need.values):
+        return 0
+    count = sum(_in_part(need, part, room, ground) for part in room.parts)
+    left, spent = dict(room.amounts), _spent(need)
+    return min((count, *(_times(left[name], each) for name, each in spent if name in left)))
+
+
+def _in_part(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> int:
+    """Return the number of pieces that fit in a queue on a host, without the host's values."""
+    if not is_open(need, part, room, ground):
+        return 0
+    if missing(need, part, room, ground):
+        return 0
+    own = dict(part.amounts)
+    there = own.keys() | {name for name, _ in room.amounts}
+    asked = (name for name, amount in need.amounts if amount > 0 and name not in there)
+    if any(lacks(name, room, ground) for name in asked):
+        return 0
+    fit = part.free // need.slots
+    return min((fit, *(_times(own[name], each) for name, each in _spent(need) if name in own)))
+
+
+def _spent(need: Requirement) -> tuple[tuple[str, float], ...]:
+    """Return the consumables that a piece uses up."""
+    return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
+
+
+def _times(left: float, amount: float) -> int:
+    return int(left / amount + 1e-9)  # what was subtracted may have left a rounding error
+
+
+def lacks(name: str, room: HostRoom, ground: QueueLayout) -> bool:
+    """Say whether a host is known not to have a consumable.
+
+    A host that tells none is taken to have it: a task that waits in vain costs less than a node.
+    """
+    return room.is_told and name not in ground.in_cell
+
+
+def missing(
+    need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout
+) -> frozenset[str]:
+    """Return the values and exclusive resources asked for that a queue on a host does not have.
+
+    A new node has what hosts like it have. Of a silent host only a resource that others have is
+    known to be missing: others may be load values of its own.
+    """
+    if not part.is_told:
+        return frozenset()
+    there = (name for name, _ in (*part.values, *room.values, *room.amounts))
+    counted = (name for name, _ in need.amounts)
+    asked = need.asked & ground.offered
+    if ground.is_told and not room.is_silent:
+        asked |= {wanted.name for wanted in need.values} - BUILT_IN
+    lacking = asked.difference(there, counted, ground.in_cell)
+    return lacking - ground.common if room.is_new else lacking
+
+
+def _has_value(wanted: RequiredValue, room: HostRoom, ground: QueueLayout) -> bool:
+    """Say whether a host has a value, as far as is known: a new one is as those that are there."""
+    if wanted.name == HOSTNAME:  # hosts don't list it among their values
+        return f"{HOSTNAME}={wanted.value}" in room.tags
+    if wanted.name == QNAME:  # a value of queues, not of hosts
+        return True
+    has = next((text for name, text in room.values if name == wanted.name), None)
+    if has is not None:
+        return is_met(wanted, has)
+    there = ground.told.get(wanted.name, frozenset())
+    limits = any(name == wanted.name for part in room.parts for name, _ in part.values)
+    return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
+
+
+def is_open(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> bool:
+    """Say whether a queue on a host takes a task of this need, whatever is free."""
+    if not _is_asked(need, part.queue, room, ground):
+        return False
+    if not part.is_told:
+        return True
+    if need.pe and need.environments.isdisjoint(part.environments):
+        return False
+    if not (part.is_batch or need.pe):
+        return False
+    if part.access.obstacle(need.identity, ground.layout.user_lists):
+        return False
+    return _admits(need, part.values, ground.layout)
+
+
+def _is_asked(need: Requirement, queue: str, room: HostRoom, ground: QueueLayout) -> bool:
+    if not all(matches(expression, (queue,)) for expression in need.named):
+        return False
+    if not need.queues:
+        return bool(ground.layout.queues or need.named) or queue == ground.queue
+    return any(_is_like(one, queue, room) for one in need.queues)
+
+
+def _is_like(pattern: str, queue: str, room: HostRoom) -> bool:
+    name, at, host = pattern.partition("@")
+    return fnmatchcase(queue, name) and (not at or host in room.tags)
+
+
+def _admits(need: Requirement, values: Iterable[tuple[str, str]], layout: CellLayout) -> bool:
+    """Say whether a queue's limits and values let a task in."""
+    own = dict(values)
+    for name in own:
+        resource = layout.resources.get(name)
+        if resource is not None and resource.is_forced and name not in need.asked:
+            return False
+    return all(is_met(one, own[one.name]) for one in need.values if one.name in own)
+
+
+def taken(need: Requirement, room: HostRoom, pieces: int, ground: QueueLayout) -> HostRoom:
+    """Return a room with some pieces of a need in it, as far as the queues have slots."""
+    if need.is_exclusive:
+        parts = tuple(replace(one, free=0) for one in room.parts)
+        return replace(room, parts=parts, amounts=(), is_used=True)
+    left, parts_left = pieces, list[QueueOnHost]()
+    spent = dict(_spent(need))
+    for one in room.parts:
+        fit = min(left, _in_part(need, one, room, ground))
+        own = _without(one.amounts, spent, fit)
+        parts_left.append(replace(one, free=one.free - fit * need.slots, amounts=own))
+        left -= fit
+    if not any(one.free for one in parts_left):  # full hosts are alike, whatever else is left
+        return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
+    amounts = _without(room.amounts, spent, pieces)
+    return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
+
+
+def _without(
+    amounts: tuple[tuple[str, float], ...], spent: Mapping[str, float], pieces: int
+) -> tuple[tuple[str, float], ...]:
+    return tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in amounts)
+
+
+def merged(blocks: Iterable[Block]) -> Blocks:
+    """Join the blocks of equal rooms; the first keeps its place."""
+    found = dict[HostRoom, tuple[str, ...]]()
+    for room, names in blocks:
+        if names:
+            found[room] = found.get(room, ()) + names
+    return tuple(found.items())
+
+
+def amounts_of(told: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
+    """Read amounts of consumables."""
+    return tuple(sorted((name, number(text)) for name, text in told))

@@ -1,0 +1,108 @@
+"""When what waits would be done without new nodes: here, or at another cluster."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import ceil
+
+from gridbridge.decisions.elastic.demand.capacity import HostRoom, QueueLayout, pieces_in
+from gridbridge.decisions.elastic.demand.pending_demand import PendingShape
+from gridbridge.decisions.elastic.starcluster_counts import elapsed_s
+from gridbridge.model.elastic.cell import StartedTasks
+
+SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
+
+
+Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
+
+
+def waiting_slot_s(claims: Iterable[PendingShape], runtimes: Runtimes) -> float | None:
+    """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
+    total = 0.0
+    for claim in claims:
+        each = claim.need.all_slots
+        for owner, name, tasks in claim.kinds or (("", "", claim.tasks),):
+            if (owner, name) not in runtimes:
+                return None
+            total += tasks * each * runtimes[owner, name]
+    return total
+
+
+def running_slot_s(
+    begun: Iterable[StartedTasks], runtimes: Runtimes, now: datetime
+) -> float | None:
+    """Return the same of what runs yet.
+
+    A task that runs for longer than usual is taken to need as long again as it is over that.
+    """
+    total = 0.0
+    for one in begun:
+        if (one.owner, one.name) not in runtimes:
+            return None
+        ran_s = elapsed_s(one.since, now) if one.since else 0.0
+        total += one.slots * abs(runtimes[one.owner, one.name] - ran_s)
+    return total
+
+
+def first_of(
+    claims: Iterable[tuple[PendingShape, int]], slots: float
+) -> list[tuple[PendingShape, int]]:
+    """Return as many tasks, the first before the others, as so many slots are enough for."""
+    found = list[tuple[PendingShape, int]]()
+    for claim, tasks in claims:
+        some = min(tasks, ceil(slots / _slots(claim)))
+        if some > 0:
+            found.append((claim, some))
+            slots -= some * _slots(claim)
+    return found
+
+
+class TransferCapacity:
+    """Transfer queues, how soon each starts a task, and how many slots it can fill."""
+
+    def __init__(
+        self,
+        waits_s: Mapping[str, float],
+        free: Mapping[str, int],
+        rooms: Mapping[str, tuple[HostRoom, ...]],
+        ground: QueueLayout,
+    ) -> None:
+        self._waits_s = waits_s
+        self._free = dict(free)  # of those that tell
+        self._rooms = rooms  # as if nothing ran in the queues
+        self._ground = ground
+
+    def sooner(self, claim: PendingShape, boot_s: float, late_s: float) -> tuple[str, float] | None:
+        """Return the queue that starts a task the soonest, if sooner than a new node would.
+
+        `late_s` is for how long the task could have made the cluster grow: a queue that should have
+        started it by then is no choice.
+        """
+        each = _slots(claim)
+        open_to = {
+            name: wait_s
+            for name, wait_s in self._waits_s.items()
+            if late_s <= wait_s + 2 * SCHEDULER_S
+            and self._free.get(name, each) >= each
+            and self._takes(claim, name)
+        }
+        if not open_to:
+            return None
+        name = min(open_to, key=lambda one: (open_to[one], one))
+        return (name, open_to[name]) if open_to[name] < boot_s else None
+
+    def _takes(self, claim: PendingShape, queue: str) -> bool:
+        """Say whether a queue would run such a task, as any other queue is asked."""
+        need, rooms = claim.need, self._rooms.get(queue, ())
+        return sum(pieces_in(need, room, self._ground) for room in rooms) >= need.pieces
+
+    def take(self, queue: str, claim: PendingShape, tasks: int) -> int:
+        """Return how many of these tasks a queue can start, and count their slots as taken."""
+        if queue not in self._free:
+            return tasks
+        taken = min(tasks, self._free[queue] // _slots(claim))
+        self._free[queue] -= taken * _slots(claim)
+        return taken
+
+
+def _slots(claim: PendingShape) -> int:
+    return max(1, claim.need.all_slots)

@@ -1,0 +1,251 @@
+"""What a waiting task needs of a host, from what it asks for: complex(5), sge_pe(5).
+
+A need is counted in pieces: a piece lies on one host. A task of one slot, or one that has all its
+slots on one host, is one piece. One that may spread has a piece a slot, and one with a fixed number
+of slots a host has a piece for each of its hosts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from gridbridge.decisions.elastic.expressions import matches
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts
+from gridbridge.model.elastic.access import ANYBODY, JobIdentity
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell_layout import (
+    CellLayout,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    ResourceRelation,
+    SlotSpread,
+)
+from gridbridge.model.request import HOSTNAME, QNAME
+
+TRUE = ("true", "1")
+PLACES = {
+    name: CellResource(name=name, relation=ResourceRelation.EQUAL) for name in (HOSTNAME, QNAME)
+}
+BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredValue:
+    """A value that a host has to have."""
+
+    name: str
+    relation: ResourceRelation
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """What the tasks of one shape need, each of them."""
+
+    slots: int = 1  # of a piece
+    pieces: int = 1  # of a task
+    is_apart: bool = False  # each piece of a task on a host of its own
+    is_exclusive: bool = False
+    is_on_all: bool = False  # a task asks for all hosts that are there
+    amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
+    usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
+    values: tuple[RequiredValue, ...] = ()
+    queues: tuple[str, ...] = ()  # any of them will do; none: every queue
+    pe: str = ""  # as it is asked for, maybe with wildcards
+    environments: frozenset[str] = frozenset()  # any of them will do
+    asked: frozenset[str] = frozenset()  # resources
+    identity: JobIdentity = ANYBODY  # by which queues admit it
+    also: tuple[
+        "Requirement", ...
+    ] = ()  # what a task needs beside this, on the same or other hosts
+
+    @property
+    def parts(self) -> tuple["Requirement", ...]:
+        """All that a task needs together, each part with its own pieces."""
+        return (replace(self, also=()), *self.also) if self.also else (self,)
+
+    @property
+    def total(self) -> int:
+        """The number of pieces of a task, of all parts."""
+        return self.pieces + sum(part.pieces for part in self.also)
+
+    @property
+    def all_slots(self) -> int:
+        """The number of slots of a task, of all parts."""
+        return sum(part.slots * part.pieces for part in (self, *self.also))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The expressions of -l qname: a queue has to match all of them."""
+        return tuple(wanted.value for wanted in self.values if wanted.name == QNAME)
+
+
+def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
+    """Return what a task of this shape needs; `widest` is the most slots that a host has.
+
+    Of a parallel environment whose rule is not known its slots are on one host if they fit there.
+    `qstat` without -r shows a job's slots, but not its environment.
+    """
+    if shape.groups:
+        return _joint(need_of(group, layout, widest) for group in shape.groups)
+    known = [(_resource(name, layout), text) for name, text in shape.requests]
+    told = [(one, text) for one, text in known if one is not None]
+    found = [one for one in _environments(shape, layout) if _divides(one, shape)]
+    slots, pieces, is_apart = _lies(shape, found, widest)
+    asked = frozenset(one.name for one, _ in told)
+    every = {one.name: one for one in layout.resources.values()}.values()
+    rest = [(one, one.default) for one in every if one.name not in asked]
+    return Requirement(
+        slots=slots,
+        pieces=pieces,
+        is_apart=is_apart,
+        is_exclusive=any(_is_exclusive(*one) for one in told),
+        is_on_all=shape.is_on_all,
+        amounts=_amounts(told, slots, pieces),
+        usual=tuple(one for one in _amounts(rest, slots, pieces) if one[1] > 0),
+        values=tuple(_wanted(*one) for one in told if _is_value(one[0])),
+        queues=shape.queues,
+        pe=shape.pe,
+        environments=frozenset(one.name for one in found),
+        asked=asked,
+        identity=shape.identity,
+    )
+
+
+def _joint(needs: Iterable[Requirement]) -> Requirement:
+    """Return one need for several at once: whole hosts first, then the widest pieces."""
+    first, *rest = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
+    is_on_all = any(need.is_on_all for need in (first, *rest))
+    return replace(first, is_on_all=is_on_all, also=tuple(rest))
+
+
+def undivided(shape: TaskShape, layout: CellLayout) -> ParallelEnvironment | None:
+    """Return the first environment when none can hand a task's slots out; None where one can.
+
+    Grid Engine never starts a task whose slots a fixed number a host does not divide.
+    """
+    known = _environments(shape, layout)
+    return None if any(_divides(one, shape) for one in known) else next(iter(known), None)
+
+
+def barred(shape: TaskShape, layout: CellLayout) -> tuple[str, str]:
+    """Return the first environment when none admits a task, and what it does not admit."""
+    named = _named(shape.pe, layout)
+    if not named or _environments(shape, layout):
+        return "", ""
+    return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
+
+
+def _divides(one: ParallelEnvironment, shape: TaskShape) -> bool:
+    """Say whether an environment's rule can give a task its slots; of a range, some number."""
+    return one.spread is not SlotSpread.FIXED or shape.is_range or shape.slots % one.per_host == 0
+
+
+def _resource(name: str, layout: CellLayout) -> CellResource | None:
+    """Return a resource; a cell with an unknown list has at least the resources of host names."""
+    wanted = layout.long_name(name)
+    return layout.resources.get(wanted, PLACES.get(wanted))
+
+
+def _environments(shape: TaskShape, layout: CellLayout) -> list[ParallelEnvironment]:
+    """Return the environments that a task may be in, in the order of names."""
+    lists = layout.user_lists
+    return [
+        one for one in _named(shape.pe, layout) if not one.access.obstacle(shape.identity, lists)
+    ]
+
+
+def _named(pe: str, layout: CellLayout) -> list[ParallelEnvironment]:
+    """Return the environments that a name with wildcards stands for, in the order of names."""
+    if not pe:
+        return []
+    return [one for name, one in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
+
+
+def _lies(shape: TaskShape, found: list[ParallelEnvironment], widest: int) -> tuple[int, int, bool]:
+    """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
+    if not shape.pe and shape.slots == 1:
+        return 1, 1, False
+    rule = found[0] if found else ParallelEnvironment(name=shape.pe)
+    if rule.spread is SlotSpread.FIXED:
+        return rule.per_host, -(-shape.slots // rule.per_host), True
+    is_whole = rule.spread is SlotSpread.UNKNOWN and shape.slots <= widest
+    if rule.spread is SlotSpread.ONE_HOST or is_whole:
+        return shape.slots, 1, False
+    return 1, shape.slots, False
+
+
+def _amounts(
+    told: Iterable[tuple[CellResource, str]], slots: int, pieces: int
+) -> tuple[tuple[str, float], ...]:
+    """Return what a piece uses up; what counts by job is shared by the pieces of a task."""
+    found = list[tuple[str, float]]()
+    for one, text in told:
+        if one.counted is ConsumableKind.NO or one.relation is ResourceRelation.EXCLUSIVE:
+            continue
+        times = float(slots) if one.counted is ConsumableKind.BY_SLOT else 1 / pieces
+        found.append((one.name, asked_for(text) * times))
+    return tuple(sorted(found))
+
+
+def number(text: str) -> float:
+    """Read an amount; 0 for what is none."""
+    try:
+        return amounts.read(text)
+    except ParseError:
+        return 0.0
+
+
+def asked_for(text: str) -> float:
+    """Read an amount that a job asks for; more than any host has for what is none, as `nan`.
+
+    Such a job is one that never starts: it is no demand, whatever its owner wrote.
+    """
+    try:
+        return amounts.read(text)
+    except ParseError:
+        return BEYOND
+
+
+def _is_exclusive(one: CellResource, text: str) -> bool:
+    return one.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
+
+
+def _is_value(one: CellResource) -> bool:
+    return one.counted is ConsumableKind.NO and one.relation is not ResourceRelation.EXCLUSIVE
+
+
+def _wanted(one: CellResource, text: str) -> RequiredValue:
+    return RequiredValue(name=one.name, relation=one.relation, value=text)
+
+
+def is_met(wanted: RequiredValue, there: str) -> bool:
+    """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
+    relation = wanted.relation
+    if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
+        return _is_like(wanted.value, there) == (relation is ResourceRelation.EQUAL)
+    asked, has = asked_for(wanted.value), number(there)
+    if amounts.is_unlimited(there):
+        return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
+    if relation is ResourceRelation.AT_MOST:
+        return asked <= has
+    if relation is ResourceRelation.AT_LEAST:
+        return asked >= has
+    return asked < has if relation is ResourceRelation.LESS else asked > has
+
+
+def _is_like(pattern: str, there: str) -> bool:
+    if matches(pattern, (there,)):
+        return True
+    try:
+        return _plain(pattern) == _plain(there)
+    except ParseError:
+        return False
+
+
+def _plain(text: str) -> float:
+    """Read a number or a BOOL."""
+    word = text.lower()
+    return float(word == "true") if word in ("true", "false") else amounts.read(text)

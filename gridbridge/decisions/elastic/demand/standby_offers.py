@@ -1,0 +1,32 @@
+"""Hosts of the site's own that rest: they are offers that cost nothing, before all pools."""
+
+from collections.abc import Mapping
+
+from gridbridge.decisions.elastic.demand.capacity import HostRoom, QueueLayout, merged
+from gridbridge.decisions.elastic.demand.pool_offers import PoolOffer
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.standby_hosts import STANDBY
+
+
+def resting_offers(
+    seen: BalanceSituation, rooms: Mapping[str, HostRoom], ground: QueueLayout
+) -> tuple[PoolOffer, ...]:
+    """Return an offer for all hosts on standby that are alike, in the order of waking.
+
+    None is woken for queues that somebody closed.
+    """
+    open_ = {name: ground.without_closed(room) for name, room in rooms.items()}
+    asleep = (name for name in seen.standby or () if name in open_ and open_[name].parts)
+    alike = merged((open_[name], (name,)) for name in asleep)
+    return tuple(
+        PoolOffer(
+            name=f"{STANDBY}{place:06}",
+            pool=Pool(),
+            price=0.0,
+            room=room,
+            most=len(names),
+            hosts=names,
+        )
+        for place, (room, names) in enumerate(alike)
+    )

@@ -1,0 +1,73 @@
+"""The moves of a squeeze as jobs, and all of it as commands of Ganeti's."""
+
+from collections.abc import Sequence
+
+from gridbridge.model.elastic.ganeti_cluster import (
+    GanetiCluster,
+    InstanceMove,
+    MoveKindOfGaneti,
+    MoveWay,
+    SqueezePlan,
+)
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
+
+
+def job_sets(moves: Sequence[InstanceMove]) -> list[list[InstanceMove]]:
+    """Return what can be done side by side: moves in a row that concern no node twice.
+
+    As in hbal, the last set is as large as can be, then the one before it.
+    """
+    sets: list[list[InstanceMove]] = []
+    touched: set[int] = set()
+    for move in reversed(moves):
+        if not sets or touched & move.nodes:
+            sets.insert(0, [])
+            touched = set()
+        sets[0].insert(0, move)
+        touched |= move.nodes
+    return sets
+
+
+def commands(done: SqueezePlan, before: GanetiCluster) -> str:
+    """Return the lines of sh that do what was decided; `check` is whoever runs them."""
+    if done.way is MoveWay.NOTHING:
+        return "echo Nothing to do"
+    names = before.aliases
+    nodes = [names[before.nodes[at].name] for at in done.nodes]
+    moving = _moving(done, before)
+    if done.way is MoveWay.ONLINE:
+        power = "".join(f"  gnt-node power -f on {node}\n" for node in nodes)
+        return f"echo Power Commands\n{power}{moving}"
+    tagging = "".join(f"  gnt-node add-tags {node} {STANDBY_AUTO}\n" for node in nodes)
+    power = "".join(f"  gnt-node power -f off {node}\n" for node in nodes)
+    return f"{moving}\necho Tagging Commands\n{tagging}\necho Power Commands\n{power}"
+
+
+def _moving(done: SqueezePlan, before: GanetiCluster) -> str:
+    names = before.aliases
+    nodes = [names[node.name] for node in before.nodes]
+    instances = [
+        (one.name, "migrate" if one.status.is_up else "failover") for one in before.instances
+    ]
+    lines: list[str] = []
+    for number, jobs in enumerate(job_sets(done.moves), 1):
+        lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
+        for job, move in enumerate(jobs, 1):
+            lines += [f"  echo job {number}/{job}", "  check"]
+            name, verb = instances[move.instance]
+            target = "" if move.target < 0 else nodes[move.target]
+            lines += [f"  gnt-instance {words}" for words in _words(move.kind, name, verb, target)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _words(kind: MoveKindOfGaneti, name: str, verb: str, target: str) -> tuple[str, ...]:
+    over = f"{verb} -f {name}"
+    copy = f"replace-disks -n {target} {name}"
+    return {
+        MoveKindOfGaneti.FAILOVER: (over,),
+        MoveKindOfGaneti.TO_ANY: (f"{verb} -f -n {target} {name}",),
+        MoveKindOfGaneti.REPLACE_PRIMARY: (over, copy, over),
+        MoveKindOfGaneti.REPLACE_SECONDARY: (copy,),
+        MoveKindOfGaneti.REPLACE_AND_FAILOVER: (copy, over),
+        MoveKindOfGaneti.FAILOVER_AND_REPLACE: (over, copy),
+    }[kind]

@@ -1,0 +1,239 @@
+"""Where the instances of a Ganeti cluster are, and what a move would make of that."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gridbridge.decisions.elastic.ganeti.cluster_score import (
+    ScoreContribution,
+    contribution_of,
+    score,
+)
+from gridbridge.decisions.elastic.ganeti.node_inventory import burdens, first_loads, hardware_of
+from gridbridge.decisions.elastic.ganeti.node_load import (
+    InstanceLoad,
+    NodeHardware,
+    NodeLoad,
+    takes_from,
+    with_primary,
+    with_secondary,
+    without_primary,
+    without_secondary,
+)
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, MoveKindOfGaneti
+
+Changed = dict[int, NodeLoad]  # nodes and what they would carry
+
+
+@dataclass(slots=True, kw_only=True)
+class Placement:
+    """All nodes' loads while a cluster is balanced: it is changed by each move."""
+
+    hardware: tuple[NodeHardware, ...]
+    burdens: list[InstanceLoad]
+    homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
+    movable: tuple[int, ...]
+    mirrored: frozenset[int]
+    loads: list[NodeLoad]
+    contributions: list[ScoreContribution]
+    is_online: list[bool]
+    has_pairs: bool  # some node has a location where instances exclude each other
+
+    @property
+    def online(self) -> tuple[int, ...]:
+        """The nodes that may take instances, in their order."""
+        return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
+
+    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "Placement":
+        """Return a copy with these nodes online, or offline."""
+        is_online = list(self.is_online)
+        for node in nodes:
+            is_online[node] = to_online
+        return replace(
+            self,
+            burdens=list(self.burdens),
+            homes=list(self.homes),
+            loads=list(self.loads),
+            contributions=list(self.contributions),
+            is_online=is_online,
+        )
+
+    def score(self, changed: Mapping[int, NodeLoad]) -> float:
+        """Return the score with these nodes' loads instead of theirs."""
+        contributions, offline = [], []
+        pairs: Counter[tuple[str, str]] = Counter()
+        for node, is_online in enumerate(self.is_online):
+            load = changed.get(node)
+            if not is_online:
+                offline.append(load or self.loads[node])
+                continue
+            contributions.append(
+                contribution_of(self.hardware[node], load) if load else self.contributions[node]
+            )
+            if self.has_pairs:
+                pairs.update((load or self.loads[node]).pairs)
+        return score(contributions, offline, pairs)
+
+    def apply(self, instance: int, home: tuple[int, int], changed: Changed) -> None:
+        """Move an instance for good."""
+        for node, load in changed.items():
+            self.loads[node] = load
+            self.contributions[node] = contribution_of(self.hardware[node], load)
+        self.homes[instance] = home
+        self.burdens[instance] = self.burden_at(instance, *home)
+
+    def burden_at(self, instance: int, primary: int, secondary: int) -> InstanceLoad:
+        """Return what an instance asks, which depends a little on where it is."""
+        burden = self.burdens[instance]
+        if secondary == NO_NODE or instance not in self.mirrored:
+            return burden
+        shared = len(self.hardware[primary].locations & self.hardware[secondary].locations)
+        return burden if shared == burden.together else burden._replace(together=shared)
+
+
+def place(cluster: GanetiCluster) -> Placement:
+    """Return the placement as a cluster was found."""
+    known = hardware_of(cluster)
+    asked = burdens(cluster, known)
+    loads = first_loads(cluster, known, asked)
+    groups = [node.group for node in cluster.nodes]
+    return Placement(
+        hardware=known,
+        burdens=list(asked),
+        homes=[(one.primary, one.secondary) for one in cluster.instances],
+        movable=tuple(
+            at
+            for at, one in enumerate(cluster.instances)
+            if one.is_movable
+            and one.is_balanced
+            and (one.secondary == NO_NODE or groups[one.primary] == groups[one.secondary])
+        ),
+        mirrored=frozenset(at for at, one in enumerate(asked) if one.is_mirrored),
+        loads=loads,
+        contributions=[
+            contribution_of(hardware, load) for hardware, load in zip(known, loads, strict=True)
+        ],
+        is_online=[not node.is_offline for node in cluster.nodes],
+        has_pairs=any(one.tags for one in asked) and any(hardware.locations for hardware in known),
+    )
+
+
+def possible(
+    at: Placement, instance: int, online: tuple[int, ...]
+) -> Iterator[tuple[MoveKindOfGaneti, int, tuple[int, int], Changed]]:
+    """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
+    primary, secondary = at.homes[instance]
+    has_secondary = at.is_online[secondary]
+    if has_secondary and (done := _failover(at, instance)):
+        yield MoveKindOfGaneti.FAILOVER, NO_NODE, (secondary, primary), done
+    for target in online:
+        if target in (primary, secondary):
+            continue
+        if done := _replace_secondary(at, instance, target):
+            yield MoveKindOfGaneti.REPLACE_SECONDARY, target, (primary, target), done
+        if done := _replace_and_failover(at, instance, target):
+            yield MoveKindOfGaneti.REPLACE_AND_FAILOVER, target, (target, primary), done
+        if has_secondary and (done := _replace_primary(at, instance, target)):
+            yield MoveKindOfGaneti.REPLACE_PRIMARY, target, (target, secondary), done
+        if has_secondary and (done := _failover_and_replace(at, instance, target)):
+            yield MoveKindOfGaneti.FAILOVER_AND_REPLACE, target, (secondary, target), done
+
+
+def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
+    """Return the loads after an instance that every node can have went to one that can take it."""
+    primary, _ = at.homes[instance]
+    burden = at.burdens[instance]
+    taken = with_primary(
+        at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
+    )
+    if taken is None:
+        return {}
+    return {
+        primary: without_primary(at.hardware[primary], at.loads[primary], burden),
+        target: taken,
+    }
+
+
+def _failover(at: Placement, instance: int) -> Changed | None:
+    """Make the secondary the primary, and the primary the secondary; None if that can't be."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
+    is_forced = not at.is_online[old_p]
+    if not takes_from(hardware_p, hardware_s):
+        return None
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(hardware_s, free_s, burden, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    if new_p is None:
+        return None
+    new_s = with_secondary(
+        hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
+    )
+    return new_s and {old_p: new_s, old_s: new_p}
+
+
+def _replace_primary(at: Placement, instance: int, target: int) -> Changed | None:
+    """Make the target the primary by way of the secondary, which holds it for a moment."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
+    if not takes_from(hardware_p, hardware_s) or not takes_from(hardware_s, hardware_t):
+        return None
+    is_forced = not at.is_online[old_p]
+    new = at.burden_at(instance, target, old_s)
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    held = with_primary(hardware_s, free_s, new, is_forced=is_forced)
+    new_p = held and with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
+    if held is None or new_p is None:
+        return None
+    left = without_primary(hardware_s, held, new)
+    new_s = with_secondary(hardware_s, left, new, target, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    return new_s and {old_p: free_p, old_s: new_s, target: new_p}
+
+
+def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | None:
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    hardware_p = at.hardware[old_p]
+    new = at.burden_at(instance, old_p, target)
+    is_forced = not at.is_online[old_s]
+    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
+    if new_s is None:
+        return None
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    new_p = with_primary(hardware_p, free_p, new, is_forced=True)
+    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    return new_p and {old_p: new_p, target: new_s, old_s: free_s}
+
+
+def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed | None:
+    """Make the target the primary, and the primary the secondary; None if that can't be."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
+    if not takes_from(hardware_p, hardware_t):
+        return None
+    new = at.burden_at(instance, target, old_p)
+    new_p = with_primary(hardware_t, at.loads[target], new, is_forced=False)
+    if new_p is None:
+        return None
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    is_forced = not at.is_online[old_s]
+    new_s = with_secondary(hardware_p, free_p, new, target, is_forced=is_forced)
+    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    return new_s and {target: new_p, old_p: new_s, old_s: free_s}
+
+
+def _failover_and_replace(at: Placement, instance: int, target: int) -> Changed | None:
+    """Make the secondary the primary, and the target the secondary; None if that can't be."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
+    if not takes_from(hardware_p, hardware_s):
+        return None
+    is_forced = not at.is_online[old_p]
+    new = at.burden_at(instance, old_s, target)
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(hardware_s, free_s, new, is_forced=is_forced)
+    if new_p is None:
+        return None
+    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    return new_s and {target: new_s, old_s: new_p, old_p: free_p}

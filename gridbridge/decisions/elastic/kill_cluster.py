@@ -1,0 +1,55 @@
+"""When the last machine, the master's own, is ended: StarCluster's --kill-cluster, made safe."""
+
+from gridbridge.model.amounts import HOUR_S
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine
+from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.owned_nodes import World
+
+
+def to_end(
+    seen: BalanceSituation, world: World, plan: BalancePlan, rules: Balance
+) -> tuple[str, Machine] | None:
+    """Return the pool and the machine of the master when it is to be ended; else None.
+
+    No node is left, no job waits, not even a held one, the cell lists no other host, nothing runs
+    anywhere, best-effort tasks included, and the master's hour is nearly over. Exactly one machine
+    must bear the tag that names this cluster's master: a master that no provider made is never
+    ended.
+    """
+    if (
+        not rules.kill_master
+        or plan.add
+        or plan.wake
+        or world.kept
+        or seen.cell.waiting
+        or _is_used(seen)
+    ):
+        return None
+    master, machines = world.host_of(seen.master), tagged(world)
+    if master is None or len(machines) != 1:
+        return None
+    ((pool, machine),) = machines.values()
+    if machine.created is None:
+        return None
+    minute = (world.now - machine.created).total_seconds() % HOUR_S // 60
+    return (pool, machine) if minute >= rules.kill_after_min else None
+
+
+def tagged(world: World) -> dict[str, tuple[str, Machine]]:
+    """Return the machines whose tag says that they are this cluster's master, by id, with pools."""
+    return {
+        machine.id: (pool, machine)
+        for pool, machines in world.machines.items()
+        for machine in machines
+        if machine.tags.get(MASTER_TAG) == world.cluster
+    }
+
+
+def _is_used(seen: BalanceSituation) -> bool:
+    """Say whether the cell lists a host beside the master, or anything runs on any."""
+    instances = seen.cell.instances
+    hosts = [*(one.name for one in seen.cell.hosts), *(one.host for one in instances)]
+    has_others = not all(is_same_host(one, seen.master) for one in hosts)
+    return has_others or any(one.is_wanted for one in instances)

@@ -1,0 +1,48 @@
+"""What an administrator types who ends a machine that no round ends."""
+
+import json
+import shlex
+from collections.abc import Mapping
+
+from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of
+
+
+def ending(machine: str, provider: str, section: ProviderSection | None) -> str:
+    """Return the command; where a cloud has tools of its own, what they have to end."""
+    if section is not None and section.kind is ProviderKind.COMMAND and section.program:
+        wish = shlex.quote(json.dumps({"id": machine}))
+        return f"`echo {wish} | {shlex.quote(section.program)} destroy`"
+    if section is not None and section.kind is ProviderKind.EC2:
+        id_ = shlex.quote(machine)
+        return f"`aws ec2 terminate-instances{_place(section)} --instance-ids {id_}`"
+    told = " ".join((section.driver, section.region)).strip() if section else ""
+    place = f" ({told})" if told else ""
+    return f"end machine {machine} of provider {provider}{place} with the cloud's own tools"
+
+
+def is_own_host(node: OwnedNode) -> bool:
+    """Say whether a node is a host of the site's own, which is switched on and off."""
+    return node.machine == node.name
+
+
+def waking(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
+    """Return who has a host of the site's own work again that is off."""
+    tag = f"`gridbridge balance tag {node.name} SUFFIX`"
+    lacks_tag = not any(one.startswith(STANDBY) for one in tags_of(node.name, tags))
+    if node.cause is NodeCause.DRAINED:
+        more = f", then {tag}" if lacks_tag else ""
+        free = f"`gridbridge balance keep --free {node.name}`{more}"
+        return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
+    if lacks_tag:
+        return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
+    if node.cause is NodeCause.UNDER_TASKS:
+        return f"it is off: {node.cause}"
+    return "it is off, and is woken when it is wanted"
+
+
+def _place(section: ProviderSection) -> str:
+    """Return where, in the options of AWS's own command line."""
+    told = {"--region": section.region, "--endpoint-url": section.endpoint}
+    return "".join(f" {option} {shlex.quote(one)}" for option, one in told.items() if one)

@@ -1,0 +1,66 @@
+"""What nodes have cost since a round: a unit of billing counts as a whole when it begins."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.decisions.elastic.demand.time_of_day import price_at
+from gridbridge.model.amounts import HOUR_S
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.owned_nodes import OwnedNode
+
+
+def spent_since(
+    before: datetime,
+    now: datetime,
+    kept: Iterable[OwnedNode],
+    after: Iterable[OwnedNode],
+    pools: Mapping[str, Pool],
+    unit_s: float,
+    local: datetime,
+) -> float:
+    """Return what the units of this month cost that began after one round, and until this one.
+
+    Of a node whose machine was not known before, all of this month count. `kept` are the nodes as
+    they were before this round, `after` as they are by now.
+    """
+    began = _month_of(now)
+    paid = [one for one in kept if one.machine and one.node.counts]
+    known = {(one.pool, one.machine) for one in kept if one.machine}
+    new = [
+        one
+        for one in after
+        if one.machine and one.node.counts and (one.pool, one.machine) not in known
+    ]
+    units = [(one, _begun(one, max(before, began), now, unit_s, counted=1)) for one in paid]
+    units += [(one, _begun(one, began, now, unit_s, counted=0)) for one in new]
+    hours = unit_s / HOUR_S
+    return sum(
+        count * hours * price_at(pools[one.pool], local)
+        for one, count in units
+        if one.pool in pools
+    )
+
+
+def _month_of(now: datetime) -> datetime:
+    """Return the last moment before the month began by which the budget counts."""
+    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return begin - timedelta(microseconds=1)
+
+
+def _begun(
+    node: OwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
+) -> int:
+    """Return how many units of a node begin after a moment, and not after another.
+
+    The first one, which begins when the machine is made, counts in the round that hears of it: a
+    round that has it made has looked at its clock some seconds before.
+    """
+    since = node.up_since or until
+    before = max(counted, _count(since, after, unit_s))
+    return max(0, max(1, _count(since, until, unit_s)) - before)
+
+
+def _count(since: datetime, moment: datetime, unit_s: float) -> int:
+    """Return how many units have begun."""
+    passed_s = (moment - since).total_seconds()
+    return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0

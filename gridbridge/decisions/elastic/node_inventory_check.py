@@ -1,0 +1,276 @@
+"""What lists and cell tell of nodes, and which machines nobody knows yet.
+
+Who owns a machine is said by its provider's tags alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic import powered_host_lifecycle
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
+from gridbridge.model.elastic.node import NodeState, short_name
+from gridbridge.model.elastic.owned_nodes import (
+    DueAct,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
+    World,
+    reports,
+)
+
+LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
+
+
+class OwnMachines:
+    """The machines that are ours and not gone, by the nodes that they are."""
+
+    def __init__(self, world: World) -> None:
+        self._by_id = dict[tuple[str, str], Machine]()
+        self._by_name = dict[tuple[str, str], Machine]()
+        for pool in world.machines:
+            for one in reversed(_own(world, pool)):  # of two with one name the older counts
+                self._by_id[pool, one.id] = self._by_name[pool, one.name] = one
+
+    def of(self, node: OwnedNode) -> Machine | None:
+        """Return a node's machine: by its id, or by its name where no id is known yet."""
+        if node.machine:
+            return self._by_id.get((node.pool, node.machine))
+        return self._by_name.get((node.pool, node.name))
+
+
+def _own(world: World, pool: str) -> list[Machine]:
+    """Return the machines of a pool that are ours and not gone, the oldest first."""
+    own = (
+        one
+        for one in world.machines.get(pool, ())
+        if one.belongs_to(world.cluster)
+        and one.pool == pool
+        and one.state is not MachineState.GONE
+        and MASTER_TAG not in one.tags
+    )
+    return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
+
+
+def told_as(node: OwnedNode) -> str:
+    """Return what tells a node from all others: two machines may have one name for a while."""
+    return f"{node.name} {node.machine}"
+
+
+def lacks(machine: Machine | None, pool: str, world: World) -> bool:
+    """Say whether a node has no machine that could run: a made one that was stopped is dead."""
+    is_made = pool not in world.switched
+    return machine is None or (is_made and machine.state is MachineState.STOPPED)
+
+
+def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when each node's machine is in no list, or stopped there.
+
+    A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
+    of nodes that are gone: more than one has to say so.
+    """
+    found, ours = dict[str, datetime](), OwnMachines(world)
+    for node in world.kept:
+        since = before.get(told_as(node))
+        if node.pool in world.machines:
+            is_out = lacks(ours.of(node), node.pool, world)
+            since = (since or world.now) if is_out else None
+        if since is not None:
+            found[told_as(node)] = min(since, world.now)
+    return found
+
+
+def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when each node's execution daemon is silent, or the node's host unknown.
+
+    Other silent hosts of the cell are included: just after a start of the qmaster all are silent.
+    """
+    nodes = (
+        told_as(one)
+        for one in world.kept
+        if one.pool not in world.switched and not reports(world.host_of(one.name))
+    )
+    kept = {short_name(node.name) for node in world.kept}
+    hosts = (
+        _told_as_host(name)
+        for name, host in world.hosts.items()
+        if host.is_silent and name not in kept
+    )
+    return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
+
+
+def _told_as_host(name: str) -> str:
+    return f"{name} "  # a name that no node has
+
+
+def host_silent_for_s(name: str, world: World) -> float:
+    """Return how long rounds have found a host without node silent; 0 in the first round."""
+    return (world.now - world.silent.get(_told_as_host(name), world.now)).total_seconds()
+
+
+def silent_for_s(node: OwnedNode, world: World) -> float:
+    """Return how long rounds have found a node silent; 0 in the first one."""
+    return (world.now - world.silent.get(told_as(node), world.now)).total_seconds()
+
+
+def left_over(world: World) -> tuple[OwnedNode, ...]:
+    """Return the nodes whose machines are of no use, and that their provider does not end."""
+    ours = OwnMachines(world)
+    return tuple(one for one in world.kept if _is_useless(one, world) and ours.of(one) is not None)
+
+
+def _is_useless(node: OwnedNode, world: World) -> bool:
+    is_out = node.state is NodeState.REMOVING and world.host_of(node.name) is None
+    is_late = (world.now - node.since).total_seconds() > LISTED_S
+    is_own = node.pool not in world.switched
+    return is_own and is_late and (is_out or node.state is NodeState.FAILED)
+
+
+def with_machine(node: OwnedNode, machine: Machine, world: World) -> OwnedNode:
+    """Return a node with what its machine tells."""
+    return replace(
+        node,
+        machine=machine.id,
+        address=machine.address or node.address,
+        host_key=machine.host_key or node.host_key,
+        up_since=node.up_since or machine.created or world.now,
+    )
+
+
+def taken_in(world: World) -> tuple[OwnedNode, ...]:
+    """Return the nodes of machines that this round takes in: limits count them before it is over.
+
+    Not those that are made twice: they are given back.
+    """
+    found = (one.node for one in of_strangers(world))
+    return tuple(one for one in found if one.cause is not NodeCause.DOUBLE)
+
+
+def own_hosts(world: World) -> tuple[OwnedNode, ...]:
+    """Return the nodes of the site's own hosts that nobody has kept yet."""
+    return tuple(one for one in taken_in(world) if one.pool in world.switched)
+
+
+def of_strangers(world: World) -> Iterator[DueAct]:
+    """Take in machines of ours that nobody knows, and give back those that were made twice.
+
+    One that has the name of a node whose own machine is not listed is left alone: it may be the
+    host of that name, and run tasks.
+    """
+    names, unseen = {one.name for one in world.kept}, _unseen(world)
+    waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
+    for pool, machine in _unknown(world):
+        if pool in world.switched:
+            yield from _of_own_host(machine, pool, world, names)
+        elif (pool, machine.name) in waiting:
+            waiting.discard((pool, machine.name))  # it is that node's machine
+        elif machine.name in unseen or _is_other_host(machine, world):
+            continue
+        elif machine.name in names:
+            yield _double(machine, pool, world)
+        else:
+            names.add(machine.name)
+            node = _adopted(machine, pool, world)
+            yield DueAct(node=node, act=joins(node))
+
+
+def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
+    """Return the machines of ours that nobody knows, with their pools."""
+    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
+    for pool in sorted(world.machines):
+        for machine in _own(world, pool):
+            if world.machine_key(pool, machine.id) not in known:
+                yield pool, machine
+
+
+def _unseen(world: World) -> Mapping[str, OwnedNode]:
+    """Return the nodes whose machines are not listed, by their names: one of each name.
+
+    A name of which another node's machine is listed is not among them. Failed nodes come last.
+    """
+    made = [one for one in world.kept if one.pool not in world.switched]
+    ours = OwnMachines(world)
+    seen = {one.name for one in made if ours.of(one) is not None}
+    left = [one for one in made if one.name not in seen]
+    left.sort(key=lambda one: one.state is not NodeState.FAILED)
+    return {one.name: one for one in left}
+
+
+def successors(world: World) -> Mapping[OwnedNode, OwnedNode]:
+    """Return the nodes whose machines their lists lack while another one has their name.
+
+    With each comes the node of that other machine. Names are used again, so an old state file that
+    was restored knows machines that are long gone in the place of those that run.
+    """
+    unseen, found = _unseen(world), dict[OwnedNode, OwnedNode]()
+    for pool, machine in _unknown(world):
+        node = unseen.get(machine.name)
+        if node is not None and node.machine and node.pool in world.machines:
+            other = replace(_adopted(machine, pool, world), is_kept=node.is_kept)
+            found.setdefault(node, other)
+    return found
+
+
+def joins(node: OwnedNode) -> NodeAct | None:
+    """Return what is done with a node that is taken in: one whose daemon reports joins anew."""
+    return NodeAct.JOIN if node.state is NodeState.JOINING else None
+
+
+def is_out_briefly(node: OwnedNode, world: World) -> bool:
+    """Say whether too few lists have told that a node's machine is not there."""
+    since = world.unlisted.get(told_as(node), world.now)
+    return (world.now - since).total_seconds() < LISTED_S
+
+
+def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[DueAct]:
+    """Take in a host of the site's own; one whose name a node has already is left alone."""
+    host = world.host_of(machine.name)
+    node = powered_host_lifecycle.adopted(machine, pool, host, world.now, world.tags)
+    if node is not None and machine.name not in names:
+        names.add(machine.name)
+        yield DueAct(node=node)
+
+
+def named_as_hosts(world: World) -> tuple[Machine, ...]:
+    """Return the machines of ours that nobody knows, and that have the name of a host."""
+    names = {one.name for one in world.kept}
+    return tuple(
+        one
+        for pool in sorted(world.machines.keys() - world.switched)
+        for one in _own(world, pool)
+        if one.name not in names and world.host_of(one.name) is not None
+    )
+
+
+def other_hosts(world: World) -> tuple[Machine, ...]:
+    """Return those of them that are not that host: its name leads to another address."""
+    return tuple(one for one in named_as_hosts(world) if _is_other_host(one, world))
+
+
+def _is_other_host(machine: Machine, world: World) -> bool:
+    """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
+    is_known = any(one.name == machine.name for one in world.kept)
+    is_host = not is_known and world.host_of(machine.name) is not None
+    return is_host and not (
+        machine.address and world.addresses.get(machine.name) == machine.address
+    )
+
+
+def _double(machine: Machine, pool: str, world: World) -> DueAct:
+    """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
+    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=NodeCause.DOUBLE)
+    return DueAct(node=node, act=NodeAct.DESTROY)
+
+
+def _adopted(machine: Machine, pool: str, world: World) -> OwnedNode:
+    """Return the node of a machine that is ours, though the state file does not know it.
+
+    One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
+    """
+    host = world.host_of(machine.name)
+    state = NodeState.JOINING if reports(host) else NodeState.BOOTING
+    if machine.state is MachineState.STOPPED:
+        state = NodeState.STANDBY
+    return with_machine(
+        OwnedNode(name=machine.name, pool=pool, state=state, since=world.now), machine, world
+    )

@@ -1,0 +1,305 @@
+"""What is due for each node that the balancer owns: its life, as a table of rules.
+
+Who owns a machine is said by its provider's tags alone. A pool whose provider gave no whole list is
+left as it is: what is not listed is then unknown, never gone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from gridbridge.decisions.elastic import node_inventory_check, powered_host_lifecycle
+from gridbridge.decisions.elastic.node_inventory_check import LISTED_S
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import (
+    DueAct,
+    HostSeen,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
+    World,
+    reports,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecyclePatience:
+    """How long each part of a node's life may last."""
+
+    boot_s: float
+    join_s: float
+    silent_s: float
+    needs_key: bool = False  # machines are prepared by ssh, to the host key that their list tells
+
+
+def due(world: World, patience: LifecyclePatience) -> tuple[DueAct, ...]:
+    """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
+    found = [*_of_kept(world, patience), *node_inventory_check.of_strangers(world)]
+    return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
+
+
+def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
+    successors, ours, anothers = (
+        node_inventory_check.successors(world),
+        node_inventory_check.OwnMachines(world),
+        _anothers(world),
+    )
+    for node in world.kept:
+        if (node.pool, node.machine) in anothers:
+            yield DueAct(node=_let_go(node, world), before=node, is_over=True)
+        elif node.pool in world.released:
+            yield replace(powered_host_lifecycle.released(node, world.now), before=node)
+        elif node in successors:
+            if not node_inventory_check.is_out_briefly(node, world):
+                other = successors[node]
+                yield DueAct(node=other, before=node, act=node_inventory_check.joins(other))
+        elif node.pool in world.machines:
+            case = _Case(node, ours.of(node), world, patience)
+            rule = _switched if node.pool in world.switched else RULES.get(node.state)
+            if rule is not None and (one := rule(case)):
+                yield replace(one, before=node)
+
+
+def _anothers(world: World) -> set[tuple[str, str]]:
+    """Return the pools and ids of machines that have another owner's tag, or none."""
+    return {
+        (pool, one.id)
+        for pool, some in world.machines.items()
+        for one in some
+        if not one.belongs_to(world.cluster)
+    }
+
+
+def _let_go(node: OwnedNode, world: World) -> OwnedNode:
+    return node.entering(NodeState.GONE, world.now, NodeCause.ANOTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A node, its machine as listed, and all that is known."""
+
+    node: OwnedNode
+    machine: Machine | None
+    world: World
+    patience: LifecyclePatience
+
+    @property
+    def age_s(self) -> float:
+        """How long the node has been in its state."""
+        return (self.world.now - self.node.since).total_seconds()
+
+    @property
+    def was_late(self) -> bool:
+        """Whether it had been joining for too long when the last round looked at it."""
+        last = self.world.last_round or self.node.since
+        return (last - self.node.since).total_seconds() > self.patience.join_s
+
+    @property
+    def host(self) -> HostSeen | None:
+        """What the cell tells of it."""
+        return self.world.host_of(self.node.name)
+
+    @property
+    def is_out(self) -> bool:
+        """Whether its machine is in no list, or stopped there."""
+        return node_inventory_check.lacks(self.machine, self.node.pool, self.world)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether a list that tells so is wrong: its daemon reports."""
+        return self.is_out and reports(self.host)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether such a list is not to be believed: not yet, or not at all."""
+        if not self.is_out:
+            return False
+        return self.is_contradicted or self.is_out_briefly
+
+    @property
+    def is_out_briefly(self) -> bool:
+        """Whether too few lists have told so."""
+        return node_inventory_check.is_out_briefly(self.node, self.world)
+
+    def as_(self, state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
+        """Return the node in another state, since now."""
+        return self.node.entering(state, self.world.now, cause)
+
+
+def _switched(case: _Case) -> DueAct | None:
+    """Return what is due for a host that is switched on and off."""
+    told = powered_host_lifecycle.due(
+        powered_host_lifecycle.PoweredHostFacts(
+            node=case.node,
+            machine=case.machine,
+            host=case.host,
+            now=case.world.now,
+            is_any_closed=bool(case.world.closed),
+            boot_s=case.patience.boot_s,
+        )
+    )
+    return powered_host_lifecycle.tagged(told, case.world.tags) if told else None
+
+
+def _requested(case: _Case) -> DueAct | None:
+    """Take the machine that was asked for, or give it up when nobody lists it in time.
+
+    Until then it is asked for again where its provider wants that.
+    """
+    if case.machine is not None:
+        booting = case.as_(NodeState.BOOTING)
+        return _booting(
+            _further(case, node_inventory_check.with_machine(booting, case.machine, case.world))
+        )
+    if case.age_s > LISTED_S:
+        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_GRANTED), is_over=True)
+    if case.node.cause is NodeCause.LATER:
+        return DueAct(node=replace(case.node, cause=NodeCause.NONE), act=NodeAct.CREATE)
+    return None
+
+
+def _further(case: _Case, node: OwnedNode) -> _Case:
+    """Return a case with a node that is further in its life."""
+    return _Case(node, case.machine, case.world, case.patience)
+
+
+def _booting(case: _Case) -> DueAct | None:
+    """Let a machine that runs join the cell; give back one that does not boot in time."""
+    if case.machine is None:
+        if case.is_in_doubt:
+            return DueAct(node=case.node)
+        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_THERE), is_over=True)
+    node = node_inventory_check.with_machine(case.node, case.machine, case.world)
+    has_key = bool(node.host_key) or not case.patience.needs_key
+    if case.machine.state is MachineState.RUNNING and node.address and has_key:
+        return DueAct(
+            node=replace(node, state=NodeState.JOINING, since=case.world.now), act=NodeAct.JOIN
+        )
+    if case.age_s > case.patience.boot_s:
+        failed = _further(case, node).as_(NodeState.FAILED, NodeCause.NEVER_BOOTED)
+        return DueAct(node=failed, act=NodeAct.DESTROY)
+    return DueAct(node=node)
+
+
+def _joining(case: _Case) -> DueAct | None:
+    """Go on with joining; take all of it back when it lasts too long or the machine is gone.
+
+    One that was killed after its last step may run tasks by now: it goes on joining then. So does
+    one of which the first round takes care that comes after its time, as after a long pause.
+    """
+    if case.is_in_doubt:
+        return None
+    if case.machine is None or case.is_out:
+        return _lost(case)
+    is_busy = case.host is not None and case.host.is_busy
+    if case.was_late and not is_busy:
+        return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.NEVER_JOINED), act=NodeAct.EVICT)
+    return DueAct(
+        node=node_inventory_check.with_machine(case.node, case.machine, case.world),
+        act=NodeAct.JOIN,
+    )
+
+
+def _ready(case: _Case) -> DueAct | None:
+    """Watch a node: note since when it is idle, and take out one whose machine is gone.
+
+    A host that is silent may still run what it ran: it is only taken out when nothing ran there,
+    when it has been silent for long, and when it is not one of many. One whose queue somebody had
+    closed is opened once none is.
+    """
+    node, host, now = case.node, case.host, case.world.now
+    if case.is_in_doubt:
+        return None
+    if case.is_out:
+        return _lost(case)
+    is_busy = host is not None and host.is_busy
+    node = replace(node, idle_since=None if is_busy else node.idle_since or now)
+    idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
+    silent_s = min(idle_s, node_inventory_check.silent_for_s(node, case.world))
+    is_long = silent_s > case.patience.silent_s and not case.world.is_unready
+    if not reports(host) and is_long and not node.is_kept:
+        gone = node.entering(NodeState.REMOVING, now, NodeCause.SILENT)
+        return DueAct(node=gone, act=NodeAct.EVICT)
+    if node.step is JoinStep.CLOSED and reports(host) and not case.world.closed:
+        return DueAct(node=node, act=NodeAct.JOIN)
+    return DueAct(node=node) if node != case.node else None
+
+
+def _draining(case: _Case) -> DueAct | None:
+    """Close a node, look again and take it out; one whose machine is gone needs no look."""
+    if case.is_in_doubt:
+        return None
+    if case.is_out:
+        return _lost(case)
+    return DueAct(node=case.node, act=NodeAct.REMOVE)
+
+
+def _removing(case: _Case) -> DueAct | None:
+    """Go on until the cell and the provider have both forgotten a node.
+
+    Its name and its export go last, when the cell does not know it any more: as long as nobody has
+    seen that done it is done again. One whose machine was taken for gone, and that runs or reports
+    again, joins anew.
+    """
+    if case.node.cause is NodeCause.VANISHED and (not case.is_out or case.is_contradicted):
+        back = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
+        if case.machine is not None:
+            back = node_inventory_check.with_machine(back, case.machine, case.world)
+        return DueAct(node=back, act=NodeAct.JOIN)
+    has_left = case.host is None and case.node.step is JoinStep.LEFT
+    if case.machine is None and has_left:
+        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return DueAct(node=case.node, act=NodeAct.EVICT)
+
+
+def _lost(case: _Case) -> DueAct:
+    """Take a node out whose machine is gone, or stopped; one that is kept may rest."""
+    if case.machine is not None and case.node.is_kept:
+        return DueAct(node=case.as_(NodeState.STANDBY))
+    return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.VANISHED), act=NodeAct.EVICT)
+
+
+def _failed(case: _Case) -> DueAct | None:
+    """Give a machine back that is of no use.
+
+    The host of its name may be another node's: what that reports tells nothing of this one.
+    """
+    if case.machine is None:
+        if case.is_out_briefly:
+            return None
+        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return DueAct(node=case.node, act=NodeAct.DESTROY)
+
+
+def _standby(case: _Case) -> DueAct | None:
+    """Let a node that was switched on join again; one that nobody keeps does not rest for long.
+
+    Its machine may have another address by now, and another machine its old one.
+    """
+    if case.is_in_doubt:
+        return None
+    if case.machine is None or (case.is_out and not case.node.is_kept):
+        return _lost(case)
+    if case.machine.state is MachineState.RUNNING and case.machine.address:
+        joining = replace(case.as_(NodeState.JOINING), step=JoinStep.NONE)
+        return DueAct(
+            node=node_inventory_check.with_machine(joining, case.machine, case.world),
+            act=NodeAct.JOIN,
+        )
+    return None
+
+
+RULES: Mapping[NodeState, Callable[[_Case], DueAct | None]] = MappingProxyType(
+    {
+        NodeState.REQUESTED: _requested,
+        NodeState.BOOTING: _booting,
+        NodeState.JOINING: _joining,
+        NodeState.READY: _ready,
+        NodeState.DRAINING: _draining,
+        NodeState.REMOVING: _removing,
+        NodeState.FAILED: _failed,
+        NodeState.STANDBY: _standby,
+    }
+)

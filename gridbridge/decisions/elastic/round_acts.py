@@ -1,0 +1,293 @@
+"""What a round makes of its plan: names of new nodes, which nodes go, which pools are left out."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from gridbridge.decisions.elastic import (
+    node_inventory_check,
+    node_lifecycle,
+    powered_host_lifecycle,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import instances_of, is_busy
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.cell import QueueInstance
+from gridbridge.model.elastic.node import Node, NodeState, short_name
+from gridbridge.model.elastic.owned_nodes import (
+    DueAct,
+    HostSeen,
+    NodeAct,
+    NodeCause,
+    OwnedNode,
+    PoolRecord,
+    World,
+)
+from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.model.states import QueueFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdministratorRequests:
+    """What administrators asked for, by the names of hosts."""
+
+    drained: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    freed: frozenset[str] = frozenset()  # neither, any more
+
+
+NOTHING_ASKED = AdministratorRequests()
+GOING = (NodeState.REMOVING, NodeState.GONE)  # nobody can stop that by now
+NOT_GIVEN = (NodeCause.NO_CAPACITY, NodeCause.NOT_GRANTED)  # its pool is left out for a while
+
+
+def hosts_seen(seen: BalanceSituation) -> Mapping[str, HostSeen]:
+    """Return what the cell tells of each of its hosts, by their short names.
+
+    Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
+    told no load.
+    """
+    found = {
+        short_name(one.name): HostSeen(is_busy=False, is_silent=one.load is None)
+        for one in seen.cell.hosts
+    }
+    for name, instances in instances_of(seen).items():
+        if instances:
+            found[short_name(name)] = HostSeen(
+                is_busy=is_busy(instances),
+                is_silent=all(_is_silent(one) for one in instances),
+            )
+    return found
+
+
+def _is_silent(one: QueueInstance) -> bool:
+    return QueueFact.UNREACHABLE in one.state.facts
+
+
+def dues(
+    world: World,
+    plan: BalancePlan,
+    rules: Balance,
+    patience: LifecyclePatience,
+    asked: AdministratorRequests = NOTHING_ASKED,
+    rest: StandbyPlan | None = None,
+) -> tuple[DueAct, ...]:
+    """Return what is due for every node, new ones and those that the plan gives back among them.
+
+    Those that a squeeze has rest or work again are among them, too. A node with which something
+    else is under way is not given back in the same round.
+    """
+    wished = {wished_for(one, world, asked): one for one in world.kept}
+    first = node_lifecycle.due(replace(world, kept=tuple(wished)), patience)
+    told = {one.before: one for one in first if one.before}
+    remove, decided = frozenset(plan.remove), dict[OwnedNode, DueAct]()
+    resting = _Resting.of(rest) if rest else None
+    for node in wished:
+        is_under_way = node in told and bool(told[node].act or told[node].is_over)
+        is_free = node.state is NodeState.READY and not is_under_way
+        is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
+        if is_given_back and is_free and node.pool in world.machines:
+            decided[node] = _drained(node, world, NodeCause.NOT_NEEDED)
+        elif not is_under_way and (one := _squeezed(node, world, resting)):
+            decided[node] = one
+        elif node not in told and node != wished[node]:
+            decided[node] = DueAct(node=node, before=node)
+    due = [*(one for one in first if one.before not in decided), *decided.values()]
+    due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
+    due += [DueAct(node=one, act=NodeAct.CREATE) for one in _new(world, plan, rules)]
+    return tuple(due)
+
+
+class _Resting(NamedTuple):
+    """What a squeeze does, by the short names of hosts."""
+
+    off: frozenset[str]
+    on: frozenset[str]
+    moved: frozenset[str]  # those whose tasks are to run elsewhere
+
+    @classmethod
+    def of(cls, rest: StandbyPlan) -> "_Resting":
+        sources = (one.source for one in rest.moved)
+        named = (frozenset(map(short_name, some)) for some in (rest.off, rest.on, sources))
+        return cls(*named)
+
+
+def _squeezed(node: OwnedNode, world: World, resting: _Resting | None) -> DueAct | None:
+    """Return what a squeeze has a host of the site's own do."""
+    if resting is None or node.pool not in world.switched or node.pool not in world.machines:
+        return None
+    name = short_name(node.name)
+    if node.state is NodeState.READY and name in resting.off and not node.is_kept:
+        host = world.host_of(node.name)
+        is_moved = name in resting.moved
+        is_busy = host is not None and host.is_busy
+        due = powered_host_lifecycle.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)
+        return powered_host_lifecycle.tagged(due, world.tags)
+    if node.state is NodeState.STANDBY and name in resting.on:
+        return powered_host_lifecycle.woken(node, world.now)
+    return None
+
+
+def wished_for(node: OwnedNode, world: World, asked: AdministratorRequests) -> OwnedNode:
+    """Return a node as an administrator wants it.
+
+    One that is on its way is drained once it is ready; a host of the site's own that is off is not
+    woken.
+    """
+    if node.name in asked.kept:
+        return replace(node, is_kept=True)
+    if node.name in asked.freed:
+        cause = NodeCause.NONE if node.cause is NodeCause.DRAINED else node.cause
+        if node.state is NodeState.DRAINING:
+            cause = NodeCause.NOT_NEEDED  # it is opened again unless it is idle
+        return replace(node, is_kept=False, cause=cause)
+    if node.name in asked.drained and node.state is NodeState.READY:
+        return _drained(node, world, NodeCause.DRAINED).node
+    if node.name in asked.drained and node.state is NodeState.STANDBY:
+        is_own = node.pool in world.switched
+        state = NodeState.STANDBY if is_own else NodeState.REMOVING
+        return replace(node.entering(state, world.now, NodeCause.DRAINED), is_kept=False)
+    return node
+
+
+def shown(nodes: Iterable[OwnedNode], world: World) -> tuple[Node, ...]:
+    """Return nodes as the policies see them.
+
+    One that is ready is only given back if its machine is listed: else nobody would end that.
+    """
+    ours = node_inventory_check.OwnMachines(world)
+
+    def is_reachable(node: OwnedNode) -> bool:
+        is_on_its_way = node.state is not NodeState.READY
+        return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
+
+    return tuple(
+        replace(noted(one, world.now), is_unreachable=not is_reachable(one)) for one in nodes
+    )
+
+
+def noted(node: OwnedNode, now: datetime) -> Node:
+    """Return a node that is ready as idle since a round noted that, or else since now.
+
+    The round before saw it busy then, or not yet ready. What runs there shows that it is busy.
+    """
+    if node.state is not NodeState.READY:
+        return node.node
+    return replace(node.node, idle_since=node.idle_since or now)
+
+
+def taken_up(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> AdministratorRequests:
+    """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
+    left = {one.name for one in after if one.cause is not NodeCause.DRAINED}
+    return replace(asked, drained=asked.drained - left)
+
+
+def kept_back(dues: Iterable[DueAct], kept: Set[str]) -> tuple[DueAct, ...]:
+    """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
+
+    Those that were to be taken out, or put to rest, are opened instead.
+    """
+    return tuple(
+        replace(one, node=replace(one.node, is_kept=True))
+        if one.act in (NodeAct.REMOVE, NodeAct.REST) and one.node.name in kept
+        else one
+        for one in dues
+    )
+
+
+def too_late(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> tuple[str, ...]:
+    """Return the nodes that were to be kept, and are on their way out or gone."""
+    staying = {one.name for one in after if one.state not in GOING}
+    return tuple(sorted(asked.kept - staying))
+
+
+def _drained(node: OwnedNode, world: World, cause: NodeCause) -> DueAct:
+    draining = replace(node.entering(NodeState.DRAINING, world.now, cause), is_kept=False)
+    act = NodeAct.REST if node.pool in world.switched else NodeAct.REMOVE
+    return DueAct(node=draining, before=node, act=act)
+
+
+def _new(world: World, plan: BalancePlan, rules: Balance) -> Iterable[OwnedNode]:
+    names = next_names(world, rules.prefix_at(world.cluster), plan.add)
+    for name in names:
+        yield OwnedNode(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
+
+
+def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
+    """Return names for new nodes: the highest number in use plus one, and so on.
+
+    Numbers of hosts that nobody balances and of others' machines are in use too; of those with
+    more than nine digits only the very names.
+    """
+    named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
+    machines = (one.name for some in world.machines.values() for one in some)
+    names = [*(one.name for one in world.kept), *world.hosts, *machines]
+    short = set(map(short_name, names))
+    numbers = (named.fullmatch(one) for one in short)
+    highest = max((int(one[1]) for one in numbers if one), default=0)
+    free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
+    return tuple(itertools.islice(free, count))
+
+
+def left_out(
+    records: Mapping[str, PoolRecord], rules: Balance, retry_s: float, now: datetime
+) -> Mapping[str, datetime]:
+    """Return the pools that are left out, and since when, as the policies count it.
+
+    A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
+    """
+    found = dict[str, datetime]()
+    for pool, record in records.items():
+        if record.no_capacity_at:
+            found[pool] = record.no_capacity_at
+        if is_protected(record, rules, now):
+            found[pool] = now
+        elif record.failures and record.failed_at and retry_s:
+            found[pool] = max(record.failed_at, found.get(pool, record.failed_at))
+    return found
+
+
+def shut(world: World) -> frozenset[str]:
+    """Return the pools from which nothing is bought in this round.
+
+    Those whose list did not come, that have no provider, or whose provider ends no machines.
+    """
+    stuck = {one.pool for one in node_inventory_check.left_over(world)}
+    return frozenset(stuck | world.pools - world.machines.keys())
+
+
+def is_protected(record: PoolRecord, rules: Balance, now: datetime) -> bool:
+    """Say whether a pool has failed so often that nobody asks it for nodes."""
+    if record.failures < rules.protect_after or record.failed_at is None:
+        return False
+    return (now - record.failed_at).total_seconds() < rules.protected_s
+
+
+def learnt(
+    records: Mapping[str, PoolRecord],
+    changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
+    now: datetime,
+) -> Mapping[str, PoolRecord]:
+    """Return what is known of pools after a round, by its nodes as they were and as they are."""
+    found = dict(records)
+    for before, node in changes:
+        record = found.get(node.pool, PoolRecord())
+        is_new_cause = before is None or before.cause is not node.cause
+        if _is_boot_failure(before, node) and is_new_cause:
+            record = replace(record, failures=record.failures + 1, failed_at=now)
+        elif node.cause in NOT_GIVEN and is_new_cause:
+            record = replace(record, no_capacity_at=now)
+        elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
+            record = replace(record, failures=0, failed_at=None)
+        found[node.pool] = record
+    return found
+
+
+def _is_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
+    """Say whether a pool failed: also when a machine lost our tag before it was a host."""
+    is_lost = node.cause is NodeCause.ANOTHERS and before is not None and before.state.is_coming
+    return node.cause.is_boot_failure or is_lost

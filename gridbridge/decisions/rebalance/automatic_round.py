@@ -1,0 +1,172 @@
+"""One round that nobody asked for: what failed first, then one host, then one job."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from gridbridge.decisions.rebalance.evacuation import leave
+from gridbridge.decisions.rebalance.host_balance import even_host
+from gridbridge.decisions.rebalance.job_balance import even_job, is_uneven
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.moves import MovePlan, RejectedMove
+from gridbridge.model.rebalance.note_age import is_lately
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    TaskState,
+)
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.status_report import count
+
+SERVED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
+FIRST = (HostState.DEAD, HostState.DRAIN)  # until what can leave has left nothing is evened out
+
+
+def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
+    """Return the moves of one round.
+
+    Of the hosts that failed the first one counts from which something can be moved. Nothing else
+    begins while tasks move. The lightest host is looked at before the heaviest one, and of the jobs
+    the one with the largest tasks. What moves nothing says why.
+    """
+    board, tried = ProjectedLoad(snapshot, rules), list[MovePlan]()
+    for host in failed(board):
+        if host.state is HostState.DISK_FULL and not board.is_full(host):
+            continue  # it was, and is not any more
+        tried.append(_left(board, host))
+        if tried[-1].moves:
+            return gathered(tried)
+        board.renew()
+    words = [one.sentence for one in tried]
+    words.append(_why_none(snapshot, rules))
+    if not words[-1]:
+        even = even_hosts(board)
+        if even.moves:
+            return gathered([*tried, even])
+        tried += [even, _even_jobs(board)]
+        if tried[-1].moves:
+            return gathered(tried)
+        counted = f"{count(len(_live(board)), 'host')} and {count(len(board.jobs), 'job')}"
+        words.append(f"{counted}: nothing is to be moved")
+    return replace(gathered(tried), sentence="; ".join(filter(None, words)))
+
+
+def _left(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
+    draft = AdviceDraft(board, 0, None)
+    return draft.advice(leave(draft, host))
+
+
+def _even_jobs(board: ProjectedLoad) -> MovePlan:
+    """Return what repairs the first job of which something can be moved, or evens it out."""
+    draft, words = AdviceDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
+    for job in _jobs(board, board.rules):
+        words = even_job(draft, job, is_asked=False)
+        if draft.moves:
+            break
+    return draft.advice(words)
+
+
+def even_hosts(board: ProjectedLoad) -> MovePlan:
+    """Return what evens the lightest host out, else the heaviest one, or why nothing does."""
+    hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
+    tried = list[MovePlan]()
+    for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
+        board.renew()
+        tried.append(even_host(board, host.name))
+        if tried[-1].moves:
+            break
+    return gathered(tried)
+
+
+def gathered(tried: Iterable[MovePlan]) -> MovePlan:
+    """Return the last advice with what the others before it refused; the first reason counts."""
+    every = tuple(tried)
+    moved = {(move.job, move.number, move.target) for one in every for move in one.moves}
+    rejected = dict[tuple[str, int, str], RejectedMove]()
+    for one in (each for advice in every for each in advice.rejected):
+        rejected.setdefault((one.job, one.number, one.target), one)
+    left = tuple(one for key, one in rejected.items() if key not in moved)
+    return MovePlan(
+        moves=every[-1].moves if every else (),
+        rejected=left,
+        sentence=every[-1].sentence if every else "",
+    )
+
+
+def why_later(snapshot: PlacementSnapshot) -> str:
+    """Say why nothing is evened out just now: what is under way and what has failed come first.
+
+    A host with a full disk holds nothing up: it may stay full for long.
+    """
+    moves = TaskState.MOVING  # looked up once: tasks may be a million
+    if moving := sum(task.state is moves for task in snapshot.tasks):
+        return f"{count(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
+    awaited = _awaited(snapshot)
+    if not awaited:
+        return ""
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
+    what = "dead" if first.state is HostState.DEAD else "drained"
+    return f"{first.name} is {what}: `gridbridge rebalance fail {first.name}` comes first"
+
+
+def _awaited(snapshot: PlacementSnapshot) -> set[str]:
+    """Return the hosts that something is to leave yet: what runs and what is lost is not."""
+    hosts = {host.name: host for host in snapshot.hosts if host.state in FIRST}
+    lost = {one.name for one in hosts.values() if one.state is HostState.DEAD or not one.is_up}
+    if not hosts:
+        return set()
+    waits = TaskState.WAITING
+    return {
+        name
+        for task in snapshot.tasks
+        if task.state is waits
+        for name in task.hosts
+        if name in hosts and not (name in lost and _lost(task))
+    }
+
+
+def _lost(task: PlacementTask) -> bool:
+    return task.size_bytes > 0 and len(set(task.hosts)) == 1
+
+
+def _why_none(snapshot: PlacementSnapshot, rules: Rebalance) -> str:
+    if not rules.level:
+        return "level is 0: nothing is moved without being asked"
+    return why_later(snapshot)
+
+
+def failed(board: ProjectedLoad) -> list[PlacementHost]:
+    """Return hosts that copies have to leave and that held some, in the order of service."""
+    there = (host for host in board.snapshot.hosts if host.state in SERVED)
+    return sorted((host for host in there if board.has_held(host.name)), key=_turn)
+
+
+def _turn(host: PlacementHost) -> tuple[int, str]:
+    return SERVED.index(host.state), host.name
+
+
+def _live(board: ProjectedLoad) -> list[PlacementHost]:
+    return [host for host in board.snapshot.hosts if host.is_live]
+
+
+def _jobs(board: ProjectedLoad, rules: Rebalance) -> list[PlacementJob]:
+    """Return the jobs that may be rebalanced unasked, those with the largest tasks first."""
+    now, rest = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
+    done = board.snapshot.recent.jobs
+    found = (
+        job
+        for job in board.snapshot.jobs
+        if job.is_autobalanced
+        and not (job.name in done and is_lately(done[job.name], now, rest))
+        and (rules.level > 1 or (job.last_run and is_uneven(board, job)))
+    )
+    return sorted(found, key=lambda job: (-_mean_bytes(board, job), job.name))
+
+
+def _mean_bytes(board: ProjectedLoad, job: PlacementJob) -> float:
+    tasks = board.of_job[job.name]
+    return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0

@@ -1,0 +1,152 @@
+"""One copy of a job from a host that has many to one that has few."""
+
+from collections.abc import Iterator
+
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of
+from gridbridge.decisions.rebalance.placement_constraints import copy_reason, share_reason
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHost,
+    PlacementJob,
+    PlacementTask,
+)
+
+
+class CopySpread:
+    """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
+
+    def __init__(self, draft: AdviceDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> None:
+        board, above = draft.board, dict(draft.board.above(job, kind))
+        self.above = above
+        # those that lack most of the job first, then by their load
+        self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
+        self._draft, self._job, self._is_asked = draft, job, is_asked
+        self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
+        self._takers: list[PlacementHost] | None = None  # known once a copy could move
+        self._reasons: dict[str, str] = {}  # why each host takes none; empty where it does
+        self._is_told = False
+
+    def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
+        """Advise a move of one copy off a host, onto the one that has the fewest and takes it.
+
+        What a host gives only because it is busy, no busy host gets: it would give it back.
+        """
+        targets: list[PlacementHost] | None = None
+        reason = self._draft.taken_reason(self._job, source.name)
+        for task in self._movable(source):
+            if reason:
+                self._draft.refuse(task, "", reason)
+                return False
+            if targets is None:
+                targets = [host for host in self._taking() if host.name != source.name]
+                targets = [one for one in targets if not (is_extra and self._is_busy(one))]
+            for target in targets:
+                if _goes(self._draft, task, source, target):
+                    self._tell(task, target.name)
+                    return True
+            self._tell(task)
+            if not targets:
+                return False
+        return False
+
+    def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
+        """Advise a move of one copy onto a host, from the one that has the most.
+
+        No host gives one that has less than its share, and none that is quiet gives to a host that
+        gets one only because it is quiet, too.
+        """
+        draft, job, empty = self._draft, self._job, set[str]()
+        reason = _target_reason(draft, job, target)
+        for source in self._givers:
+            if source.name == target.name or (is_extra and draft.board.is_quiet(source)):
+                continue
+            task = None
+            taken = draft.taken_reason(job, source.name)
+            for task in self._movable(source):
+                if reason:
+                    draft.refuse(task, target.name, reason)
+                    return False
+                if taken:
+                    draft.refuse(task, "", taken)
+                    break
+                if _goes(draft, task, source, target):
+                    return True
+            if task is None:
+                empty.add(source.name)
+        self._givers = [host for host in self._givers if host.name not in empty]
+        return False
+
+    def _movable(self, host: PlacementHost) -> Iterator[PlacementTask]:
+        return self._draft.movable(self._job, host.name, is_asked=self._is_asked)
+
+    def _is_busy(self, host: PlacementHost) -> bool:
+        return self._draft.board.is_busy(host)
+
+    def _taking(self) -> list[PlacementHost]:
+        """Return the hosts that may take a copy, whichever it is."""
+        if self._takers is None:
+            why = {one.name: _target_reason(self._draft, self._job, one) for one in self.order}
+            self._takers = [host for host in self.order if not why[host.name]]
+            self._reasons = why
+        return self._takers
+
+    def _tell(self, task: PlacementTask, until: str = "") -> None:
+        """Have the first copy refused by each host that takes none, up to the one where it goes."""
+        for name, reason in self._reasons.items() if not self._is_told else ():
+            if name == until:
+                break
+            if reason and name not in task.hosts:
+                self._draft.refuse(task, name, reason)
+        self._is_told = True
+
+
+def _goes(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
+    board = draft.board
+    copy = copy_reason(board, task, source.name, target)
+    if reason := copy or _extreme_reason(board, task, source, target):
+        draft.refuse(task, target.name, reason)
+        return False
+    draft.add(kind_of(board.task(task), source.name), task, source.name, target.name)
+    return True
+
+
+def _target_reason(draft: AdviceDraft, job: PlacementJob, target: PlacementHost) -> str:
+    """Say why a host takes no copy of a job, whichever it is."""
+    board = draft.board
+    return (
+        draft.host_reason(target)
+        or draft.given_reason(job, target.name)
+        or share_reason(board, job, target)
+        or _busy_reason(board, target)
+        or _full_reason(board, target)
+    )
+
+
+def _full_reason(board: ProjectedLoad, target: PlacementHost) -> str:
+    if board.is_disk_heavy(target):
+        return f"the disk of {target.name} is far fuller than the mean"
+    return ""
+
+
+def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
+    """Say whether a host has generally high load, and gets nothing ("Job Rebalancing").
+
+    Where it is known how many more tasks could start there, that decides.
+    """
+    if target.room is None and board.is_busy(target):
+        return f"{target.name} is far busier than the mean"
+    return ""
+
+
+def _extreme_reason(
+    board: ProjectedLoad, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> str:
+    """Say whether a move would make disks uneven, which the next round had to undo."""
+    if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
+        return f"the disk of {target.name} would be far fuller than the mean"
+    is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes
+    if is_light and not board.is_disk_light(source):
+        return f"the disk of {source.name} would be far emptier than the mean"
+    return ""

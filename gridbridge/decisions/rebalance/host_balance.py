@@ -1,0 +1,245 @@
+"""Host rebalancing: whether a host is far from the others, and which copies would even it out.
+
+By Hydra's document "Spawn Balancing", "Host Rebalancing": disks first, else the jobs that ran of
+late. Where its code differs, the document counts (docs/decisions).
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from math import ceil
+
+from gridbridge.decisions.rebalance.copy_spread import CopySpread
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of, told
+from gridbridge.decisions.rebalance.placement_constraints import (
+    copy_reason,
+    gigabytes,
+    host_reason,
+    share_reason,
+    task_reason,
+    waiting_reason,
+)
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+)
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+
+
+def plan_host(snapshot: PlacementSnapshot, name: str, rules: Rebalance) -> MovePlan:
+    """Return the moves that even a host out; the host has to be in the snapshot."""
+    return even_host(ProjectedLoad(snapshot, rules), name)
+
+
+def even_host(board: ProjectedLoad, name: str) -> MovePlan:
+    """Return them, of a board on which nothing was moved."""
+    host, rules = board.hosts[name], board.rules
+    draft = AdviceDraft(board, rules.tasks_per_round, rules.bytes_per_round)
+    if why := _why_none(host):
+        return draft.advice(f"{name} {why}: nothing is moved")
+    disk = board.disk(host)
+    _leave_unlisted(draft, host)
+    if _is_heavy(board, host):
+        _push_off(draft, host)
+        return draft.advice(_sentence(draft, host, disk, "is full of copies"))
+    if board.is_disk_light(host):
+        _pull_onto(draft, host)
+        if draft.moves:
+            return draft.advice(_sentence(draft, host, disk, "has room"))
+    is_light = board.is_disk_light(host)
+    for job in _active(board):
+        even_out(draft, host, job)
+    return draft.advice(_sentence(draft, host, disk, _by_disk(is_light=is_light)))
+
+
+def _by_disk(*, is_light: bool) -> str:
+    """Say how a host's disk is rated if no copy comes or goes because of it."""
+    if is_light:
+        return "is light by its disk, and no copy is to come"
+    return "is like the others by its disk"
+
+
+def even_out(draft: AdviceDraft, host: PlacementHost, job: PlacementJob) -> None:
+    """Give a host its fair portion of a job: one copy less than its share, or as many.
+
+    A host with far more slots in use than others has one less than its share, a quiet one all.
+    """
+    board = draft.board
+    share = board.share(job, host)
+    while not draft.is_over and board.count(job.name, host.name) > share:
+        if not _spread(draft, job, host).push(host):
+            return
+    while not draft.is_over and board.count(job.name, host.name) < share - 1:
+        if not _spread(draft, job, host).pull(host):
+            return
+    count = board.count(job.name, host.name)
+    if draft.is_over:
+        return
+    if board.is_busy(host) and count == share:
+        _spread(draft, job, host).push(host, is_extra=True)
+    elif board.is_quiet(host) and count == share - 1:
+        _spread(draft, job, host).pull(host, is_extra=True)
+
+
+def _spread(draft: AdviceDraft, job: PlacementJob, host: PlacementHost) -> CopySpread:
+    return CopySpread(draft, job, host.kind, is_asked=False)
+
+
+def _why_none(host: PlacementHost) -> str:
+    if not host.is_up:
+        return "is down"
+    if host.state == HostState.DEAD:
+        return "is dead"
+    return ""
+
+
+def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
+    """Say whether copies have to leave a host's disk."""
+    if host.state == HostState.DRAIN or board.is_full(host):
+        return True
+    if host.max_bytes <= 0:
+        return False
+    return board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
+
+
+def _leave_unlisted(draft: AdviceDraft, host: PlacementHost) -> None:
+    """Leave copies whose job is not listed, and say so: the document makes them ineligible."""
+    for task in draft.board.at(host.name):
+        if task.job not in draft.board.jobs:
+            draft.refuse(task, "", waiting_reason(task) or "its job is not listed")
+
+
+def _others(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
+    """Return the other live hosts of its kind, those with the most free bytes first."""
+    others = (one for one in board.live(host.kind) if one.name != host.name)
+    return _emptiest(board, others)
+
+
+def _emptiest(board: ProjectedLoad, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
+    """Return hosts, those that could take the most bytes first."""
+    return sorted(hosts, key=lambda one: (-board.offered(one), one.name))
+
+
+def _extreme(board: ProjectedLoad, others: list[PlacementHost]) -> list[PlacementHost]:
+    """Return the first of them: the part that other_extreme says of all live hosts."""
+    return others[: ceil(board.rules.other_extreme * (len(others) + 1))]
+
+
+def _push_off(draft: AdviceDraft, host: PlacementHost) -> None:
+    """Move copies to the emptiest hosts, while the disk is above the mean."""
+    board = draft.board
+    targets = _usable(draft, host, _extreme(board, _others(board, host)))
+    for task in _movable(draft, host.name):
+        if draft.is_over or not _has_to_give(board, host):
+            return
+        _to_first(draft, task, host, _emptiest(board, targets))
+
+
+def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
+    is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
+    is_above = board.disk(host) > board.mean_disk(host.kind)
+    return host.state == HostState.DRAIN or is_short or is_above
+
+
+def _usable(
+    draft: AdviceDraft, host: PlacementHost, targets: list[PlacementHost]
+) -> list[PlacementHost]:
+    """Return those that take copies; the others are refused, by the first copy that is there."""
+    board, first = draft.board, next(iter(draft.board.at(host.name)), None)
+    usable = []
+    for target in targets:
+        reason = host_reason(board, target)
+        if not reason:
+            usable.append(target)
+        elif first:
+            draft.refuse(first, target.name, reason)
+    return usable
+
+
+def _pull_onto(draft: AdviceDraft, host: PlacementHost) -> None:
+    """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
+    board = draft.board
+    sources = _extreme(board, _others(board, host)[::-1])
+    if reason := host_reason(board, host):
+        if first := next((task for source in sources for task in board.at(source.name)), None):
+            draft.refuse(first, host.name, reason)
+        return
+    for source in sources:
+        if draft.is_over or board.disk(host) >= board.mean_disk(host.kind):
+            return
+        any(_goes(draft, task, source, host) for task in _movable(draft, source.name))
+
+
+def _to_first(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, targets: Iterable[PlacementHost]
+) -> None:
+    any(_goes(draft, task, source, target) for target in targets)
+
+
+def _goes(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
+    """Advise a move between disks, or note why not."""
+    reason = _disk_reason(draft, task, source, target)
+    if reason:
+        draft.refuse(task, target.name, reason)
+        return False
+    draft.add(kind_of(draft.board.task(task), source.name), task, source.name, target.name)
+    return True
+
+
+def _disk_reason(
+    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> str:
+    """Say why a copy does not go from one disk to another.
+
+    A target never gets as full as its source was, so that the fullest host never gets fuller.
+    """
+    board = draft.board
+    reason = (
+        draft.limit_reason(task)
+        or copy_reason(board, task, source.name, target)
+        or share_reason(board, board.jobs[task.job], target)
+    )
+    is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
+    if not reason and is_worse and source.state != HostState.DRAIN:
+        return f"{target.name} would be as full as {source.name}"
+    return reason
+
+
+def _movable(draft: AdviceDraft, host: str) -> Iterator[PlacementTask]:
+    """Give the copies at a host that count when disks are evened out; note why others don't."""
+    board = draft.board
+    smallest = board.rules.min_task_bytes
+    for task in board.at(host):
+        if task.job not in board.jobs:
+            continue
+        reason = task_reason(board, task, is_asked=False)
+        if not reason and task.size_bytes < smallest:
+            reason = f"it has less than {gigabytes(smallest)}"
+        if reason:
+            draft.refuse(task, "", reason)
+        else:
+            yield task
+
+
+def _active(board: ProjectedLoad) -> list[PlacementJob]:
+    """Return the jobs that ran of late, by name."""
+    now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
+    return sorted(
+        (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately),
+        key=lambda job: job.name,
+    )
+
+
+def _sentence(draft: AdviceDraft, host: PlacementHost, disk: float, what: str) -> str:
+    """Say what a host was like before the moves, and what is moved."""
+    mean = draft.board.mean_disk(host.kind)
+    if host.max_bytes <= 0:
+        return f"{host.name}: {told(draft.moves, 'nothing is moved')}"
+    used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
+    return f"{host.name} {what} ({used}): {told(draft.moves, 'nothing is moved')}"

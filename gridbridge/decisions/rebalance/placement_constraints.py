@@ -1,0 +1,140 @@
+"""Why a copy may not go to a host; each reason is one that people read."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.note_age import is_lately
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementTask,
+    StayReason,
+    TaskState,
+)
+
+STATES = {
+    HostState.DISABLED: "gets nothing new",
+    HostState.DRAIN: "is drained",
+    HostState.DISK_FULL: "has a full disk",
+    HostState.DEAD: "is dead",
+    HostState.UNKNOWN: "is in a state that nobody knows",
+}
+WORDS = {
+    TaskState.UNKNOWN: "it is in a state that nobody knows",
+}
+STAYING = {
+    StayReason.HELD: "it is held, or has not waited for long",
+    StayReason.DROPPED: "it could not be moved when it was to be, a short time ago",
+    StayReason.RECALLED: "it was recalled as often as its queue allows",
+    StayReason.STUCK: "it is to be moved, and could not be for long: the service's log says why",
+    StayReason.SILENT: "its cluster is silent: it may start there yet, and would run twice",
+}
+GB = 1e9
+
+
+def host_reason(board: ProjectedLoad, host: PlacementHost) -> str:
+    """Say why a host takes no copy at all; empty when it does."""
+    return next(_of_host(board, host), "")
+
+
+def task_reason(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
+    """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
+    job = board.jobs.get(task.job)
+    if job is None:
+        return "its job does not exist"
+    if task.state != TaskState.WAITING:
+        return waiting_reason(task)
+    if job.spare and not is_asked:
+        return "it has more replicas than are wished for"
+    if not job.is_autobalanced and not is_asked:
+        return "its owner wants it to stay"
+    return ""
+
+
+def waiting_reason(task: PlacementTask) -> str:
+    """Say why a task is not moved by its state; empty for one that waits."""
+    if task.state is TaskState.STAYING:
+        return STAYING[task.stays]
+    is_waiting = task.state is TaskState.WAITING
+    return "" if is_waiting else WORDS.get(task.state, f"it is {task.state.value}")
+
+
+def copy_reason(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> str:
+    """Say why a copy may not go from a host to that one; a new copy has no source."""
+    return next(_of_copy(board, task, source, target), "")
+
+
+def share_reason(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
+    """Say whether a host has its share of a job already, or is none for it."""
+    if job.hosts is not None and target.name not in job.hosts:
+        return _barred(job, target.name)
+    most = board.share(job, target)
+    if board.count(job.name, target.name) < most:
+        return ""
+    return f"{target.name} has its share of the job, {most}"
+
+
+def gigabytes(size_bytes: float) -> str:
+    """Write a size as people read it."""
+    return f"{size_bytes / GB:.3g} GB"
+
+
+def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
+    rules, name = board.rules, host.name
+    if not host.is_up:
+        yield f"{name} is down"
+    if host.state != HostState.ALIVE:
+        yield f"{name} {STATES[host.state]}"
+    if host.is_read_only:
+        yield f"{name} is read-only"
+    if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
+        yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
+    at, rest = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
+    if at and is_lately(at, board.snapshot.now, rest):
+        yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
+
+
+def _of_copy(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> Iterator[str]:
+    now, name = board.task(task), target.name
+    if name == source:
+        yield f"it is at {name} already"
+    if name in now.hosts:
+        yield f"{name} has a copy of it"
+    job = board.jobs.get(task.job)
+    if job and job.hosts is not None and name not in job.hosts:
+        yield _barred(job, name)
+    if now.live == source and source and not board.has_room(target, now.slots):
+        yield f"{name} has room for no more tasks"
+    if task.size_bytes > board.rules.disk_share * board.offered(target):
+        part = f"{board.rules.disk_share:.0%} of what is free"
+        yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"
+    if not _is_spread(board, now, source, target):
+        yield f"its copies would not be in different zones with one at {name}"
+
+
+def _barred(job: PlacementJob, name: str) -> str:
+    if name in job.resting:
+        return f"something of it failed at {name} a short time ago"
+    if name in job.away:
+        return f"what it has at {name} can't be read now"
+    if name in job.full:
+        return f"{name} has no free slot for it"
+    return f"its job does not go to {name}"
+
+
+def _is_spread(
+    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+) -> bool:
+    """Say whether copies stay in different zones, or in all that there are."""
+    zones = board.zones(target.kind)
+    if len(zones) < 2:
+        return True
+    others = [board.hosts[one].zone for one in task.hosts if one != source and one in board.hosts]
+    held = [*others, target.zone]
+    return len(set(held)) == len(held) or zones <= set(held)

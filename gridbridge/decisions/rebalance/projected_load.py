@@ -1,0 +1,339 @@
+"""The hosts as they would be after the moves that are advised so far.
+
+Loads are those of Hydra's SpawnBalancer: a disk counts by its used bytes, activity by the mean
+share of slots that were used. Only hosts of one kind are compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from operator import attrgetter
+
+from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
+from gridbridge.model.rebalance.note_age import is_lately
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    TaskState,
+)
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+
+EXPONENT = 2.5  # of both loads in the score: the last tenth of a disk counts most
+_KEY = attrgetter("job", "number")
+_NUMBER = attrgetter("number")
+
+
+class ProjectedLoad:
+    """Hosts, jobs, and where the copies are by now."""
+
+    def __init__(self, snapshot: PlacementSnapshot, rules: Rebalance) -> None:
+        self.snapshot = snapshot = _measured(snapshot, rules)
+        self.rules = rules
+        self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
+        self.jobs: Mapping[str, PlacementJob] = {job.name: job for job in snapshot.jobs}
+        self.readable = frozenset(
+            host.name for host in snapshot.hosts if host.is_up and host.state != HostState.DEAD
+        )
+        self.moving = 0  # tasks
+        self.waiting = set[str]()  # jobs of which a task waits
+        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy it had
+        self.of_job = defaultdict[str, list[PlacementTask]](list)
+        self._at = defaultdict[str, list[PlacementTask]](list)
+        self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        self._count(snapshot.tasks)
+        self._placed = dict[
+            str, dict[str, list[PlacementTask]]
+        ]()  # by job and host, of jobs asked about
+        self._changes = list[tuple[str, str, int]]()  # of the counts
+        self._moved = dict[tuple[str, int], PlacementTask]()
+        self._gained = defaultdict[str, int](int)
+        self._came = defaultdict[str, int](int)  # slots of live copies, whose tasks start there
+        self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
+        self._kinds = _by_kind(snapshot.hosts)
+        self._zones = {
+            kind: frozenset(host.zone for host in live if host.zone)
+            for kind, live in self._kinds.items()
+        }
+        self._of_slots = {  # a host for each number of slots
+            kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
+        }
+        self._by_load = dict[str, list[PlacementHost]]()
+        self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
+        self._slots_of_job = dict[tuple[str, str], int]()
+        self._mean_disk = {
+            kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()
+        }
+        self._mean_active = {
+            kind: sum(host.mean_active for host in live) / len(live)
+            for kind, live in self._kinds.items()
+        }
+
+    def _count(self, tasks: Iterable[PlacementTask]) -> None:
+        """Count all tasks, which may be a million: in one pass."""
+        of_job, at, all_counts = self.of_job, self._at, self._counts
+        waits, moves = TaskState.WAITING, TaskState.MOVING
+        for task in tasks:
+            job, state = task.job, task.state
+            of_job[job].append(task)
+            if state is waits:
+                self.waiting.add(job)
+            elif state is moves:
+                self.moving += 1
+            if task.lost and not task.hosts:
+                for host in task.lost:
+                    self.lost[host] += 1
+            counts = all_counts[job]
+            for host in (task.live,) if task.live and not task.replicas else _places(task):
+                at[host].append(task)
+                counts[host] += 1
+
+    def live(self, kind: str) -> tuple[PlacementHost, ...]:
+        """Return the hosts of a kind that hold and take their share."""
+        return self._kinds.get(kind, ())
+
+    def task(self, task: PlacementTask) -> PlacementTask:
+        """Return a task as it is by now."""
+        return self._moved.get(task.key, task)
+
+    def at(self, host: str) -> list[PlacementTask]:
+        """Return the tasks that had a copy at a host, by job and number."""
+        return sorted(self._at.get(host, ()), key=_KEY)
+
+    def has_held(self, host: str) -> bool:
+        """Say whether a host had a copy of any task."""
+        return host in self._at
+
+    def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
+        """Return a job's tasks with a copy at a host by now, by number."""
+        if (placed := self._placed.get(job)) is None:
+            placed = self._placed[job] = self._by_host(job)
+        return sorted(placed.get(host, ()), key=_NUMBER)
+
+    def _by_host(self, job: str) -> dict[str, list[PlacementTask]]:
+        placed = dict[str, list[PlacementTask]]()
+        for task in self.of_job[job]:
+            for host in _places(self.task(task) if self._moved else task):
+                placed.setdefault(host, []).append(task)
+        return placed
+
+    def count(self, job: str, host: str) -> int:
+        """Return how many copies of a job's tasks are at a host by now."""
+        counts = self._counts.get(job)
+        return counts[host] if counts and host in counts else 0
+
+    def share(self, job: PlacementJob, host: PlacementHost) -> int:
+        """Return the most copies of a job's tasks that are fair for a host, by its slots.
+
+        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host where its
+        tasks may not go has none.
+        """
+        copies = len(self.of_job[job.name]) * (1 + job.replicas)
+        slots, total = host.slots, self._slots_for(job, host.kind)
+        if job.hosts is not None and host.name not in job.hosts:
+            slots = 0
+        elif not total:
+            slots, total = 1, len(self.live(host.kind))
+        total = max(1, total)
+        fair = -(-copies * slots // total)
+        return fair if job.max_per_host is None else min(fair, job.max_per_host)
+
+    def above(self, job: PlacementJob, kind: str) -> Iterator[tuple[str, int]]:
+        """Give how many copies each live host of a kind has above its share of a job."""
+        counts: Mapping[str, int] = self._counts.get(job.name, {})
+        live = self.live(kind)
+        if job.hosts is not None:
+            return ((one.name, counts.get(one.name, 0) - self.share(job, one)) for one in live)
+        fair = {slots: self.share(job, one) for slots, one in self._of_slots[kind].items()}
+        return ((one.name, counts.get(one.name, 0) - fair[one.slots]) for one in live)
+
+    def _slots_for(self, job: PlacementJob, kind: str) -> int:
+        """Return the slots of all live hosts of a kind where a job's tasks may go."""
+        if job.hosts is None:
+            return self._slots.get(kind, 0)
+        key = job.name, kind
+        if key not in self._slots_of_job:
+            self._slots_of_job[key] = sum(
+                one.slots for one in self.live(kind) if one.name in job.hosts
+            )
+        return self._slots_of_job[key]
+
+    def free(self, host: PlacementHost) -> int:
+        """Return how many bytes of a host's disk are free by now."""
+        return max(0, host.free_bytes - self._gained[host.name])
+
+    def offered(self, host: PlacementHost) -> int:
+        """Return how many bytes a host could still take; half of it just after a replica."""
+        free = self.free(host)
+        at = self.snapshot.recent.replicated.get(host.name)
+        rest = timedelta(seconds=self.rules.replicated_rest_s)
+        return free // 2 if at and is_lately(at, self.snapshot.now, rest) else free
+
+    def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
+        """Return which part of its disk a host would have used with so much more, 0 to 1."""
+        most = host.max_bytes - self.rules.full_free_bytes
+        if host.max_bytes <= 0:
+            return 0.0
+        used = host.used_bytes + self._gained[host.name] + more_bytes
+        return used / most if most > 0 and 0 <= used <= most else 1.0
+
+    def score(self, host: PlacementHost) -> float:
+        """Return a host's load, 0 to 100 by the usual weights."""
+        rules = self.rules
+        full: float = self.disk(host) ** EXPONENT
+        active: float = host.mean_active**EXPONENT
+        both = rules.active_weight * active + rules.disk_weight * full
+        return max(both, (rules.active_weight + rules.disk_weight) * full)
+
+    def by_load(self, kind: str) -> list[PlacementHost]:
+        """Return the live hosts of a kind as they are by now, those with the lowest load first."""
+        if kind not in self._by_load:
+            order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
+            self._by_load[kind] = order
+        return self._by_load[kind]
+
+    def zones(self, kind: str) -> frozenset[str]:
+        """Return the zones of the live hosts of a kind."""
+        return self._zones.get(kind, frozenset())
+
+    def mean_disk(self, kind: str) -> float:
+        """Return the mean of the disks as they were at the beginning."""
+        return self._mean_disk.get(kind, 0.0)
+
+    def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk would be far fuller than the mean."""
+        return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether it would be far emptier."""
+        return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_busy(self, host: PlacementHost) -> bool:
+        """Say whether far more of its slots are used than in the mean."""
+        return self._is_above(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_quiet(self, host: PlacementHost) -> bool:
+        """Say whether far fewer are."""
+        return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_full(self, host: PlacementHost) -> bool:
+        """Say whether its disk is so full by now that copies have to leave it.
+
+        Only of a disk whose size is not known what somebody has said of it counts.
+        """
+        if host.max_bytes <= 0:
+            return host.state == HostState.DISK_FULL
+        return self.free(host) <= self.rules.full_free_bytes
+
+    def has_room(self, host: PlacementHost, slots: int) -> bool:
+        """Say whether one more task of so many slots could start at a host."""
+        return host.room is None or self._came[host.name] + slots <= host.room
+
+    def take(self, move: PlacementMove, task: PlacementTask) -> None:
+        """Take a move as done."""
+        now = self.task(task)
+        self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
+        self._moved[now.key] = moved(now, move)
+        left = set(now.hosts) - set(self._moved[now.key].hosts)
+        came = set(self._moved[now.key].hosts) - set(now.hosts)
+        self._by_load.clear()
+        for host in left:
+            self._place(task, host, -1)
+            self._gained[host] -= now.size_bytes
+        for host in came:
+            self._place(task, host, 1)
+            self._gained[host] += now.size_bytes
+
+    def forget(self, task: PlacementTask, host: str) -> None:
+        """Take a replica that was lost with its host out of a task."""
+        now = self.task(task)
+        self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
+        self._place(task, host, -1)
+
+    def renew(self) -> None:
+        """Put everything back to where it was at the beginning."""
+        for job, host, by in self._changes:
+            self._counts[job][host] -= by
+        for known in (self._changes, self._placed, self._moved, self._gained, self._came):
+            known.clear()
+        self._by_load.clear()
+
+    def _place(self, task: PlacementTask, host: str, by: int) -> None:
+        """Count a copy that came to a host, or left it."""
+        self._counts[task.job][host] += by
+        self._changes.append((task.job, host, by))
+        if (placed := self._placed.get(task.job)) is None:
+            return
+        others = [one for one in placed.get(host, ()) if one.number != task.number]
+        placed[host] = [*others, task] if host in self.task(task).hosts else others
+
+    def _is_above(self, one: float, mean: float) -> bool:
+        return one > mean * self.rules.extreme_ratio
+
+    def _is_below(self, one: float, mean: float) -> bool:
+        return one < mean / self.rules.extreme_ratio
+
+
+def moved(task: PlacementTask, move: PlacementMove) -> PlacementTask:
+    """Return a task as it is after a move.
+
+    A live copy that goes to a replica's host becomes that replica: nothing is copied.
+    """
+    if move.kind == MoveKind.LIVE:
+        others = tuple(host for host in task.replicas if host != move.target)
+        return replace(task, live=move.target, replicas=others)
+    if move.kind == MoveKind.DELETE:
+        live = "" if task.live == move.source and move.source not in task.replicas else task.live
+        return replace(task, live=live, replicas=_without(task.replicas, move.source))
+    if move.source in task.replicas:
+        return replace(task, replicas=(*_without(task.replicas, move.source), move.target))
+    return replace(task, replicas=(*task.replicas, move.target))
+
+
+def _places(task: PlacementTask) -> Iterable[str]:
+    """Return the hosts of a task, each once."""
+    if task.live and not task.replicas:
+        return (task.live,)
+    return dict.fromkeys(task.hosts)
+
+
+def _without(hosts: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """Take a host out of a list once: the last time that it is in it."""
+    if one not in hosts:
+        return hosts
+    at = len(hosts) - 1 - hosts[::-1].index(one)
+    return hosts[:at] + hosts[at + 1 :]
+
+
+def _measured(snapshot: PlacementSnapshot, rules: Rebalance) -> PlacementSnapshot:
+    """Return a snapshot whose hosts have a full disk if that is measured (Hydra, HostFailWorker).
+
+    What somebody has said of a host counts more.
+    """
+
+    def is_full(host: PlacementHost) -> bool:
+        is_known = host.max_bytes > 0 and host.is_up and host.state is HostState.ALIVE
+        return is_known and host.free_bytes <= rules.full_free_bytes
+
+    if not any(map(is_full, snapshot.hosts)):
+        return snapshot
+    hosts = tuple(
+        replace(host, state=HostState.DISK_FULL) if is_full(host) else host
+        for host in snapshot.hosts
+    )
+    return replace(snapshot, hosts=hosts)
+
+
+def _by_kind(hosts: Iterable[PlacementHost]) -> Mapping[str, tuple[PlacementHost, ...]]:
+    kinds = defaultdict[str, list[PlacementHost]](list)
+    for host in hosts:
+        if host.is_live:
+            kinds[host.kind].append(host)
+    return {kind: tuple(sorted(live, key=_name)) for kind, live in kinds.items()}
+
+
+def _name(host: PlacementHost) -> str:
+    return host.name

@@ -1,0 +1,276 @@
+"""What gridbridge-balance needs on the master: account, folders, rights and who starts it.
+
+`gridbridge setup balance` makes the edits; `gridbridge check` judges the same, and what it may do.
+"""
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.decisions.site.file_modes import (
+    account,
+    as_account,
+    broken,
+    closed,
+    folder,
+    shell,
+    shown,
+    sudoers,
+    unseen,
+    written,
+)
+from gridbridge.decisions.site.setup.scheduler_configuration import BY_NUMBER, QUEUE_ORDER, judged
+from gridbridge.model.elastic.balance_sections import Balance, Bootstrap
+from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.places import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_HOME,
+    BALANCE_LOG,
+    BALANCE_PROGRAM,
+    BALANCE_PUBLISHED,
+    BALANCE_SUDOERS,
+    BALANCE_UNIT,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights
+from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+
+VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
+SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
+    f"{AS_ROOT} {verb} *" for verb in VERBS
+)
+CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
+FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
+PRIVATE = 0o077  # the permission bits of everybody else
+RUNS = 0o111  # the permission bits of a program
+LATE_ROUNDS = 5  # so many pauses without a round are too many
+CRON_S = 60.0
+
+
+def is_wanted(policy: Policy) -> bool:
+    """Say whether the file asks for a balancer: a maximum, and somebody who makes or wakes."""
+    has_pools = any(pool.provider for pool in policy.pools.values())
+    return bool(policy.balance.max_nodes and (has_pools or policy.powered))
+
+
+def findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+    """Judge what `setup balance` makes, in that order; what starts it is last."""
+    yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
+    for path, mode in FOLDERS.items():
+        owner = (BALANCE_ACCOUNT, facts.uid)
+        found, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
+        yield folder(path, mode, found, owner, facts.hidden, is_within=is_within)
+    if facts.cell:
+        yield from _cell(facts.cell, facts.host)
+        if policy.balance.fill_first:
+            yield _in_line(facts.cell)
+    if facts.cell or facts.has_fixed_nodes:
+        found = facts.paths.get(BALANCE_SUDOERS)
+        yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, found, facts.sudoers, facts.hidden)
+    yield from _key(facts, policy.bootstrap)
+    yield _started(facts)
+
+
+def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
+    """Judge what its account may really do, that the service's may not, and its last round."""
+    service = policy.site.service_account
+    if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
+        yield _may(facts)
+    if facts.cell and service in facts.cell.managers:
+        edit = SetupEdit(verb=EditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
+        yield broken(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
+    if facts.service_may_too:
+        item = f"account {service}"
+        hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
+        yield CheckFinding(
+            item=item,
+            state=FindingState.BROKEN,
+            found=f"may run {AS_ROOT} as root",
+            right=f"{BALANCE_ACCOUNT} alone",
+            hint=hint,
+        )
+    yield from _programs(facts, policy)
+    if facts.cell:
+        yield from _places(facts.cell, policy)
+    yield _last(facts, policy.balance, now)
+
+
+def programs(policy: Policy) -> dict[str, str]:
+    """Return the programs of providers that make nodes or switch hosts, by these."""
+    used = {one.provider for one in policy.pools.values()}
+    used |= {one.provider for one in policy.powered.values()}
+    found = {
+        name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
+    }
+    return {name: program for name, program in found.items() if program}
+
+
+def _places(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
+    """Tell of queues and host groups that the file names and the cell does not have."""
+    named = {("queue", policy.balance.queue): "[balance] queue"}
+    for name, pool in policy.pools.items():
+        for key, kind, text in (
+            ("queues", "queue", pool.queues),
+            ("hostgroups", "host group", pool.hostgroups),
+        ):
+            for one in text.split() if pool.provider else ():
+                named.setdefault((kind, one), f"[pool.{name}] {key}")
+    there = {"queue": cell.queues, "host group": cell.host_groups}
+    makes = {"queue": "-aq", "host group": "-ahgrp"}
+    for (kind, one), key in named.items():
+        if one not in there[kind]:
+            yield CheckFinding(
+                item=f"{cell.name}: {kind} {one}",
+                state=FindingState.BROKEN,
+                found="missing",
+                right=f"one, as {key} names it",
+                hint=f"qconf {makes[kind]} {one} makes it; or write the right one into {key}",
+            )
+
+
+def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+    """Judge whether they are there, and can be run."""
+    for name, program in programs(policy).items():
+        item, found = f"provider {name}: {program}", facts.paths.get(program)
+        if program in facts.hidden:
+            yield unseen(item, "a program")
+            continue
+        is_right = found is not None and not found.is_folder and bool(found.mode & RUNS)
+        yield CheckFinding(
+            item=item,
+            state=FindingState.OK if is_right else FindingState.BROKEN,
+            found=shown(found) if found else "missing",
+            right="" if is_right else "a program",
+            hint="" if is_right else f"write the right one into [provider.{name}]",
+        )
+
+
+def elsewhere(facts: BalancerFacts) -> str:
+    """Return the master if it is another host than this one, else nothing."""
+    master = facts.cell.master if facts.cell else ""
+    return "" if is_same_host(master, facts.host) else master
+
+
+def removal(facts: BalancerFacts) -> Iterator[SetupEdit]:
+    """Give the edits that take its rights away, what starts it first; its account stays.
+
+    Off the master it stays a manager of the cell: the balancer there is one by the same name.
+    """
+    if facts.has_unit:  # which has --apply
+        stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
+        yield _taken(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
+    for path in (BALANCE_CRON, BALANCE_SUDOERS):
+        if path in facts.paths:
+            yield _taken(path, f"rm -f {path}")
+    if facts.cell and not elsewhere(facts) and BALANCE_ACCOUNT in facts.cell.managers:
+        name = facts.cell.name
+        yield SetupEdit(verb=EditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+
+
+def _taken(path: str, line: str) -> SetupEdit:
+    return SetupEdit(verb=EditVerb.SHELL, name=f"file {path}", value=line)
+
+
+def _cell(cell: CellRights, host: str) -> Iterator[CheckFinding]:
+    yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
+    yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+
+
+def _admitted(
+    cell: CellRights, what: str, kind: str, name: str, admitted: tuple[str, ...]
+) -> CheckFinding:
+    item = f"{cell.name}: {what} {name}"
+    if any(is_same_host(name, one) for one in admitted):
+        return CheckFinding(item=item, state=FindingState.OK, found="admitted")
+    edit = SetupEdit(verb=EditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
+    return broken(item, "not admitted", "admitted", edit)
+
+
+def _in_line(cell: CellRights) -> CheckFinding:
+    """Judge what the numbers need by which new nodes are filled one after the other."""
+    values = (cell.queue_order, BY_NUMBER)
+    item = f"{cell.name}: queue order"
+    return judged(item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False)
+
+
+def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[CheckFinding]:
+    """Judge the private key of new machines' login, where one is used."""
+    path, owner = bootstrap.key, BALANCE_ACCOUNT
+    if not bootstrap.steps or not path:
+        return
+    item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
+    found = facts.paths.get(path)
+    if path in facts.hidden:
+        yield unseen(item, right)
+    elif found is None:
+        made = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
+        given = f"{made} && chown -h {owner}: {name} {name}.pub"
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # a link there could lead anywhere
+        yield broken(item, "missing", right, shell(as_account(owner, made) if is_within else given))
+    elif found.owner != facts.uid or found.mode & PRIVATE:
+        yield broken(item, shown(found), right, closed(path, owner))
+    else:
+        yield CheckFinding(item=item, state=FindingState.OK, found=shown(found))
+
+
+def _started(facts: BalancerFacts) -> CheckFinding:
+    """Judge what starts a round each minute."""
+    item, right = f"file {BALANCE_CRON}", "a round each minute"
+    if facts.has_unit:
+        return CheckFinding(item=item, state=FindingState.OK, found="not needed: systemd runs it")
+    mend = written(BALANCE_CRON, CRON_LINE, 0o644)
+    if BALANCE_CRON not in facts.paths:
+        return broken(item, "missing", right, mend)
+    if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
+        return broken(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return CheckFinding(item=item, state=FindingState.OK, found="there")
+
+
+def _may(facts: BalancerFacts) -> CheckFinding:
+    item = f"account {BALANCE_ACCOUNT}"
+    if facts.may_be_root:
+        return CheckFinding(item=item, state=FindingState.OK, found=f"may run {AS_ROOT} as root")
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=f"sudo does not let it run {AS_ROOT}",
+        right=SUDOERS_LINE,
+        hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
+    )
+
+
+def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> CheckFinding:
+    """Judge the last round; one that acted once and only says by now publishes none."""
+    item, last = "balancer", facts.last
+    acts = balance.apply or facts.has_unit  # the unit has --apply
+    if last is None or not last.is_acting or not acts:
+        return _untold(item, balance)
+    age_s = (now - last.at).total_seconds()
+    if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
+        found, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
+        return CheckFinding(
+            item=item, state=FindingState.BROKEN, found=found, right="one each minute", hint=hint
+        )
+    if last.trouble:
+        found = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
+        return CheckFinding(item=item, state=FindingState.WARNING, found=found)
+    return CheckFinding(
+        item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
+    )
+
+
+def _untold(item: str, balance: Balance) -> CheckFinding:
+    """Judge a balancer that never acted."""
+    if balance.apply:
+        return CheckFinding(
+            item=item,
+            state=FindingState.WARNING,
+            found="did no round yet",
+            hint=f"wait a minute; its log is {BALANCE_LOG}",
+        )
+    hint = "see gridbridge balance plan, then set apply = true in [balance]"
+    return CheckFinding(
+        item=item, state=FindingState.NOTE, found="only says what it would do", hint=hint
+    )

@@ -1,0 +1,304 @@
+"""What is missing of a cell's best-effort queues, item by item, with the edits that mend it.
+
+The queues get their slots last: until then nothing starts in them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.site.besteffort.queue_blocks import (
+    HOSTLIST,
+    PREEMPT,
+    BestEffortQueues,
+    own_queues,
+    subordinate_lists,
+    superordinate,
+    written,
+)
+from gridbridge.model.attributes import by_place, pairs, varying, words
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.site.besteffort_cell import BestEffortCell
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+)
+
+SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
+NICE = "19"
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge does without grace
+RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
+RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
+ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
+WHOLE_JOB = "$pe_slots"  # a job that other hosts have parts of is not displaced as a whole
+SLOTWISE = "slots="  # how a slot-wise subordinate_list begins
+RESOURCE = ComplexRow(
+    name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
+)
+
+
+def findings(
+    cluster: str, cell: BestEffortCell, model: str, most: int | None
+) -> tuple[CheckFinding, ...]:
+    """Return every item, in the order in which the edits are to be made."""
+    blocks = BestEffortQueues(cell, model, most)
+    numbers = range(1, blocks.count + 1)
+    return (
+        _resource(cluster, cell),
+        *(_quota(cluster, name, text) for name, text in cell.quotas.items()),
+        *(each for n in numbers for each in _queue(cluster, cell, model, blocks, n)),
+        *(
+            each
+            for name in superordinate(cell, model)
+            for each in _subordinates(cluster, cell, blocks, name)
+        ),
+        *(_slots(cluster, cell, blocks, n) for n in numbers),
+        *taken_findings(cluster, cell, blocks),
+    )
+
+
+def none(cluster: str) -> CheckFinding:
+    """Return the item of a cell without best-effort queues."""
+    found = "none: best-effort tasks are ordinary jobs of the lowest priority"
+    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=found)
+
+
+def stranger(cluster: str, name: str) -> CheckFinding:
+    """Return the item of a queue that has a best-effort queue's name and nothing else of one."""
+    return CheckFinding(
+        item=f"{cluster}: queue {name}",
+        state=FindingState.WARNING,
+        found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
+        right="no queue of that name but a best-effort one",
+        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
+    )
+
+
+def is_set_up(cell: BestEffortCell) -> bool:
+    """Say whether anything of a set-up is there."""
+    return bool(own_queues(cell)) or BEST_EFFORT in cell.complexes
+
+
+def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
+    item, found = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
+    key = ("type", "relation", "requestable", "consumable")
+    if found and all(getattr(found, name) == getattr(RESOURCE, name) for name in key):
+        return CheckFinding(item=item, state=FindingState.OK, found=found.row)
+    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=found.row if found else "missing",
+        right=RESOURCE.row,
+        mend=(edit,),
+    )
+
+
+def _quota(cluster: str, name: str, text: str) -> CheckFinding:
+    """Judge a resource quota set: what tasks use must not keep local jobs from starting."""
+    item = f"resource quota {name}"
+    rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
+    if rules and " ".join(rules[0][1:3]) == RULE_NAME:
+        return CheckFinding(item=item, state=FindingState.OK, found=" ".join(rules[0]))
+    edit = SetupEdit(verb=EditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found="counts best-effort tasks as well",
+        right=f"first {RULE}",
+        mend=(edit,),
+    )
+
+
+def _queue(
+    cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
+) -> Iterator[CheckFinding]:
+    """Judge a queue but for its slots; a missing one is made without any."""
+    name = f"gb-be{number}"
+    item, found, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
+    if found is None:
+        seq_no = str(SEQ_NO + blocks.count - number)
+        values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
+        text = "\n".join(f"{key} {value}" for key, value in values.items())
+        edit = SetupEdit(
+            verb=EditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
+        )
+        told = f"as {model}, for tasks that make way"
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found="missing", right=told, mend=(edit,)
+        )
+        return
+    for key, value in right.items():
+        yield from _attributes(cluster, name, key, found.get(key, ""), value)
+
+
+def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
+    """Return the attributes that matter; the rest is copied once, and free to be changed."""
+    queue = cell.queues[model]
+    remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
+    return {
+        HOSTLIST: queue.get(HOSTLIST, "NONE"),
+        "qtype": "BATCH",
+        "rerun": "FALSE",
+        "suspend_method": METHOD,
+        "resume_method": "NONE",
+        "suspend_thresholds": "NONE",
+        "subordinate_list": "NONE",
+        "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
+        "pe_list": _environments(cell, model),
+        **{name: queue.get(name, "NONE") for name in ACCESS},
+    }
+
+
+def _environments(cell: BestEffortCell, model: str) -> str:
+    """Return the model's pe_list with the environments whose jobs are on one host."""
+    found = varying(cell.queues[model].get("pe_list", "NONE"))
+    others = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in found.others)
+    return ",".join((_whole_jobs(cell, found.usual), *others))
+
+
+def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
+    rules = {name: one.get("allocation_rule") for name, one in cell.environments.items()}
+    return " ".join(name for name in words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
+
+
+def _attributes(
+    cluster: str, queue: str, name: str, found: str, right: str
+) -> Iterator[CheckFinding]:
+    """Judge an attribute, and each value for one host, which replaces the usual value there."""
+    there, wanted = dict(by_place(found)), dict(by_place(right))
+    for where in dict.fromkeys((*there, *wanted)):
+        usual = wanted[""]  # as the queue has it once that is mended
+        actual, value = there.get(where, usual), wanted.get(where, usual)
+        judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
+        is_surplus = where not in wanted and name != "complex_values"
+        if is_surplus and judged.state is not FindingState.OK:
+            edits = (replace(edit, verb=EditVerb.PURGE, value="") for edit in judged.mend)
+            judged = replace(judged, mend=tuple(edits))
+        yield judged
+
+
+def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> CheckFinding:
+    item = f"queue {queue}: {name}"
+    if _same(name, found, right):
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    verb = EditVerb.MERGE if name == "complex_values" else EditVerb.REPLACE
+    edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=found, right=right, mend=(edit,)
+    )
+
+
+def _same(name: str, found: str, right: str) -> bool:
+    """Compare two values of an attribute: TRUE is 1, and lists have no order."""
+    if name == "complex_values":
+        as_said = {key: value.upper() for key, value in pairs(right).items()}
+        return (
+            as_said.items() <= {key: value.upper() for key, value in pairs(found).items()}.items()
+        )
+    if name in (HOSTLIST, "pe_list", *ACCESS):
+        return sorted(words(found)) == sorted(words(right))
+    return found.upper() == right.upper()
+
+
+def _subordinates(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
+) -> Iterator[CheckFinding]:
+    """Judge a local queue's subordinate_list, for each host or group that has its own."""
+    right = blocks.subordinates(queue)
+    for where, found in subordinate_lists(cell.queues[queue]).items():
+        name = f"{queue}@{where}" if where else queue
+        item, listed = f"queue {name}: subordinate_list", pairs(found)
+        if found.startswith(SLOTWISE):
+            yield _slotwise(item, found)
+            continue
+        lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
+        if not lacking:
+            yield CheckFinding(item=item, state=FindingState.OK, found=found)
+            continue
+        value = ",".join(f"{key}={n}" for key, n in lacking.items())
+        edit = SetupEdit(
+            verb=EditVerb.MERGE,
+            cell=cluster,
+            kind="queue",
+            name=name,
+            attribute="subordinate_list",
+            value=value,
+        )
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found=found, right=value, mend=(edit,)
+        )
+
+
+def _slotwise(item: str, found: str) -> CheckFinding:
+    """Return the finding about a list that can't have queues of ours beside its own."""
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=f"{found}: slot-wise, which counts tasks and takes no other queues",
+        right="queue-wise, such as low.q=1",
+        hint="change it by hand, or give another --like",
+    )
+
+
+def _slots(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
+) -> CheckFinding:
+    """Judge a queue's slots on each host; with them it opens."""
+    name, right = f"gb-be{number}", blocks.slots_of(number)
+    found = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
+    if found == right:
+        return CheckFinding(
+            item=f"queue {name}: slots", state=FindingState.OK, found=written(found)
+        )
+    edit = SetupEdit(
+        verb=EditVerb.REPLACE,
+        cell=cluster,
+        kind="queue",
+        name=name,
+        attribute="slots",
+        value=written(right),
+    )
+    return CheckFinding(
+        item=f"queue {name}: slots",
+        state=FindingState.BROKEN,
+        found=written(found),
+        right=written(right),
+        mend=(edit,),
+    )
+
+
+def taken_findings(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
+) -> Iterator[CheckFinding]:
+    """Name the consumables that tasks take of: a job that needs them waits until a task ends.
+
+    Only a job that was started displaces tasks, and without these it is not started.
+    """
+    for name, places in cell.taken.items():
+        here = [place for place in places if place in blocks.slots or place == "global"]
+        if here:
+            yield CheckFinding(
+                item=f"{cluster}: consumable {name}",
+                state=FindingState.WARNING,
+                found=f"best-effort tasks take of it at {_some(here)}, and no queue exempts them",
+                right="none that every job takes of",
+                hint=_instead(name, cell),
+            )
+
+
+def _some(places: list[str]) -> str:
+    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+
+
+def _instead(name: str, cell: BestEffortCell) -> str:
+    if name == "slots":
+        return (
+            "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
+            " complex_values does the same, and exempts them"
+        )
+    if cell.complexes[name].relation == "EXCL":
+        return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
+    return f"give {name} no default, so that only jobs take of it that ask for it"

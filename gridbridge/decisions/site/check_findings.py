@@ -1,0 +1,307 @@
+"""What a running site shows: the poller, clocks, versions and the queue's own state."""
+
+import re
+from collections.abc import Iterator
+
+from gridbridge.decisions.site import embedded_site, stale_configuration
+from gridbridge.decisions.site.file_modes import UNSEEN
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.places import CONFIG, HOME, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host_facts import (
+    CellFacts,
+    HostFacts,
+    KeyFacts,
+    PollerFacts,
+    StageFacts,
+)
+from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+from gridbridge.model.states import QueueFact, QueueState
+from gridbridge.model.status_report import count
+
+MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
+TRIED_OAR = re.compile(r"OAR 2\.5\.")
+TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
+MAX_WORDS = 160  # characters of a log line
+BY_SSH = "ssh: "  # how ssh's own trouble begins
+DENIED = "denied: host"
+NEEDED_SECTION = "[queue.NAME]"
+NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREACHABLE))
+
+
+def running_findings(facts: HostFacts, policy: Policy) -> Iterator[CheckFinding]:
+    """Judge everything that changes while a site runs."""
+    yield _poller(facts.poller, policy)
+    yield from stale_configuration.findings(facts.poller)
+    for name, cell in facts.cells.items():
+        if cell.is_shut and not facts.is_root:
+            yield shut(name)
+            continue
+        cluster = policy.clusters.get(name)
+        judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
+        yield from judge(name, cell, facts.name)
+    yield from map(_key, facts.keys)
+    for name, place in facts.without_rsync.items():
+        yield _rsync(name, place)
+    for name, stage in facts.stages.items():
+        yield stage_finding(name, stage)
+    for queue, state in facts.queues.items():
+        yield from _queue(queue, state, policy)
+
+
+def shut(item: str) -> CheckFinding:
+    """Return the finding about what whoever asks has no account for: others may well have one."""
+    return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN)
+
+
+def worst(findings: tuple[CheckFinding, ...]) -> FindingState:
+    """Return the worst state of all, OK for none."""
+    for state in (FindingState.BROKEN, FindingState.WARNING):
+        if any(each.state == state for each in findings):
+            return state
+    return FindingState.OK
+
+
+def no_queue(policy: Policy) -> Iterator[CheckFinding]:
+    """Report a site without a transfer queue: there is nothing to check."""
+    if policy.queues:
+        return
+    if why := policy.why_no_queues:
+        yield CheckFinding(
+            item=f"file {CONFIG}: transfer queues", state=FindingState.OK, found=f"none: {why}"
+        )
+        return
+    remotes = [name for name in policy.clusters if name != policy.site.cluster]
+    right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
+    yield CheckFinding(
+        item=f"file {CONFIG}: transfer queues",
+        state=FindingState.WARNING,
+        found=f"no {NEEDED_SECTION}",
+        right="one at least",
+        mend=(SetupEdit(verb=EditVerb.SHELL, value=right),) if remotes else (),
+        hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
+    )
+
+
+def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
+    right = f"values no older than {policy.poller.stale_s:g} s"
+    if poller.is_running is False:
+        words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
+        return _stopped(f"not running{words}", right, policy)
+    if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
+        return CheckFinding(
+            item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
+        )
+    age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
+    if not poller.pid:
+        return _stopped(f"{age}, and its process is not ours to see", right, policy)
+    gone = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
+    return _stopped(age, right, policy, f"kill -9 {poller.pid}; {gone}; ")
+
+
+def _stopped(found: str, right: str, policy: Policy, first: str = "") -> CheckFinding:
+    """Return the finding whose mend starts the poller; the load sensor would do so as well."""
+    program = f"{PYTHON} -I -c 'from gridbridge.transfer.poller.program import main; main()'"
+    account = policy.site.service_account
+    become = f"setpriv --reuid {account} --regid {account} --init-groups"
+    start = f"setsid --fork {become} {program}"
+    line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
+    edit = SetupEdit(verb=EditVerb.SHELL, value=line)
+    return CheckFinding(
+        item="poller", state=FindingState.BROKEN, found=found, right=right, mend=(edit,)
+    )
+
+
+def _cell(name: str, cell: CellFacts, host: str) -> Iterator[CheckFinding]:
+    yield _answer(name, cell, host)
+    if not cell.trouble:
+        yield _version(name, cell)
+        yield _clock(name, cell)
+
+
+def _server(name: str, cell: CellFacts, _host: str) -> Iterator[CheckFinding]:
+    yield _oar_answer(name, cell)
+    if not cell.trouble:
+        yield _oar_version(name, cell)
+        yield _clock(name, cell)
+
+
+def _folder(name: str, cell: CellFacts, _host: str) -> Iterator[CheckFinding]:
+    yield embedded_site.cluster_finding(name, cell)
+
+
+def _answer(name: str, cell: CellFacts, host: str) -> CheckFinding:
+    """Judge a qmaster's answer; it answers qconf only on its admin hosts."""
+    item = f"{name}: qmaster"
+    if not cell.trouble:
+        return CheckFinding(item=item, state=FindingState.OK, found=f"answers from {cell.master}")
+    is_refused = DENIED in cell.trouble
+    if is_refused:
+        edit = SetupEdit(verb=EditVerb.ADMIT, cell=name, kind="admin", name=host)
+        item = f"{name}: admin host {host}"
+    elif cell.other_port:
+        return _wrong_port(name, cell)
+    else:
+        edit = SetupEdit(verb=EditVerb.SHELL, cell=name, value="sge_qmaster")
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=cell.trouble,
+        right="an answer",
+        mend=(edit,) if cell.master else (),
+        where=cell.master,
+        hint=_first(name, cell, is_refused=is_refused) if cell.master else _hint(name, cell),
+    )
+
+
+def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
+    """Say what to look at before anybody starts a qmaster: a second one does harm."""
+    if is_refused:
+        return ""
+    ports = f"compare the ports of [cluster.{name}] first"
+    return f"run this only if no qmaster runs on {cell.master}; {ports}"
+
+
+def _wrong_port(name: str, cell: CellFacts) -> CheckFinding:
+    """Judge a qmaster that answers on another port: a second one would do harm."""
+    return CheckFinding(
+        item=f"{name}: qmaster",
+        state=FindingState.BROKEN,
+        found=f"{cell.trouble}, but one answers on port {cell.other_port} of {cell.master}",
+        right=f"qmaster_port = {cell.other_port}, if that is the cell's",
+        hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
+    )
+
+
+def _oar_answer(name: str, cell: CellFacts) -> CheckFinding:
+    """Judge an OAR server's answer."""
+    item = f"{name}: OAR server"
+    if not cell.trouble:
+        found = f"answers on {cell.master}, {count(cell.slots or 0, 'slot')}"
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    login = cell.trouble.startswith(BY_SSH)
+    hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=cell.trouble, right="an answer", hint=hint
+    )
+
+
+def _oar_version(name: str, cell: CellFacts) -> CheckFinding:
+    item = f"{name}: version"
+    if TRIED_OAR.match(cell.version):
+        return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
+    hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
+    found = cell.version or "unknown"
+    return CheckFinding(
+        item=item, state=FindingState.WARNING, found=found, right="OAR 2.5.x", hint=hint
+    )
+
+
+def _hint(name: str, cell: CellFacts) -> str:
+    if cell.trouble.startswith(BY_SSH):
+        return f"mend the login of [cluster.{name}] of {CONFIG}"
+    return f"[cluster.{name}] of {CONFIG} has to name its cell"
+
+
+def _version(name: str, cell: CellFacts) -> CheckFinding:
+    item = f"{name}: version"
+    if TRIED.match(cell.version):
+        return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
+    return CheckFinding(
+        item=item,
+        state=FindingState.WARNING,
+        found=cell.version or "unknown",
+        right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
+        hint="jobs with -S of no sh can't be suspended or deleted there; tried on 8.1.9 alone",
+    )
+
+
+def _clock(name: str, cell: CellFacts) -> CheckFinding:
+    item = f"{name}: clock"
+    if cell.ahead_s is None:
+        return CheckFinding(
+            item=item,
+            state=FindingState.WARNING,
+            found="qping does not tell it",
+            right=f"within {MAX_SKEW_S:g} s",
+            hint=f"compare `date` here and on {cell.master}",
+        )
+    found = f"{cell.ahead_s:+.0f} s"
+    if abs(cell.ahead_s) <= MAX_SKEW_S:
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    return CheckFinding(
+        item=item,
+        state=FindingState.WARNING,
+        found=f"{found} from this host's",
+        right=f"within {MAX_SKEW_S:g} s",
+        mend=(SetupEdit(verb=EditVerb.SHELL, value="chronyc makestep"),),
+        where=cell.master,
+    )
+
+
+def _key(key: KeyFacts) -> CheckFinding:
+    """Judge a person's key; what is sent without it comes home."""
+    item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
+    if not key.trouble:
+        return CheckFinding(item=item, state=FindingState.OK, found=right)
+    hint = f"until then jobs of {key.person} that are sent there wait, or come home when refused"
+    return CheckFinding(
+        item=item, state=FindingState.WARNING, found=key.trouble, right=right, hint=hint
+    )
+
+
+def _rsync(name: str, place: str) -> CheckFinding:
+    """Judge rsync, which carries the files that jobs declare (docs/how-to/staging.md)."""
+    item = f"{name}: rsync"
+    if not place:
+        return CheckFinding(item=item, state=FindingState.OK, found="here and there")
+    return CheckFinding(
+        item=item,
+        state=FindingState.WARNING,
+        found=f"missing on {place}",
+        right="here and there",
+        hint=f"apt-get install rsync on {place}; until then jobs with stage_in or stage_out wait",
+    )
+
+
+def stage_finding(name: str, stage: StageFacts) -> CheckFinding:
+    """Judge where accounts have their folders for carried files; none is made for them there."""
+    item = f"{name}: stage_dir"
+    if not stage.wrong:
+        return CheckFinding(item=item, state=FindingState.OK, found=stage.place)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=stage.wrong,
+        right="a sticky folder, or one where nobody else writes",
+        mend=(SetupEdit(verb=EditVerb.SHELL, value=stage.mend),),
+        where=stage.host,
+        hint="until then jobs that are sent there with files to carry wait",
+    )
+
+
+def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[CheckFinding]:
+    """Judge a queue's state: error and disabled need a person, others pass by themselves."""
+    item, home = f"queue {queue}: state", policy.site.cluster
+    if QueueFact.ERROR in state.facts:
+        clear = SetupEdit(verb=EditVerb.CLEAR, cell=home, name=queue)
+        yield _closed(item, FindingState.BROKEN, "in error state (E)", clear)
+    if QueueFact.DISABLED in state.facts:
+        enable = SetupEdit(verb=EditVerb.ENABLE, cell=home, name=queue)
+        yield _closed(item, FindingState.WARNING, "disabled by hand (d)", enable)
+    if QueueFact.UNREACHABLE in state.facts:
+        hint = f"start sge_execd on {queue.rpartition('@')[2]}"
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found="its execd is silent (u)", hint=hint
+        )
+    if not state.facts & NEEDS_SOMEBODY:
+        is_loaded = QueueFact.LOADED in state.facts
+        found = f"closed by load ({state.text})" if is_loaded else state.text or "open"
+        yield CheckFinding(item=item, state=FindingState.OK, found=found)
+
+
+def _closed(item: str, state: FindingState, found: str, mend: SetupEdit) -> CheckFinding:
+    return CheckFinding(item=item, state=state, found=found, right="open", mend=(mend,))
+
+
+JUDGES = {ClusterKind.GRIDENGINE: _cell, ClusterKind.OAR: _server, ClusterKind.EMBEDDED: _folder}

@@ -1,0 +1,63 @@
+"""Says in sentences how a job at home stands, and what it waits for.
+
+Hindrances are the scheduler's own words (`qstat -j`, `qalter -w p`). They are shown, and decide
+nothing.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.model.snapshot import JobStanding, JobStatus
+from gridbridge.model.states import JobFact
+from gridbridge.model.status_report import age, count
+
+MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has a thousand
+NOT_TOLD = "the scheduler does not tell what it waits for"
+WORDS = {  # by the word of a state: for one task, and for several
+    JobFact.DELETING: ("is being deleted", "are being deleted"),
+    JobFact.ERROR: ("is in error state", "are in error state"),
+    JobFact.SUSPENDED: ("is suspended", "are suspended"),
+    JobFact.RUNNING: ("runs", "run"),
+    JobFact.HELD: ("waits, held", "wait, held"),
+    JobFact.WAITING: ("waits", "wait"),
+}
+UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
+
+
+def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
+    """Say what a job's tasks do, what is wrong, and what keeps waiting tasks from starting."""
+    return (*(_told(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
+
+
+def _told(row: JobStatus, now: datetime) -> str:
+    singular, plural = WORDS.get(row.state.word, UNKNOWN)
+    at = f" in {row.queue}" if row.queue else ""
+    since = f" for {age(now - row.since)}" if row.since else ""
+    return (
+        f"{_whose(row)} {singular if row.task_count == 1 else plural}{at}{since} ({row.state.text})"
+    )
+
+
+def _whose(row: JobStatus) -> str:
+    if not row.tasks:
+        return "it"
+    if row.task_count == 1:
+        return f"task {row.task}"
+    return f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
+
+
+def _errors(job: JobStanding) -> Iterator[str]:
+    yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
+    if any(row.state.is_error for row in job.rows):
+        yield f"qmod -cj {job.job_id} has it tried again"
+
+
+def _hindrances(job: JobStanding) -> Iterator[str]:
+    if any(row.state.is_waiting and row.state.is_held for row in job.rows):
+        yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
+    yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
+    if len(job.hindrances) > MOST_TOLD:
+        more = count(len(job.hindrances) - MOST_TOLD, "more reason")
+        yield f"{more}: qstat -j {job.job_id}"
+    if not job.hindrances and any(row.state.can_start for row in job.rows):
+        yield NOT_TOLD

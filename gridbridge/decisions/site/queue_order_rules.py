@@ -1,0 +1,125 @@
+"""In which order home's scheduler tries the transfer queues that would take a job.
+
+With `queue_sort_method seqno` the scheduler asks queues by their `seq_no` (sched_conf(5),
+queue_conf(5)). So transfer queues exchange their numbers among each other: those of home's own
+queues, and where all of them stand among these, stay as they are. A load value can't do it: all
+transfer queues live on one host, and a threshold would close a queue for jobs that no other takes.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+
+from gridbridge.model.site.queue_order import QueueOffer, RenumberedQueue
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.status_report import count
+
+WORDS = {
+    QueueOrder.SEQ_NO: "by their seq_no",
+    QueueOrder.WAIT: "the least expected wait first",
+    QueueOrder.COST: "the least cost first",
+}
+
+
+def turns(offer: QueueOffer) -> float:
+    """Return how many turns of all its slots a cluster needs until one more task starts.
+
+    To a tenth: what differs by less changes with each job, and counts as equal. A cluster that has
+    not answered lately is expected to take for ever.
+    """
+    if not offer.is_heard:
+        return inf
+    ahead = max(0, offer.pending + 1 - offer.free_slots)
+    return round(ahead / offer.slots, 1) if offer.slots else inf
+
+
+def ranked(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
+    """Return queues in the order in which a job should be offered to them.
+
+    Of equal ones the present order is kept; among equal costs the least expected wait decides.
+    """
+    present = sorted(offers, key=lambda one: (inf if one.seq_no is None else one.seq_no, one.queue))
+    if order is QueueOrder.SEQ_NO:
+        return tuple(present)
+    if order is QueueOrder.WAIT:
+        return tuple(sorted(present, key=turns))
+    return tuple(sorted(present, key=lambda one: (one.cost, turns(one))))
+
+
+def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
+    """Return the queues whose numbers change, so that the scheduler tries them in this order.
+
+    The numbers are those that the queues have; equal ones are told apart by the next higher ones.
+    """
+    if order is QueueOrder.SEQ_NO:
+        return ()
+    known = [(one, one.seq_no) for one in ranked(offers, order) if one.seq_no is not None]
+    found: list[RenumberedQueue] = []
+    least = -1
+    numbers = sorted(number for _, number in known)
+    for (one, before), number in zip(known, numbers, strict=True):
+        least = max(number, least + 1)
+        if before != least:
+            found.append(
+                RenumberedQueue(queue=one.queue, before=before, after=least, why=why(one, order))
+            )
+    return tuple(found)
+
+
+def restored(
+    offers: Iterable[QueueOffer], former: Mapping[str, int]
+) -> tuple[RenumberedQueue, ...]:
+    """Return the queues that get the numbers back that they had before any other was given."""
+    return tuple(
+        RenumberedQueue(
+            queue=one.queue, before=one.seq_no, after=former[one.queue], why="as it was"
+        )
+        for one in offers
+        if one.seq_no is not None and former.get(one.queue, one.seq_no) != one.seq_no
+    )
+
+
+def is_set_up(offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]) -> bool:
+    """Say whether the queues' numbers follow the order; `former` are their first numbers.
+
+    Expected waits change from minute to minute, so any numbers count as right once queues were
+    numbered by waits. Costs change with the file alone.
+    """
+    every = tuple(offers)
+    if order is QueueOrder.SEQ_NO:
+        return not restored(every, former)
+    if not former:
+        return not renumbered(every, order)
+    costs = [queue.cost for queue in ranked(every, QueueOrder.SEQ_NO)]
+    return order is QueueOrder.WAIT or costs == sorted(costs)
+
+
+def finding(
+    offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
+) -> CheckFinding:
+    """Judge whether the order in the file was set up."""
+    is_right = is_set_up(offers, order, former)
+    differ = "" if is_right else "; the seq_no of the queues say otherwise"
+    return CheckFinding(
+        item="order of transfer queues",
+        state=FindingState.OK if is_right else FindingState.WARNING,
+        found=f'queue_order = "{order}"{differ}',
+        right="" if is_right else WORDS[order],
+        hint="" if is_right else "run gridbridge setup order --apply",
+    )
+
+
+def why(offer: QueueOffer, order: QueueOrder) -> str:
+    """Say by what a queue has its place."""
+    heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
+    told = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
+    return f"cost {offer.cost:g}, {told}" if order is QueueOrder.COST else told
+
+
+def sentence(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
+    """Say in which order queues should be tried, and in which they are if that differs."""
+    every = tuple(offers)
+    told = ", then ".join(f"{one.queue} ({why(one, order)})" for one in ranked(every, order))
+    is_so = not renumbered(every, order)
+    later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
+    return f"tried in this order, {WORDS[order]}: {told}{later}"

@@ -1,0 +1,92 @@
+"""The queue's section of gridbridge.toml, which the poller and the starters obey."""
+
+import json
+import shlex
+from dataclasses import fields, replace
+
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    QueueRequest,
+    SetupEdit,
+)
+from gridbridge.model.status_report import count
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+
+MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
+EDITOR = "gridbridge.config.edit"
+FEWER = "or give the queues fewer slots"
+
+
+def findings(policy: Policy, wanted: QueueRequest) -> tuple[CheckFinding, ...]:
+    """Judge the section; other keys that people wrote there are left alone."""
+    known = policy.queues.get(wanted.queue)
+    unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
+    right = replace(
+        known or unset,
+        cluster=wanted.remote,
+        pending_limit=wanted.pending_limit,
+        slots=wanted.slots,
+        remote_usage=wanted.remote_usage,
+    )
+    item = f"file {CONFIG}: [queue.{wanted.queue}]"
+    if known == right:
+        return (CheckFinding(item=item, state=FindingState.OK, found=_shown(right)),)
+    return (
+        CheckFinding(
+            item=item,
+            state=FindingState.BROKEN,
+            found=_shown(known) if known else "missing",
+            right=_shown(right),
+            mend=(_edit("put", wanted.queue, *_changes(known or unset, right)),),
+        ),
+    )
+
+
+def room(policy: Policy, slots: int) -> CheckFinding:
+    """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
+    needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
+    item, found = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
+    if needed <= limit:
+        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    return CheckFinding(
+        item=item,
+        state=FindingState.WARNING,
+        found=f"{found}, too few for {slots} transfer slots of one user",
+        right=f"{needed} at least",
+        hint=f"set it in [poller], {FEWER}",
+    )
+
+
+def all_slots(policy: Policy, wanted: QueueRequest | None = None) -> int:
+    """Return the slots of all transfer queues, the wanted one as it will be."""
+    slots = {name: queue.slots for name, queue in policy.queues.items()}
+    return sum({**slots, **({wanted.queue: wanted.slots} if wanted else {})}.values())
+
+
+def removal(policy: Policy, wanted: QueueRequest) -> tuple[SetupEdit, ...]:
+    """Return the edit that takes the section out of the file."""
+    return (_edit("drop", wanted.queue),) if wanted.queue in policy.queues else ()
+
+
+def _shown(queue: TransferQueue) -> str:
+    return f"{count(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
+
+
+def _changes(known: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
+    """Return the keys that have to have another value, a line of TOML each."""
+    pairs = (
+        (key.name, getattr(known, key.name), getattr(right, key.name)) for key in fields(right)
+    )
+    return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
+
+
+def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
+    """Return the edit whose line changes the file and leaves people's comments as they are."""
+    program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
+    return SetupEdit(
+        verb=EditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))
+    )

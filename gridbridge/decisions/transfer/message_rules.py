@@ -1,0 +1,327 @@
+"""How a spool message changes a transfer: what its owner may say, and what is refused.
+
+The uid comes from the kernel. A transfer's key is (name, uid), so a message can only change its
+sender's own transfers. Messages may come twice and late, so nothing known is taken back: DEAD wins,
+an id stays, a verdict is given once.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import (
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    short,
+    too_long,
+)
+from gridbridge.model.transfer.claim import is_claim
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_row import Transfer
+
+Destination: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
+
+MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
+MAX_WAKE_CHARACTERS = 64
+DESIRED = {  # an intent, for readers
+    DesiredJobState.DEAD: "deleted here",
+    DesiredJobState.SUSPENDED: "suspended here",
+    DesiredJobState.RUNNING: "resumed here",
+}
+SPARED = (
+    "its h_rt has passed here and ends nothing: the limit there decides;"
+    " the accounting here will say failed 37"
+)
+GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
+ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedMessage:
+    """A message, and what else decides whether it is accepted."""
+
+    message: StarterMessage
+    known: Transfer | None  # of that name and uid
+    home: str
+    routes: frozenset[Destination]
+    uid: int
+    owner: str
+    record: str  # the file it came in
+    now: datetime
+
+
+def receive(
+    known: Transfer | None,
+    message: StarterMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedAction:
+    """Return the transfer after the message; `record` is the file it came in."""
+    if reason := fault(message):
+        return RejectedAction(what=message.transfer, reason=reason)
+    message = message.but(reason=short(message.reason))
+    if message.kind == MessageKind.RECORD:
+        if known and known.record == record:
+            return known  # read again by a new process
+        return _record(known, message, uid=uid, owner=owner, record=record, now=now)
+    if known is None:
+        return RejectedAction(
+            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+        )
+    if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
+        return _intent(known, message, now)
+    if message.kind == MessageKind.ENDED:
+        return _ended(known, message, now)
+    if message.kind == MessageKind.CLOSED:
+        return _closed(known, message, now)
+    return RejectedAction(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def judge(one: ReceivedMessage) -> Transfer | RejectedAction:
+    """Return the transfer after a message, or why the message is refused."""
+    return refuse_route(one.message, one.home, one.routes) or receive(
+        one.known, one.message, uid=one.uid, owner=one.owner, record=one.record, now=one.now
+    )
+
+
+def refuse_route(
+    message: StarterMessage, home: str, routes: Container[Destination]
+) -> RejectedAction | None:
+    """Refuse a record whose queue does not lead to its cluster."""
+    if parse_transfer(message.transfer).cluster != home:
+        return RejectedAction(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == MessageKind.RECORD and (message.queue, message.remote) not in routes:
+        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
+        return RejectedAction(what=message.transfer, reason=reason)
+    return None
+
+
+def answer(
+    transfers: tuple[Transfer, ...], message: StarterMessage, asleep: Container[str] = ()
+) -> StarterMessage | None:
+    """Answer a restarted task: the live transfer to adopt, or the name of a new one.
+
+    `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
+    sleep. None while one of them is being deleted, or while its former starter is alive, as on a
+    silent host: the task asks again.
+    """
+    live = [transfer for transfer in transfers if not transfer.is_over]
+    if any(transfer.desired == DesiredJobState.DEAD for transfer in live):
+        return None
+    if live:
+        last = max(live, key=_attempt)
+        if last.wake != message.wake and last.wake in asleep:
+            return None
+        return StarterMessage(
+            kind=MessageKind.RECORD,
+            transfer=last.name,
+            remote=last.remote,
+            queue=last.queue,
+            phase=last.phase,
+            remote_id=str(last.remote_id or ""),
+            desired=last.desired,
+            rerun=last.rerun,
+            claim=last.claim,
+        )
+    asked = parse_transfer(message.transfer)
+    asked.attempt = max(map(_attempt, transfers), default=0) + 1
+    return StarterMessage(kind=MessageKind.RECORD, transfer=str(asked))
+
+
+def is_of_another_job(message: StarterMessage, submitted: str) -> bool:
+    """Say whether home's numbers have begun anew since the record of a transfer.
+
+    The job that asks was not put back, so its submission time is true; the record has another one.
+    """
+    is_known = message.submitted and submitted
+    return bool(is_known) and message.submitted != submitted and not message.restarted
+
+
+def has_new_starter(transfer: Transfer, message: StarterMessage) -> bool:
+    """Say whether a new starter asks about a task whose transfer is being deleted.
+
+    Grid Engine runs no task twice at once, so the run that the transfer belongs to is over.
+    """
+    is_dying = not transfer.is_over and transfer.desired == DesiredJobState.DEAD
+    return is_dying and bool(message.wake) and message.wake != transfer.wake
+
+
+def fault(message: StarterMessage) -> str:
+    """Say which value is wrong; people write these, so anything may come."""
+    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
+        return "the remote id is no number"
+    if message.exit_status and not _is_number(message.exit_status, 3):
+        return "the exit status is no number"
+    if message.signal and not _is_number(message.signal, 2):
+        return "the signal is no number"
+    if message.wake and not is_wake(message.wake):
+        return "the FIFO has no name that we give"
+    if message.guard not in GUARDS:
+        return "the guard is none that we know"
+    if message.kind == MessageKind.RECORD and message.claim and not is_claim(message.claim):
+        return "the claim is none that we make"
+    key = too_long(message)
+    return f"its {key} is too long" if key else ""
+
+
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= max_digits
+
+
+def is_wake(name: str) -> bool:
+    """Say whether this can be a FIFO's name; it becomes a part of paths."""
+    return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
+
+
+def _attempt(transfer: Transfer) -> int:
+    return parse_transfer(transfer.name).attempt
+
+
+def _record(
+    known: Transfer | None,
+    message: StarterMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedAction:
+    if message.phase not in ORDER:
+        return RejectedAction(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+    fresh = Transfer(
+        name=message.transfer,
+        uid=uid,
+        owner=owner,
+        remote=message.remote,
+        queue=message.queue,
+        phase=message.phase,
+        record=record,
+        wake=message.wake,
+        rerun=message.rerun,
+        claim=message.claim,
+        guard=message.guard or Guard.HOLD,
+        remote_id=int(message.remote_id or 0),
+        created_at=now,
+        updated_at=now,
+        cause=message.cause,
+        reason=_progress(message),
+    )
+    if known is None:
+        return fresh
+    if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
+        return RejectedAction(what=message.transfer, reason="an older record than the one known")
+    if _is_repeated(known, fresh):
+        told = fresh if message.reason else known
+        return known.but(record=record, cause=told.cause, reason=told.reason)
+    return fresh.but(
+        created_at=known.created_at,
+        remote_id=known.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or known.rerun,
+        desired=known.desired,
+        pinned=known.pinned,
+        local_state=known.local_state,
+        remote_state=known.remote_state,
+        remote_host=known.remote_host,
+        since=known.since,
+        verdict=known.verdict,
+        claimed=known.claimed if fresh.claim == known.claim else "",
+        listed=known.listed,
+        guard=known.guard if fresh.wake == known.wake else fresh.guard,
+    )
+
+
+def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
+    """Say whether a starter only repeats what is known."""
+    told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
+    is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
+    return is_same and fresh.claim == known.claim
+
+
+def _progress(message: StarterMessage) -> str:
+    """Note a starter's progress, and what it left out; or how its last try failed."""
+    if message.cause and message.reason:
+        return message.reason
+    added = f"; {message.reason}" if message.reason else ""
+    if message.phase == StarterPhase.SUBMITTING:
+        return f"being submitted to {message.remote}{added}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
+
+
+def _intent(known: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+    if message.kind == MessageKind.SPARED:
+        return known if known.is_over else known.but(reason=SPARED)
+    if message.desired not in DESIRED:
+        return RejectedAction(what=message.transfer, reason=f"unknown intent {message.desired!r}")
+    if known.is_over or known.desired == DesiredJobState.DEAD:
+        return known
+    return known.but(desired=message.desired, updated_at=now, reason=DESIRED[message.desired])
+
+
+def _ended(known: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+    if not known.remote_id or message.remote_id != str(known.remote_id):
+        return RejectedAction(
+            what=message.transfer, reason=f"remote job {message.remote_id} is not ours"
+        )
+    if not _is_end(message):
+        return RejectedAction(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+    if known.verdict or known.is_over:
+        return known
+    return known.but(
+        verdict=message,
+        updated_at=now,
+        remote_host=message.host or known.remote_host,
+        cause=message.cause,
+        reason=f"ended at {known.remote}: {ending(message)}",
+    )
+
+
+def _is_end(message: StarterMessage) -> bool:
+    if message.outcome == TransferOutcome.EXIT:
+        return bool(message.exit_status) and not message.signal
+    if message.outcome == TransferOutcome.SIGNAL:
+        return int(message.signal or 0) > 0
+    return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
+
+
+def _closed(known: Transfer, message: StarterMessage, now: datetime) -> Transfer:
+    """Close a transfer, unless another starter than the one that ended has it by now.
+
+    A task uses the same name again (qmod -cj) if no message of its first attempt was read yet.
+    """
+    is_anothers = message.wake and known.wake and message.wake != known.wake
+    if known.is_over or is_anothers:
+        return known
+    cause = message.cause or (known.verdict.cause if known.verdict else "")
+    reason = f"ended here: {ending(message)}"
+    closed = known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    return _ended_by_home(closed) if message.desired == DesiredJobState.DEAD else closed
+
+
+def _ended_by_home(closed: Transfer) -> Transfer:
+    """Don't count an end that home has brought about (-notify) as the job's own.
+
+    Grid Engine may run the task again (qmod -rj), and its starter left the guard there.
+    """
+    return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != Guard.NONE)
+
+
+def ending(message: StarterMessage) -> str:
+    """Say in one sentence how a job ended."""
+    if message.outcome == TransferOutcome.SIGNAL:
+        words = f"killed by signal {message.signal}"
+    elif message.outcome == TransferOutcome.REQUEUE:
+        words = "comes home to run again"
+    elif message.outcome == TransferOutcome.ERROR:
+        words = "needs an administrator"
+    else:
+        words = f"exit status {message.exit_status}"
+    return f"{words}: {message.reason}" if message.reason else words

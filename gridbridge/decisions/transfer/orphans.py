@@ -1,0 +1,122 @@
+"""Remote jobs that must not live: jobs that outlive their transfer's end, and orphans.
+
+A starter that takes a job's end home can't tell whether the other cluster puts that job back. With
+`qmod -f -rj` the cluster lists the job without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), even
+with `-r n`. Nobody would take home the end of such a second run. OAR makes a copy of what it could
+not launch. A starter that was killed, or whose submission's answer was lost, leaves a held job
+behind (design: exactly once).
+
+A transfer's record proves who owns the first kind: such a job is deleted as its owner. Nothing
+proves who owns an orphan: the service deletes it as an operator, and only while it is held.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
+from gridbridge.model.message import DesiredJobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.claim import HOME
+from gridbridge.model.transfer.transfer_plan import Orphan, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+
+AT_ONCE = timedelta()  # a job that waits after its end can only run again
+RESTARTED = timedelta(seconds=10)  # a second or two are usual before a qmaster hears of an end
+STILL = timedelta(minutes=10)  # the first run's epilog may still copy its results
+ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
+
+
+def survivors(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
+    """Return a deletion for each remote job that runs after its own end, closed or not."""
+    for transfer in ended:
+        remote = _fresh(transfer, situation)
+        row = _row(transfer, remote, situation) if remote else None
+        if remote and row and _outlives(transfer, row, remote):
+            why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
+            yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
+
+
+def orphans(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[Orphan]:
+    """Find held jobs under our transfers' names that are not the recorded ones.
+
+    Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
+    care of it. Another person's transfer of the same name says nothing about a job.
+    """
+    recorded = frozenset((one.name, one.owner, one.remote_id) for one in transfers)
+    open_names = frozenset((name, owner) for name, owner, _ in recorded)
+    for remote in situation.snapshots.values():
+        for row in (row for rows in remote.jobs.values() for row in rows):
+            is_ours = (
+                _our_name(row, situation.home) and row.state.is_held and not row.state.is_deleting
+            )
+            name = (row.name, row.owner)
+            if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
+                continue
+            if why := _orphaned(row, name in open_names, situation.now):
+                yield Orphan(
+                    cluster=remote.cluster,
+                    job_id=row.job_id,
+                    name=row.name,
+                    owner=row.owner,
+                    why=why,
+                )
+
+
+def is_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether the other cluster no longer lists it: a job that has left never comes back."""
+    remote = _fresh(transfer, situation)
+    return remote is not None and _row(transfer, remote, situation) is None
+
+
+def holds_outputs(transfer: Transfer) -> bool:
+    """Say whether its job's output files may exist only in its folder there.
+
+    A starter removes the folder once all files are home. A starter that was killed has not, and
+    only a person who deletes a job does not want its files.
+    """
+    may_have_run = transfer.verdict is not None and not transfer.verdict.claim
+    return may_have_run and transfer.desired != DesiredJobState.DEAD
+
+
+def _fresh(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot | None:
+    remote = situation.snapshots.get(transfer.remote)
+    return remote if remote and transfer.is_older_than(remote.taken_at) else None
+
+
+def _row(
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
+) -> JobStatus | None:
+    """Return the job, or one that OAR made of it since it could not launch it."""
+    if transfer.remote_id and (row := situation.row(transfer)):
+        return row
+    whose = transfer.name, transfer.owner
+    return next((row for row in remote.copies if (row.name, row.owner) == whose), None)
+
+
+def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bool:
+    since_end = remote.taken_at - transfer.updated_at
+    return not row.state.is_deleting and since_end > _grace(row, transfer)
+
+
+def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
+    if row.state.is_waiting or transfer.claimed == HOME:  # nothing of such a job runs
+        return AT_ONCE
+    return RESTARTED if row.state.is_restarted else STILL
+
+
+def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:
+    if is_open:
+        return "another job is the recorded one"
+    is_old = row.since is not None and now - row.since > ORPHAN_AGE
+    return "no transfer of that name is open" if is_old else ""
+
+
+def _our_name(row: JobStatus, home: str) -> TransferId | None:
+    if not row.name.startswith(f"{PREFIX}.{home}."):
+        return None
+    try:
+        return parse_transfer(row.name)
+    except ParseError:
+        return None

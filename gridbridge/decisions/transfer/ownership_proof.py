@@ -1,0 +1,99 @@
+"""Says who owns a local task: the person whose transfer of it home's own list has proved.
+
+Anybody may claim a transfer of any job. Without a proof by home's list it is shown as that person's
+claim alone, and no longer once the job is proved to be another's.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import DesiredJobState
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+
+MOST_ATTEMPTS = 20  # attempts of a task that are shown
+MOST_UNPROVED = 1000  # transfers of a person that home's list has not proved
+
+T = TypeVar("T")
+
+
+def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return whether home's list has had the task; once it had, that stays.
+
+    Only an answer that was asked for after the transfer began can say that the list has not had it,
+    and no answer can when the task may just have ended.
+    """
+    if is_listed(transfer.name, transfer.owner, local):
+        return OwnershipProof.YES
+    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredJobState.DEAD
+    is_asked = local.taken_at > transfer.created_at and not may_have_left
+    return transfer.listed or (OwnershipProof.NO if is_asked else "")
+
+
+def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
+    """Return the same for a transfer that is over: its task may be gone, but not another's."""
+    if is_listed(ended.name, ended.owner, local):
+        return OwnershipProof.YES
+    rows = local.jobs.get(parse_transfer(ended.name).job, ())
+    is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
+    return OwnershipProof.NO if is_anothers else ended.listed
+
+
+def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's; only arrays have numbered tasks."""
+    name = parse_transfer(transfer)
+    row = local.find(name.job, name.task)
+    return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
+
+
+def proved_owners(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the uids whose task home's list has proved it to be."""
+    return frozenset(one.uid for one in transfers if one.listed == OwnershipProof.YES)
+
+
+def unproved_owners(transfers: Sequence[Transfer]) -> frozenset[int]:
+    """Return the uids that claim the task while nothing is proved."""
+    if proved_owners(transfers):
+        return frozenset()
+    return frozenset(one.uid for one in transfers if one.listed != OwnershipProof.NO)
+
+
+def may_be_shown(one: Transfer, young: datetime) -> bool:
+    """Say whether all may see an open transfer: home lists its task, or may list it soon."""
+    return one.listed == OwnershipProof.YES or (not one.listed and one.created_at > young)
+
+
+def accounted(
+    records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
+) -> Sequence[RemoteRecord]:
+    """Return the records of the task's owner and jobs; all while no owner is proved.
+
+    Anybody may give jobs there a transfer's account.
+    """
+    known = {one.name: one for one in transfers if one.listed == OwnershipProof.YES}
+    if not known:
+        return records
+    people = {one.owner for one in known.values()}
+    jobs = {name: one.remote_id for name, one in known.items() if one.remote_id}
+    return [
+        one
+        for one in records
+        if one.owner in people and jobs.get(one.transfer, one.job_id) == one.job_id
+    ]
+
+
+def newest(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
+    """Return the last of these, and how many are left out."""
+    return attempts[-most:], max(0, len(attempts) - most)
+
+
+def ends(events: Sequence[T]) -> tuple[Sequence[T], int]:
+    """Return the first and last events, and how many are left out between them."""
+    left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
+    if not left_out:
+        return events, 0
+    return (*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out

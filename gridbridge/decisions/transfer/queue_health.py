@@ -1,0 +1,154 @@
+"""Whether the service and its clusters answer, and why a transfer queue takes no jobs.
+
+A queue closes by its load thresholds (queue_conf(5)): a value that is missing closes it too.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from gridbridge.decisions.transfer.cause_messages import blame
+from gridbridge.model.published import PublishedState, ShownCluster, ShownQueue, ShownRoute
+from gridbridge.model.states import QueueFact
+from gridbridge.model.status_report import ClusterReport, QueueReport, age, count
+
+UNREPORTED = "its load values are fine: the next load report opens it"
+
+_CLOSED = (  # the strongest first
+    (QueueFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
+    (QueueFact.DISABLED, "disabled"),
+    (QueueFact.OFF_HOURS, "disabled"),
+    (QueueFact.SUSPENDED, "suspended"),
+    (QueueFact.UNREACHABLE, "its host does not report to the qmaster"),
+    (QueueFact.LOADED, UNREPORTED),
+    (QueueFact.OVERLOADED, UNREPORTED),
+)
+
+
+def alarm(shown: PublishedState, now: datetime) -> str:
+    """Say that the poller is silent, so that all the rest is old; empty when it is not."""
+    if shown.load is None:
+        return "gridbridge-poller has never published anything here"
+    old = now - shown.load.taken_at
+    if old <= shown.load.stale:
+        return ""
+    return (
+        f"gridbridge-poller is silent for {age(old)} ({age(shown.load.stale)} is the limit): "
+        "what follows is as old, and its queues are closed"
+    )
+
+
+def full(shown: PublishedState) -> str:
+    """Say that a folder of the service is full; empty when none is."""
+    lacks = shown.service.full if shown.service else ""
+    return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
+
+
+def misconfigured(shown: PublishedState) -> str:
+    """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
+    known = shown.service.configuration if shown.service else None
+    if known is None or not known.refused:
+        return ""
+    first = first_of(known.refused)
+    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
+
+
+def first_of(problems: Sequence[str]) -> str:
+    """Say what is wrong with a gridbridge.toml in one line."""
+    first, *others = problems
+    return f"{first} (and {len(others)} more, see gridbridge check)" if others else first
+
+
+def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
+    """Say whether a cluster answers."""
+    return ClusterReport(
+        cluster=cluster.cluster,
+        answers=not cluster.trouble,
+        taken_at=cluster.taken_at,
+        waiting=cluster.pending,
+        free_slots=cluster.free_slots,
+        why=silence(cluster, now) or _freshness(cluster, now),
+    )
+
+
+def drained(cluster: str, shown: PublishedState, now: datetime) -> str:
+    """Say who drained a cluster and why; empty when nobody did."""
+    drain = shown.drained.get(cluster)
+    if drain is None:
+        return ""
+    return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
+
+
+def failing(cluster: str, shown: PublishedState, now: datetime) -> str:
+    """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
+    known = shown.breakers.get(cluster)
+    if known is None or known.until is None:
+        return ""
+    jobs = f"{count(known.failures, 'job')} in a row failed at {cluster}"
+    failed = f"{jobs}: {blame(known.cause, cluster)}"
+    if now < known.until:
+        return f"{failed}. The next job is let in {age(known.until - now)} from now."
+    return f"{failed}. One job is let in."
+
+
+def silence(cluster: ShownCluster | None, now: datetime) -> str:
+    """Say since when and why a cluster does not answer; empty when it does."""
+    if cluster is None:
+        return "not asked yet"
+    if not cluster.trouble:
+        return ""
+    since = f"for {age(now - cluster.taken_at)}" if cluster.taken_at else "yet"
+    return f"has not answered {since}: {cluster.trouble}"
+
+
+def _freshness(cluster: ShownCluster, now: datetime) -> str:
+    assert cluster.taken_at
+    return f"answered {age(now - cluster.taken_at)} ago"
+
+
+def judge_queue(route: ShownRoute, shown: PublishedState, now: datetime) -> QueueReport:
+    """Say whether a transfer queue takes jobs, and if not, why."""
+    home = shown.clusters.get(shown.service.cluster) if shown.service else None
+    queues = home.queues if home else ()
+    mine = tuple(one for one in queues if one.name.partition("@")[0] == route.queue)
+    why = _closed(route, mine, shown, now)
+    return QueueReport(
+        queue=route.queue,
+        cluster=route.cluster,
+        is_open=not why,
+        used=sum(one.used for one in mine),
+        total=sum(one.total for one in mine),
+        why=why,
+    )
+
+
+def _closed(
+    route: ShownRoute, instances: tuple[ShownQueue, ...], shown: PublishedState, now: datetime
+) -> str:
+    if not instances:
+        return "the local cluster lists no such queue"
+    if why := _thresholds(route, shown, now):
+        return why
+    if any(not one.known.facts and one.used < one.total for one in instances):
+        return ""
+    facts = frozenset[str]().union(*(one.known.facts for one in instances))
+    return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
+
+
+def _thresholds(route: ShownRoute, shown: PublishedState, now: datetime) -> str:
+    """Say which load value closes the queue."""
+    if shown.load is None or now - shown.load.taken_at > shown.load.stale:
+        return "its load values are too old"
+    if shown.service and shown.service.full:
+        return shown.service.full
+    if why := drained(route.cluster, shown, now):
+        return why
+    prefix = f"gb_{route.cluster.replace('-', '_')}"
+    if shown.load.values.get(f"{prefix}_up") != "1":
+        quiet = silence(shown.clusters.get(route.cluster), now)
+        failed = "" if quiet else failing(route.cluster, shown, now)
+        return failed or f"{route.cluster} {quiet or 'is silent'}"
+    pending = int(shown.load.values.get(f"{prefix}_pending", 0))
+    if pending >= route.pending_limit:
+        waiting = count(pending, "job waits", "jobs wait")
+        return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
+    return ""

@@ -1,0 +1,203 @@
+"""Translates what a job asks for at home into what it has to ask for at a remote cluster.
+
+A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot programs
+load this module when a queue has a mapping.
+"""
+
+from gridbridge.errors import ParseError, UnmappableRequest
+from gridbridge.model import amounts
+from gridbridge.model.request import long_name
+from gridbridge.model.transfer.request_rules import (
+    EVERY_JOB,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    MappingRule,
+    RequestMapping,
+)
+
+ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
+Pairs = tuple[tuple[str, str], ...]
+
+
+class MappedRequest:
+    """What a job asks for, at home or at the remote cluster."""
+
+    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
+
+    def __init__(
+        self,
+        *,
+        hard: Pairs = (),
+        soft: Pairs = (),
+        pe: str = "",
+        slots: int = 1,
+        project: str = "",
+        queues: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        spread: str = "",
+        types: tuple[str, ...] = (),
+    ) -> None:
+        self.hard = hard
+        self.soft = soft
+        self.pe = pe  # empty: a serial job
+        self.slots = slots
+        self.project = project
+        self.queues = queues
+        self.notes = notes  # what was left out, and why
+        self.spread = spread  # of the slots over OAR's nodes; empty: all on one
+        self.types = types  # of a job of OAR
+
+    def but(self, **changed: object) -> "MappedRequest":
+        """Return the same with something changed."""
+        values = {key: getattr(self, key) for key in self.__slots__}
+        return MappedRequest(**{**values, **changed})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MappedRequest) and all(
+            getattr(self, key) == getattr(other, key) for key in self.__slots__
+        )
+
+    def __repr__(self) -> str:
+        return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+
+
+def translate(asked: MappedRequest, mapping: RequestMapping, remote: str) -> MappedRequest:
+    """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
+    hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
+    notes: list[str] = []
+    pe, slots, spread = _parallel(asked, mapping, remote)
+    return MappedRequest(
+        hard=_with_defaults(_met(hard), asked, mapping, remote),
+        soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
+        pe=pe,
+        slots=slots,
+        project=_project(asked.project, mapping, remote),
+        queues=_queues(asked.queues, mapping, remote),
+        notes=tuple(notes),
+        spread=spread,
+        types=tuple(rule.to for _, rule in mapping.of(TYPE)),
+    )
+
+
+def _with_defaults(
+    there: Pairs, asked: MappedRequest, mapping: RequestMapping, remote: str
+) -> Pairs:
+    """Add the defaults for resources that the job does not ask for.
+
+    An unlimited amount counts as no request. A request for the same resource, by its name or its
+    shortcut, replaces a default.
+    """
+    names = {long_name(name) for name, value in asked.hard if not amounts.is_unlimited(value)}
+    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if long_name(name) not in names]
+    for name, rule in missing:
+        if rule.require:
+            raise UnmappableRequest(
+                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
+            )
+    defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
+    taken = {long_name(name) for name, _ in there}
+    more = (pair for pairs in defaults for pair in pairs)
+    return there + tuple(pair for pair in more if long_name(pair[0]) not in taken)
+
+
+def _met(hard: Pairs) -> Pairs:
+    """Merge two resources of home that are one there: ask for an amount that suits both."""
+    most: dict[str, tuple[str, str]] = {}
+    for name, value in hard:
+        first, before = most.get(long_name(name), (name, value))
+        most[long_name(name)] = first, _larger(name, before, value)
+    return tuple(most.values())
+
+
+def _larger(name: str, one: str, other: str) -> str:
+    if one == other:
+        return one
+    try:
+        return max(one, other, key=_size)
+    except ParseError as error:
+        raise UnmappableRequest(f"{name} is asked for as {one!r} and as {other!r} there") from error
+
+
+def _size(value: str) -> float:
+    return float("inf") if amounts.is_unlimited(value) else amounts.read(value)
+
+
+def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
+    rule = mapping.rule(RESOURCE, name) or MappingRule()
+    if rule.reject:
+        raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
+    return () if rule.drop else _pair(name, value, rule)
+
+
+def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
+    try:
+        there = _hard(name, value, mapping, remote)
+        if there and mapping.is_closed:
+            raise UnmappableRequest(f"{remote} knows no soft requests")
+        return there
+    except UnmappableRequest as error:
+        notes.append(f"soft request {name}={value} left out: {error}")
+        return ()
+
+
+def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
+    """Return a resource with its name and unit there; nothing if it is no limit."""
+    there = (rule.to or name) + rule.relation
+    is_ordered = rule.relation in ORDERS
+    if amounts.is_unlimited(value) and (rule.scale or rule.unit or is_ordered):
+        return ()
+    if not rule.scale and not rule.unit:
+        return ((there, _plain(value) if is_ordered else value),)
+    try:
+        number = amounts.read(value) * float(rule.scale or 1)
+    except ParseError as error:
+        raise UnmappableRequest(f"{name}: {error}") from error
+    amount = amounts.write(number, rule.unit)
+    return ((there, amounts.bare(amount) if rule.relation else amount),)
+
+
+def _plain(value: str) -> str:
+    """Return an amount with one of our units in bytes or seconds, anything else unchanged."""
+    if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
+        return value
+    try:
+        return amounts.write(amounts.read(value), "")
+    except ParseError:
+        return value
+
+
+def _parallel(asked: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
+    """Return the parallel environment there, how many of its slots, and how they lie."""
+    if not asked.pe:
+        return "", asked.slots, ""
+    rule = mapping.rule(PE, asked.pe) or MappingRule()
+    if rule.reject:
+        raise UnmappableRequest(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
+    slots = amounts.round_up(asked.slots * float(rule.scale or 1))
+    return rule.to or asked.pe, slots, rule.spread
+
+
+def _project(project: str, mapping: RequestMapping, remote: str) -> str:
+    """Return the project there; a rule for all gives one to jobs without a project, too."""
+    rule = mapping.rule(PROJECT, project) or MappingRule()
+    if rule.reject:
+        whose = f"of project {project}" if project else "without a project"
+        raise UnmappableRequest(f"{remote} takes no job {whose}: {rule.reject}")
+    return "" if rule.drop else rule.to or project
+
+
+def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
+    """Return the queues there; a queue without a rule exists at home only.
+
+    A job whose queues have no rule gets the queue of the rule for all, if there is one.
+    """
+    rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
+    for name, rule in rules:
+        if rule.reject:
+            raise UnmappableRequest(f"{remote} has nothing like queue {name}: {rule.reject}")
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
+    asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
+    return asked_for or ((usual,) if usual else ())

@@ -1,0 +1,1 @@
+"""A Grid Engine or OAR cluster that grows and shrinks with its queue."""

@@ -1,0 +1,1 @@
+"""What is asked of the cell, and done to hosts and machines."""

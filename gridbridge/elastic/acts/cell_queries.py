@@ -1,0 +1,90 @@
+"""Asks the site's own cluster for what a round looks at."""
+
+from datetime import UTC, datetime
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.batch.gridengine import cell_layout_reader
+from gridbridge.batch.gridengine.demand import read_cell
+from gridbridge.batch.oar.oar_demand import read
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.cell import CellSeen
+from gridbridge.model.elastic.cell_layout import CellLayout
+from gridbridge.model.elastic.node import Node, NodeState, is_same_host
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.policy import Policy
+
+USUAL_QUEUE = Balance().queue
+
+
+def printed(policy: Policy, now: datetime) -> tuple[PrintedOutputs, SavedRound]:
+    """Return what the cluster's programs print now; NotSeen when one of them does not answer.
+
+    `now` is the moment before they are asked.
+    """
+    name = policy.site.cluster
+    if not name:
+        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+    cluster = away(policy, name)
+    shows = adapter_of(cluster).shows_demand
+    if shows is None:
+        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
+    try:
+        documents, master = shows.printed(cluster)
+    except GridbridgeError as error:
+        raise NotSeen(f"{name}: {error}") from error
+    return documents, SavedRound(now=now, master=master)
+
+
+def situation(
+    documents: PrintedOutputs, kept: SavedRound, where: str, queue: str = USUAL_QUEUE
+) -> BalanceSituation:
+    """Read what was printed; NotSeen, which says where, for anything but a whole answer.
+
+    OAR has no queues on nodes: `queue` is what its slots are taken to be of.
+    """
+    try:
+        cell, laid_out = _read(documents, kept, queue)
+    except ParseError as error:
+        raise NotSeen(f"{where}: {error}") from error
+    return BalanceSituation(
+        now=kept.now,
+        cell=cell,
+        master=kept.master,
+        last_change=kept.last_change,
+        nodes=kept.nodes,
+        layout=laid_out,
+        best_effort=kept.best_effort,
+        eligible_since=kept.eligible_since,
+        watched=kept.watched,
+        runtimes=kept.runtimes,
+        elsewhere=kept.elsewhere,
+        elsewhere_free=kept.elsewhere_free,
+        failed=kept.failed,
+        spent=kept.spent,
+    )
+
+
+def _read(documents: PrintedOutputs, kept: SavedRound, queue: str) -> tuple[CellSeen, CellLayout]:
+    if documents.oar:
+        return read(documents.oar, queue)
+    laid_out = _laid_out(documents.qconf)
+    zone = kept.now.tzinfo or UTC
+    cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
+    if not cell.instances and any(_is_ready_host(one, cell) for one in kept.nodes):
+        raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
+    return cell, laid_out
+
+
+def _is_ready_host(node: Node, cell: CellSeen) -> bool:
+    is_host = any(is_same_host(node.name, one.name) for one in cell.hosts)
+    return node.state is NodeState.READY and is_host
+
+
+def _laid_out(table: bytes) -> CellLayout:
+    try:
+        return cell_layout_reader.read(table)
+    except ParseError as error:
+        raise ParseError(f"qconf.json: {error}") from error

@@ -1,0 +1,131 @@
+"""Makes a bare machine ready to be an execution host: the steps of conf/bootstrap, over ssh.
+
+Each step is a file for sh that may be run again. What it needs is in its arguments and on its
+standard input. A site leaves out the steps that its image or its user-data do.
+"""
+
+import grp
+import pwd
+import re
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.membership_steps import JoiningMachine
+from gridbridge.model.places import BOOTSTRAP
+from gridbridge.model.route import GridEngineCell
+from gridbridge.shell import files
+from gridbridge.shell.runner import quote
+
+START = "execd"  # the last step
+SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
+MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineBootstrap:
+    """How machines are made ready at one site."""
+
+    settings: Bootstrap
+    cell: GridEngineCell
+    port: int = 22
+    folder: str = BOOTSTRAP
+
+    def prepare(self, node: JoiningMachine, hosts: Iterable[str]) -> None:
+        """Do the steps before the last on a machine, which has to know the names of `hosts`.
+
+        Raises NotAdmitted, NotReached and CommandFailed.
+        """
+        steps = self.settings.steps.split()
+        if steps:
+            self._do(node, {one: TEXTS[one](self, node, hosts) for one in steps if one != START})
+
+    def start(self, node: JoiningMachine) -> None:
+        """Have its execution daemon run, if that is one of the steps; raises as `prepare`."""
+        if START in self.settings.steps.split():
+            self._do(node, {START: ""})
+
+    def _do(self, node: JoiningMachine, texts: Mapping[str, str]) -> None:
+        from gridbridge.shell.connection import bootstrap_client  # 200 ms
+
+        machine = bootstrap_client.BootstrapMachine(
+            address=node.address,
+            host_key=node.host_key,
+            user=self.settings.user,
+            key_file=self.settings.key,
+            port=self.port,
+        )
+        with bootstrap_client.logged_in(machine) as client:
+            for step, text in texts.items():
+                bootstrap_client.do(
+                    client, self._command(step), text.encode(), self.settings.timeout_s
+                )
+
+    def _command(self, step: str) -> str:
+        """Return the line for the far shell: the file itself is an argument."""
+        script = _text(f"{self.folder}/{step}", "steps")
+        given = (self.cell.root, self.cell.cell) if step == START else ()
+        return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *given))))
+
+    def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
+        known = {node.name: node.address}
+        for host in (*hosts, socket.gethostname()):
+            if host not in known and (address := address_of(host)):
+                known[host] = address
+        return "".join(f"{address} {name}\n" for name, address in known.items())
+
+    def _people(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
+        return "".join(map(_person, self.settings.people.split()))
+
+    def servers(self) -> tuple[str, ...]:
+        """Return the hosts whose folders machines mount; none where that is no step."""
+        found = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
+        return tuple(one[1] or one[2] for one in found if one)
+
+    def _mounts(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
+        return "".join(f"{line}\n" for line in self._mounted())
+
+    def _mounted(self) -> list[str]:
+        """Return the lines of fstab(5) that say something."""
+        if not self.settings.mounts:
+            return []
+        lines = _text(self.settings.mounts, "mounts").splitlines()
+        told = [" ".join(line.split()) for line in lines]
+        return [line for line in told if line and not line.startswith("#")]
+
+
+TEXTS: Mapping[str, Callable[[MachineBootstrap, JoiningMachine, Iterable[str]], str]] = {
+    "names": MachineBootstrap._names,
+    "people": MachineBootstrap._people,
+    "mounts": MachineBootstrap._mounts,
+}
+
+
+def address_of(host: str) -> str:
+    """Return the address that a name leads to here; empty for none."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        return ""
+
+
+def _text(path: str, key: str) -> str:
+    """Return a file's text; ConfigError with its key when it is missing, or no text."""
+    try:
+        return files.read(path, MOST_BYTES)[0].decode()
+    except FileNotFoundError as error:
+        raise ConfigError((f"[bootstrap] {key}: {path}: {error.strerror}",)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError((f"[bootstrap] {key}: {path}: no UTF-8",)) from error
+
+
+def _person(name: str) -> str:
+    try:
+        one = pwd.getpwnam(name)
+        group = grp.getgrgid(one.pw_gid).gr_name
+    except KeyError as error:
+        raise ConfigError((f"[bootstrap] people: no account {name}, or no group of it",)) from error
+    home, shell = one.pw_dir, one.pw_shell or "/bin/sh"
+    return f"{name} {one.pw_uid} {group} {one.pw_gid} {home} {shell}\n"

@@ -1,0 +1,240 @@
+"""Makes machines execution hosts of a Grid Engine cell, and takes hosts out of it.
+
+Each call looks at what is there and does what is missing, so it may be repeated after a kill at
+any place. Names come first: a qmaster that could not find a host does not look again for a minute.
+"""
+
+import logging
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import cast
+
+from gridbridge.batch.as_root_call import as_root
+from gridbridge.batch.clusters import away
+from gridbridge.batch.gridengine.membership import execution_hosts, reservations
+from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
+from gridbridge.batch.gridengine.standby import task_rescheduling
+from gridbridge.batch.oar import node_power
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, address_of
+from gridbridge.elastic.acts.membership_protocol import Membership
+from gridbridge.elastic.acts.oar_nodes import OarNodes
+from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
+from gridbridge.model.cluster import ClusterKind
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.membership_steps import (
+    HostDeparture,
+    Idleness,
+    JoiningMachine,
+    JoinStep,
+)
+from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.places import AS_ROOT
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Away, GridEngineCell, OarServer
+from gridbridge.shell.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineMembership:
+    """The hosts of one cell (membership_protocol)."""
+
+    cell: GridEngineCell
+    preparing: MachineBootstrap
+    root: Callable[..., None] = field(default=as_root)
+    clock: Clock = field(default_factory=Clock)
+    turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
+
+    def join(self, node: JoiningMachine) -> JoinStep:
+        """Do what is missing of a machine's joining; return how far it is.
+
+        It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
+        Nothing is done to a machine with another host's address (AddressTaken).
+        Raises InNoQueue for a host that reports and has no queue: no task would ever come there.
+        """
+        admitted = execution_hosts.admitted(self.cell)
+        is_up = node.name in admitted and execution_hosts.is_up(self.cell, node.name)
+        if not is_up:
+            self._require_its_own(node, admitted)
+        self._name(node)
+        if not is_up:
+            self.root("export", node.name)
+            self.preparing.prepare(node, admitted)
+        self._admit(node)
+        if not is_up:
+            self.close(node.name)
+            self.preparing.start(node)
+            return JoinStep.ADMITTED
+        there = execution_hosts.instances(self.cell, node.name)
+        if not there:
+            raise InNoQueue(node.name, node.hostgroups)
+        usual = tuple(one.queue for one in there if not one.is_best_effort)
+        with self.turn:
+            for queue in node.queues or usual:
+                execution_hosts.set_slots(self.cell, node.name, queue, node.slots)
+            if node.is_filled_last:
+                execution_hosts.queue_up(self.cell, node.name, node.queues or usual)
+        return self.open(node.name, node.closed)
+
+    def close(self, host: str) -> None:
+        """Have nothing more start on a host; one that the cell does not know is closed."""
+        execution_hosts.close(self.cell, host)
+
+    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+        """Let jobs start on a host again, but in queues that somebody closed on all hosts."""
+        left = execution_hosts.open_up(self.cell, host, closed)
+        if left:
+            command = f"qmod -e {' '.join(left)}"
+            words = "event=left_closed node=%s queues=%r command=%r"
+            _log.info(words, host, " ".join(left), command)
+        return JoinStep.CLOSED if left else JoinStep.JOINED
+
+    def opening(self, host: str) -> str:
+        """Return the line that opens a host by hand."""
+        return f"qmod -e '*@{host}'"
+
+    def clearing(self, host: str) -> str:
+        """Return the lines that have what is listed on a dead host run elsewhere, or end."""
+        queues = f"'*@{host}'"
+        return (
+            f"`qmod -rq {queues}` has what may run again run elsewhere,"
+            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
+        )
+
+    def forgetting(self, host: str) -> str:
+        """Return the lines that take a dead host out of the cell, and its name out of files."""
+        cell = (
+            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with values of its own there,"
+            f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
+            f" `qconf -de {host}`, `qconf -dh {host}`"
+        )
+        return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
+
+    def look(self, host: str) -> Idleness:
+        """Ask the cell about a host now; tasks of best-effort queues don't count."""
+        found = execution_hosts.instances(self.cell, host)
+        promised = [one.rpartition("@")[2] for one in reservations.granted(self.cell)]
+        used = any(one.is_used for one in found if not one.is_best_effort)
+        return Idleness(
+            is_idle=not used and not any(is_same_host(one, host) for one in promised),
+            is_closed=all(one.is_disabled for one in found),
+            is_listed=bool(found) or host in execution_hosts.admitted(self.cell),
+        )
+
+    def make_way(self, host: str) -> bool:
+        """Have the tasks of a host's best-effort queues make way; say whether nothing is left."""
+        return not self._emptied(host, is_dead=False)
+
+    def halt(self, host: str) -> None:
+        """Do nothing: a host that is closed and silent is all that a cell has to know."""
+
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+        """Return what each task on hosts asks for whose job asked for it that it may run again."""
+        return task_rescheduling.movable(self.cell, of_hosts, self.clock.now_s())
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Have the tasks of a closed host run elsewhere if each of them may."""
+        return task_rescheduling.put_elsewhere(self.cell, host, self.clock.now_s())
+
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
+        """Take a closed host out of its cell, and its name out of files.
+
+        `qconf -purge` writes a whole queue as it has read it: changes beside it would be lost.
+        While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
+        dead host StillThere names the tasks that Grid Engine does not put back.
+        """
+        if used := self._emptied(host, is_dead=is_dead):
+            return HostDeparture.kept(used)
+        with self.turn:
+            execution_hosts.leave_queues(self.cell, host)
+        execution_hosts.leave_groups(self.cell, host)
+        execution_hosts.dismiss(self.cell, host)
+        if not is_dead and host in execution_hosts.admitted(self.cell):
+            execution_hosts.stop(self.cell, host)
+        if named := execution_hosts.forget(self.cell, host):
+            return HostDeparture.kept(f"{named}; `qconf -de {host}` shows it")
+        self.root("unexport", host)
+        self.root("unname", host)
+        return HostDeparture.left()
+
+    def _emptied(self, host: str, *, is_dead: bool) -> str:
+        """Have best-effort tasks make way, and those of a dead host run elsewhere if they may.
+
+        Return what is there still; empty for nothing.
+        """
+        used = self._used(host)
+        for one in used:
+            if is_dead:
+                execution_hosts.put_back(self.cell, host, one.queue)
+            elif one.is_best_effort and not one.is_suspended:
+                execution_hosts.suspend(self.cell, host, one.queue)
+        if is_dead and used:
+            used = self._used(host)
+        tasks = dict.fromkeys(task for one in used for task in one.tasks)
+        if is_dead and tasks:
+            raise StillThere(host, tuple(tasks))
+        if not used:
+            return ""
+        queues = " ".join(one.queue for one in used)
+        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
+
+    def _used(self, host: str) -> list[HostInstance]:
+        return [one for one in execution_hosts.instances(self.cell, host) if one.is_used]
+
+    def _name(self, node: JoiningMachine) -> None:
+        """Have its name lead to its address here."""
+        if address_of(node.name) != node.address:
+            self.root("name", node.name, node.address)
+        if (found := address_of(node.name)) != node.address:
+            why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
+            raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
+
+    def _require_its_own(self, node: JoiningMachine, admitted: tuple[str, ...]) -> None:
+        """Raise AddressTaken where its address is one of another host: that would be prepared.
+
+        A silent host of the cell is none: its machine may be gone, and its address another's.
+        """
+        others = [one for one in admitted if not is_same_host(one, node.name)]
+        taken = [one for one in others if address_of(one) == node.address]
+        taken = [one for one in taken if execution_hosts.is_up(self.cell, one)]
+        fixed = (socket.gethostname(), *self.preparing.servers())
+        taken += [one for one in fixed if address_of(one) == node.address]
+        if taken:
+            raise AddressTaken(node.name, node.address, taken[0])
+
+    def _admit(self, node: JoiningMachine) -> None:
+        """Have the cell know it, its resources before its queues."""
+        execution_hosts.admit(self.cell, node.name)
+        execution_hosts.set_resources(self.cell, node.name, node.resources)
+        for group in node.hostgroups:
+            execution_hosts.join_group(self.cell, node.name, group)
+        with self.turn:
+            for queue in node.queues:
+                execution_hosts.join_queue(self.cell, node.name, queue)
+
+
+def membership_of(policy: Policy) -> Membership:
+    """Return the membership of the site's own cluster; its calls have a limit of their own."""
+    found = away(policy, policy.site.cluster)
+    return MEMBERSHIPS[found.kind](policy, found)  # looking at any other kind was refused before
+
+
+def _of_cell(policy: Policy, found: Away) -> Membership:
+    cell = cast("GridEngineCell", found).within(execution_hosts.LIMIT_S)
+    return GridEngineMembership(
+        cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
+    )
+
+
+def _of_server(_: Policy, found: Away) -> Membership:
+    return OarNodes(look_at=partial(node_power.look, cast("OarServer", found)))
+
+
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], Membership]] = {
+    ClusterKind.GRIDENGINE: _of_cell,
+    ClusterKind.OAR: _of_server,
+}

@@ -1,0 +1,107 @@
+"""Reads what a cluster ran, from a file of either format, compressed or not."""
+
+import gzip
+import lzma
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from io import BufferedIOBase, BufferedReader
+from itertools import chain
+
+from gridbridge.elastic.simulation import accounting_workload, standard_workload_format
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask, Workload
+from gridbridge.shell.files import lines
+
+MOST_BAD = 100_000
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
+TAR, AT_TAR = b"ustar", 257
+OTHERS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress",
+}
+Told = RecordedTask | LeftOut | BadLine
+Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
+
+
+def read(path: str) -> Workload:
+    """Read a file; StateError when it can't be read, ParseError when no line of it can be."""
+    try:
+        with open(path, "rb") as file:
+            too_long = list[int]()
+            some = lines(_plain(file, path), path, too_long)
+            begin = _begin(some)
+            read_lines = (
+                standard_workload_format.read
+                if standard_workload_format.is_of(begin[-1])
+                else accounting_workload.read
+            )
+            found = _workload(chain(begin, some), read_lines)
+            bad = {**dict.fromkeys(too_long, BadLine.LENGTH), **found.bad_lines}
+            found = replace(found, bad_lines=dict(sorted(bad.items())))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror or error}") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ParseError(f"{path}: {error}") from error
+    if not found.tasks and found.left_out and not found.bad_lines:
+        why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(found.left_out.items()))
+        raise ParseError(f"{path}: no task of it ran: {why}")
+    if not found.tasks:
+        bad_line = next(iter(found.bad_lines.items()), None)
+        where = ", line {} has {}".format(*bad_line) if bad_line else ""
+        raise ParseError(
+            f"{path}: no task can be read{where}; expected lines of accounting(5), of"
+            " accounting.jsonl, or of the Standard Workload Format"
+        )
+    return found
+
+
+def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
+    """Return what a file holds, as gzip and xz pack rotated files and archives of workloads.
+
+    ParseError names what else packed it.
+    """
+    begin = file.peek(AT_TAR + len(TAR))
+    if begin.startswith(GZIP):
+        return _plain(BufferedReader(gzip.GzipFile(fileobj=file)), path)
+    if begin.startswith(XZ):
+        return _plain(BufferedReader(lzma.LZMAFile(file)), path)
+    packer = next((name for mark, name in OTHERS.items() if begin.startswith(mark)), "")
+    if begin[AT_TAR:].startswith(TAR):
+        packer = "tar"
+    if packer:
+        raise ParseError(
+            f"{path}: packed by {packer}; expected a text, or one that gzip or xz packed"
+        )
+    return file
+
+
+def _begin(some: Iterator[bytes]) -> list[bytes]:
+    """Take the lines up to the first with content, which tells the format: a pipe has them once."""
+    found = list[bytes]()
+    for line in some:
+        found.append(line)
+        if line.strip():
+            return found
+    return [*found, b""]
+
+
+def _workload(some: Iterable[bytes], read_lines: Reads) -> Workload:
+    """Read them; none of a file of which so many lines are bad before any task came."""
+    tasks, left_out, bad = list[RecordedTask](), Counter[LeftOut](), dict[int, BadLine]()
+    for number, told in read_lines(some):
+        if isinstance(told, BadLine):
+            bad[number] = told
+            if len(bad) >= MOST_BAD and not tasks:
+                break
+        elif isinstance(told, LeftOut):
+            left_out[told] += 1
+        else:
+            tasks.append(told)
+    tasks.sort(key=lambda one: one.submitted_s)
+    return Workload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)

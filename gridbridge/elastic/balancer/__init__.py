@@ -1,0 +1,1 @@
+"""gridbridge-balance: rounds that add, remove, rest and wake hosts."""

@@ -1,0 +1,64 @@
+"""What the balancer decided about nodes, kept with what it looked at, and decided again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gridbridge.decisions.elastic import round_acts
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.decisions.elastic.round_acts import NOTHING_ASKED, AdministratorRequests
+from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.model.elastic.balance_plan import BalancePlan
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.program.encoding import decode, encode
+from gridbridge.program.journal import JournalEntry, telling
+
+PROGRAM = "balance"
+Kept = Mapping[str, Any]
+
+
+def entry(
+    world: World,
+    plan: RoundPlan,
+    rules: Balance,
+    patience: LifecyclePatience,
+    asked: AdministratorRequests,
+) -> JournalEntry | None:
+    """Tell a round with its rows; nothing for one that does nothing.
+
+    What becomes of each node, of new ones too, is decided again from the rows. How many are wanted,
+    which the policy gives back and which hosts rest is kept as it was decided.
+    """
+    if not plan.done:
+        return None
+    inputs = {
+        "world": encode(world),
+        "patience": encode(patience),
+        "plan": encode(plan.plan),
+        "rules": encode(rules),
+        "asked": encode(asked),
+        "rest": encode(plan.rest) if plan.rest else None,
+        "ended": list(plan.master_ended),
+        "done": list(plan.done),
+    }
+    return telling(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
+
+
+def again(kept: Kept) -> list[str]:
+    """Decide again from what was kept."""
+    world, patience = decode(kept["world"], World), decode(kept["patience"], LifecyclePatience)
+    due = round_acts.dues(
+        world,
+        decode(kept["plan"], BalancePlan),
+        decode(kept["rules"], Balance),
+        patience,
+        decode(kept["asked"], AdministratorRequests) if kept["asked"] else NOTHING_ASKED,
+        decode(kept["rest"], StandbyPlan) if kept["rest"] else None,
+    )
+    return [*(one.words for one in due if one.is_done), *kept["ended"]]
+
+
+def said(actions: Sequence[str]) -> list[str]:
+    """Say them as they are kept."""
+    return list(actions)

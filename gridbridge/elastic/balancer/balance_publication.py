@@ -1,0 +1,53 @@
+"""What the balancer publishes after each round: one file, for metrics and for people."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.decisions.elastic import balance_publication_content as decided
+from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome
+from gridbridge.elastic.store import published_balance_file
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceStatistics, PublishedBalance
+from gridbridge.model.places import BALANCE_PUBLISHED
+
+Next: TypeAlias = Callable[[PublishedBalance | None], PublishedBalance]
+
+_log = logging.getLogger(__name__)
+
+
+def after_round(
+    cluster: str,
+    seen: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceStatistics,
+    done: RoundOutcome,
+    folder: str = BALANCE_PUBLISHED,
+) -> None:
+    """Publish a round that saw the whole cell; a file that can't be written is told in the log.
+
+    `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
+    """
+    _publish(lambda last: decided.after(last, cluster, seen, plan, numbers, done), folder)
+
+
+def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
+    """Publish a round that saw nothing, and why."""
+    _publish(lambda last: decided.blind(last, cluster, now, trouble), folder)
+
+
+def _publish(following: Next, folder: str) -> None:
+    try:
+        published_balance_file.put(following(_last(folder)), folder)
+    except StateError as error:
+        _log.warning("event=not_shown why=%r", str(error))
+
+
+def _last(folder: str) -> PublishedBalance | None:
+    """Return the round before; None where nobody can read it any more: counters begin anew."""
+    try:
+        return published_balance_file.read(folder)
+    except StateError:
+        return None

@@ -1,0 +1,371 @@
+"""gridbridge-balance put together: one round for cron, or rounds until it is told to stop."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from math import ceil
+from tempfile import TemporaryDirectory
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.decisions.elastic import kill_cluster
+from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome, counted
+from gridbridge.decisions.elastic.demand.time_of_day import hourly
+from gridbridge.decisions.elastic.starcluster_statistics import LOOKBACK
+from gridbridge.elastic.acts import host_tags, oar_nodes
+from gridbridge.elastic.acts.membership import membership_of
+from gridbridge.elastic.acts.node_acts import NodeActs
+from gridbridge.elastic.balancer import (
+    alerts,
+    balance_publication,
+    cell_observer,
+    round_state_reader,
+    round_statistics,
+)
+from gridbridge.elastic.balancer.balancer import AT_ONCE, Balancer
+from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan, RoundView
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_statistics import RoundStatistics
+from gridbridge.elastic.providers import provider_registry
+from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.elastic.balance_sections import (
+    Balance,
+    Demand,
+    Pool,
+    ProviderKind,
+    ProviderSection,
+)
+from gridbridge.model.elastic.clocks import HostClocks
+from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.model.elastic.node import short_name
+from gridbridge.model.elastic.owned_nodes import DueAct, NodeCause
+from gridbridge.model.places import (
+    BALANCE_ACCOUNT,
+    BALANCE_ENDS,
+    BALANCE_LOCK,
+    BALANCE_PUBLISHED,
+    BALANCE_SET_UP,
+    BALANCE_STATE,
+    CONFIG,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle, service_process
+from gridbridge.program.journal import JournalEntry
+from gridbridge.shell import host
+from gridbridge.shell.account import become, leave_root
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.watchdog import BEGIN_S, Watchdog
+from gridbridge.state.database import StateFile
+
+NAME, LOCKED = "gridbridge-balance", 3
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceOptionsOfProgram:
+    """How somebody wants it to run."""
+
+    policy: Policy
+    rules: Balance
+    demand: Demand
+    is_faithful: bool = False
+    is_acting: bool = False
+    kills_master: bool = False
+    lookback: timedelta = LOOKBACK
+    stats: str = ""  # the file that gets a row a round; empty: none
+    after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
+    tell: Callable[[RoundPlan], None] = lambda _: None  # called after each round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRound:
+    """A round that is over."""
+
+    seen: RoundView
+    plan: RoundPlan
+
+
+def require_fit(wanted: BalanceOptionsOfProgram) -> None:
+    """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
+    if not wanted.rules.max_nodes:
+        raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
+    policy = wanted.policy
+    if _has_fixed_nodes(policy) and (
+        made := [name for name, one in policy.pools.items() if one.provider]
+    ):
+        words = f"[pool.{made[0]}] provider: nodes of an OAR server are never made"
+        raise ConfigError((f"{CONFIG}: {words}",))
+    if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
+        words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
+        left = alerts.left_behind(
+            round_state_reader.nodes(BALANCE_STATE), membership_of(policy).opening
+        )
+        raise ConfigError((f"{CONFIG}: {words}", *left))
+    if both := sorted(policy.pools.keys() & _supplies(policy)):
+        words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
+        raise ConfigError((f"{CONFIG}: {words}",))
+
+
+def _has_fixed_nodes(policy: Policy) -> bool:
+    own = policy.site.cluster
+    return own in policy.clusters and adapter_of(away(policy, own)).has_fixed_nodes
+
+
+def _supplies(policy: Policy) -> frozenset[str]:
+    """Return all power supplies, also those of which no host is left."""
+    sections = policy.providers.items()
+    return frozenset(name for name, one in sections if one.kind is ProviderKind.POWER)
+
+
+def _switched(policy: Policy) -> frozenset[str]:
+    """Return who switches the site's own hosts on and off; nobody where they are not squeezed."""
+    hosts = policy.powered.values() if policy.squeeze.enabled else ()
+    return frozenset(one.provider for one in hosts)
+
+
+def run_once(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+    """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
+    clock = Clock()
+    if wanted.is_acting:
+        begin(wanted)
+    else:
+        leave_root(BALANCE_ACCOUNT)
+    with BalanceDaemon(wanted, clock).open_cycle() as balancer:
+        return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
+
+
+def begin(wanted: BalanceOptionsOfProgram) -> None:
+    """Be the balancer's account, log, and hold the lock."""
+    require_fit(wanted)
+    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    if _has_fixed_nodes(wanted.policy):
+        oar_nodes.require_ours()
+    os.chdir("/")
+    service_process.start_log(wanted.policy)
+    cycle.hold(BALANCE_LOCK, NAME, LOCKED)
+
+
+def longest_round_s(wanted: BalanceOptionsOfProgram) -> float:
+    """Return after how long a round hangs.
+
+    Providers are asked for their lists, and then a node has up to three calls of its provider, or
+    its steps by ssh, AT_ONCE nodes side by side; calls of a driver of Libcloud come one by one.
+    """
+    policy, sections = wanted.policy, wanted.policy.providers.values()
+    most = max(1, wanted.rules.max_nodes)
+    lists_s = max((one.timeout_s for one in sections), default=0.0)
+    calls_s = max((3 * one.timeout_s * _turns(one, most) for one in sections), default=0.0)
+    steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
+    return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
+
+
+def _turns(section: ProviderSection, nodes: int) -> int:
+    """Return how many calls for so many nodes come one after the other."""
+    return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
+
+
+class BalanceDaemon:
+    """The balancer as a program that goes on."""
+
+    def __init__(
+        self, wanted: BalanceOptionsOfProgram, clock: Clock, life_sign: Watchdog | None = None
+    ) -> None:
+        self._wanted = wanted
+        self._clock = clock
+        self._life_sign = life_sign
+        self._database: StateFile | None = None
+        self._unknown: TemporaryDirectory[str] | None = None  # of who can't read what is kept
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two rounds."""
+        return self._wanted.rules.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator["ReportedRound"]:
+        """Begin a round; none of a slow provider's or machine's is taken for one that hangs."""
+        if self._life_sign:
+            self._life_sign.begin(longest_round_s(self._wanted))
+        memory = RoundState(self._open())
+        if self._wanted.is_acting:
+            self._follow(memory)
+        reported = ReportedRound(self._wanted, self._clock, memory)
+        try:
+            yield reported
+        except NotSeen as error:
+            if self._wanted.is_acting:
+                cluster, now = self._wanted.policy.site.cluster, self._clock.now()
+                balance_publication.blind_round(cluster, now, str(error), BALANCE_PUBLISHED)
+            raise
+        reported.report()
+
+    def _follow(self, memory: RoundState) -> None:
+        """Have what is kept follow the clock, if that was set since the last round."""
+        wall, steady_s = self._clock.now(), self._clock.steady_s()
+        by = memory.follow(HostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
+        if by:
+            _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
+
+    def has_news(self) -> bool:
+        """Nobody brings it any."""
+        return False
+
+    def recover(self) -> None:
+        """Take up what is kept: each round reads it."""
+
+    def release(self) -> None:
+        """Let go of the state file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _open(self) -> StateFile:
+        """Open the state file; a dry run of somebody who can't read it knows of no nodes."""
+        if self._database is None:
+            is_dry = not self._wanted.is_acting
+            if is_dry and not os.access(BALANCE_STATE, os.R_OK):
+                self._unknown = TemporaryDirectory()
+                url, is_dry = f"sqlite:///{self._unknown.name}/state.db", False
+            else:
+                url = f"sqlite:///{BALANCE_STATE}"
+            self._database = StateFile.open(url, is_unchanged=is_dry)
+        return self._database
+
+
+class ReportedRound(Balancer):
+    """A round that tells of itself when it is over."""
+
+    def __init__(self, wanted: BalanceOptionsOfProgram, clock: Clock, memory: RoundState) -> None:
+        policy = wanted.policy
+        own = _switched(policy)
+        made, supplies = provider_registry.makers(policy), provider_registry.supplies(policy, own)
+        listing: dict[str, MachineListing] = {**made, **supplies}
+        acts = NodeActs(
+            cluster=policy.site.cluster,
+            pools=policy.pools,
+            providers=made,
+            supplies=supplies,
+            membership=membership_of(policy),
+            now=clock.now,
+            tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
+            fill_first=wanted.rules.fill_first,
+        )
+        site = BalancedSite(
+            cluster=policy.site.cluster,
+            rules=wanted.rules,
+            demand=wanted.demand,
+            pools=policy.pools,
+            sections=policy.providers,
+            needs_key=bool(policy.bootstrap.steps),
+            is_faithful=wanted.is_faithful,
+            kills_master=wanted.kills_master,
+            squeeze=policy.squeeze if policy.squeeze.enabled else None,
+            switched=own,
+            released=_supplies(policy) - own,
+            own_hosts=frozenset(map(short_name, policy.powered)),
+        )
+        super().__init__(
+            site,
+            memory,
+            clock,
+            lambda: cell_observer.looked(policy, clock.now(), is_acting=wanted.is_acting),
+            listing,
+            acts,
+            lambda: host_tags.tags(policy),
+        )
+        self._wanted = wanted
+        self._listing = listing.keys()
+        self._steady_s = clock.steady_s
+        self._began_s = clock.steady_s()
+        self._over: FinishedRound | None = None
+
+    def gather(self) -> RoundView:
+        """Look; ConfigError where the master's machine is to be ended and no tag names it.
+
+        As long as a list is missing, nobody knows that.
+        """
+        seen = super().gather()
+        world = seen.world
+        is_whole = world.machines.keys() == self._listing
+        if self._wanted.kills_master and is_whole and len(kill_cluster.tagged(world)) != 1:
+            tag = f"{MASTER_TAG} = {world.cluster}"
+            words = f"{tag}: --kill-master needs just one machine with this tag"
+            raise ConfigError((words,))
+        return seen
+
+    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
+        """Tell what is done; nothing in a round that only looks."""
+        return super().entry(seen, plan) if self._wanted.is_acting else None
+
+    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
+        """Do it, in a round that does not only look."""
+        if self._wanted.is_acting:
+            super().apply(seen, plan)
+
+    def decide(self, seen: RoundView) -> RoundPlan:
+        """Decide, and remember what was decided."""
+        plan = super().decide(seen)
+        self._over = FinishedRound(seen=seen, plan=plan)
+        return plan
+
+    def report(self) -> None:
+        """Write the row of numbers, publish the round, and do what else follows."""
+        if self._over is None:
+            return
+        policy, over = self._wanted.policy, self._over
+        local = policy.clusters[policy.site.cluster]
+        places = RoundStatistics(
+            accounting=round_statistics.accounting_of(local, policy.site.cluster),
+            kept=BALANCE_ENDS,
+            lookback=self._wanted.lookback,
+            stats=self._wanted.stats,
+        )
+        numbers = round_statistics.note(over.seen.situation, self._wanted.rules.queue, places)
+        if self._wanted.is_acting:
+            took_s = self._steady_s() - self._began_s
+            done = _done(self._wanted, over, self.done, took_s)
+            balance_publication.after_round(
+                policy.site.cluster,
+                over.seen.situation,
+                over.plan.plan,
+                numbers,
+                done,
+                BALANCE_PUBLISHED,
+            )
+        self._wanted.tell(over.plan)
+        self._wanted.after()
+
+
+def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
+    host_tags.change(policy, host, tag, is_wanted=is_wanted)
+
+
+def _done(
+    wanted: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueAct], took_s: float
+) -> RoundOutcome:
+    so_far = RoundOutcome(
+        took_s=took_s,
+        sentence=over.plan.sentence,
+        is_acting=wanted.is_acting,
+        min_nodes=wanted.rules.min_nodes,
+        max_nodes=wanted.rules.max_nodes,
+        cost_hour=_cost_hour(wanted.policy.pools, over.seen),
+    )
+    ours = (one for one in dues if one.node.cause is not NodeCause.ANOTHERS)
+    return counted(((one.before, one.node) for one in ours), so_far)
+
+
+def _cost_hour(pools: Mapping[str, Pool], seen: RoundView) -> float:
+    """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
+    there = (one.pool for one in seen.world.kept if one.machine and one.node.counts)
+    return hourly(there, pools, seen.situation.local_now)
+
+
+def with_interval(rules: Balance, interval_s: float | None) -> Balance:
+    """Return the rules with another pause between rounds, where one is given."""
+    return rules if interval_s is None else replace(rules, interval_s=interval_s)

@@ -1,0 +1,359 @@
+"""A round of the balancer: look at cell and machines, decide, keep what is meant, and do it.
+
+Nothing waits for a machine that boots: the next round looks again. After a kill at any place the
+next round goes on by what was kept and by what the cell and the providers show.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.elastic import (
+    alert_rules,
+    kill_cluster,
+    node_inventory_check,
+    round_acts,
+)
+from gridbridge.decisions.elastic.clock_step import by_now, of_node, until
+from gridbridge.decisions.elastic.default_pool import supplied
+from gridbridge.decisions.elastic.demand.free_capacity import closed_by_hand
+from gridbridge.decisions.elastic.demand.pool_offers import is_left_out
+from gridbridge.decisions.elastic.node_cost import spent_since
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.decisions.elastic.powered_host_lifecycle import is_closed, left_alone
+from gridbridge.decisions.elastic.readiness import is_unready
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest
+from gridbridge.elastic.acts import machine_bootstrap
+from gridbridge.elastic.acts.node_acts import NodeActs
+from gridbridge.elastic.balancer import (
+    alerts,
+    balance_journal,
+    plan_preview,
+    round_state_reader,
+    squeeze_round,
+)
+from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan, RoundView
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.errors import GridbridgeError, NotSeen
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, Watched
+from gridbridge.model.elastic.balance_sections import Restriction
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.node import NodeState, short_name
+from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, OwnedNode, World
+from gridbridge.model.elastic.standby_hosts import RestFacts, StandbyPlan, tags_by_host
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.shell.clock import Clock
+
+AT_ONCE = 16  # nodes with which something is done side by side
+KEPT = timedelta(days=90)  # decisions, as far as there is room for them
+
+_log = logging.getLogger(__name__)
+
+
+class Balancer:
+    """The verbs of a round."""
+
+    def __init__(
+        self,
+        site: BalancedSite,
+        memory: RoundState,
+        clock: Clock,
+        look: Callable[[], BalanceSituation],
+        providers: Mapping[str, MachineListing],
+        acts: NodeActs,
+        tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
+        address_of: Callable[[str], str] = machine_bootstrap.address_of,
+    ) -> None:
+        self._site = site
+        self._address_of = address_of
+        self._tags = tags  # of the hosts that are switched on and off
+        self._memory = memory
+        self._clock = clock
+        self._look = look
+        self._providers = providers
+        self._acts = acts
+        self.journal = DecisionJournal(memory.database)
+        self.done: tuple[DueAct, ...] = ()  # in the last round, with each node as it is then
+
+    @property
+    def patience(self) -> LifecyclePatience:
+        """How long each part of a node's life may last."""
+        rules = self._site.rules
+        return LifecyclePatience(
+            boot_s=self._site.demand.boot_timeout_s,
+            join_s=rules.join_timeout_s,
+            silent_s=rules.silent_timeout_s,
+            needs_key=self._site.needs_key,
+        )
+
+    def gather(self) -> RoundView:
+        """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
+        cell = self._look()
+        world, asked = self._world(cell), self._memory.asked()
+        wished = [round_acts.wished_for(one, world, asked) for one in world.kept]
+        wished += node_inventory_check.taken_in(world)
+        known = round_state_reader.remembered(
+            cell, self._memory, self._site.rules, self._site.demand
+        )
+        situation = replace(
+            known,
+            nodes=round_acts.shown(wished, world),
+            failed={**known.failed, **dict.fromkeys(round_acts.shut(world), cell.now)},
+        )
+        if self._site.squeeze is not None and self._site.switched:
+            own, retry_s = self._free(world), self._site.demand.retry_s
+            standby = squeeze_round.standby_of(situation, own, retry_s, world.tags)
+            situation = replace(situation, standby=standby)
+        closed = closed_by_hand(situation)
+        world = replace(world, is_unready=is_unready(situation), closed=closed)
+        self._tell(world)
+        return RoundView(
+            situation=situation, world=world, asked=asked, movable=self._movable(world)
+        )
+
+    def _tell(self, world: World) -> None:
+        """Tell of what no round mends."""
+        alerts.left_over(world, self._site.pools, self._site.ending)
+        alerts.unreachable(world, self._providers.keys() | self._site.released)
+        alerts.unlisted(alert_rules.unlisted(world), self._site.pools)
+        alerts.other_hosts(world, self._site.ending)
+        alerts.homeless(alert_rules.homeless(world), self._site.ending)
+        clearing = self._acts.membership.clearing
+        alerts.hanging(alert_rules.hanging(world, self.patience.silent_s), clearing)
+        left = alert_rules.left_off(world, self._memory.nodes.all())
+        prefix = self._site.rules.prefix_at(world.cluster)
+        forgetting = self._acts.membership.forgetting
+        own = self._site.own_hosts | {short_name(host.name) for host in left}
+        lost = alert_rules.machineless(world, prefix, self.patience.silent_s, own)
+        alerts.machineless(lost, forgetting)
+        alerts.off_under_tasks(alert_rules.off_under_tasks(world), clearing)
+        alerts.left_off(left, self._acts.membership.opening)
+
+    def _movable(self, world: World) -> Mapping[str, tuple[TaskShape, ...]]:
+        """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
+        squeeze, switched = self._site.squeeze, self._site.switched
+        if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
+            return {}
+        hosts = [one.name for one in world.kept if one.pool in switched and one.idle_since is None]
+        try:
+            return self._acts.membership.movable(hosts) if hosts else {}
+        except GridbridgeError as error:
+            _log.warning("event=no_movable why=%r", str(error))
+            return {}
+
+    def _world(self, cell: BalanceSituation) -> World:
+        """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
+        world = World(
+            now=cell.now,
+            cluster=self._site.cluster,
+            kept=tuple(
+                of_node(one, until(cell.now))
+                for one in self._memory.nodes.all()
+                if one.pool not in self._site.released or is_closed(one)
+            ),
+            machines=self._whole(self._machines()),
+            hosts=round_acts.hosts_seen(cell),
+            pools=frozenset(self._site.pools),
+            providers={name: one.provider for name, one in self._site.pools.items()},
+            switched=self._site.switched,
+            released=self._site.released,
+            tags=tags_by_host(self._tags()) if self._site.switched else {},
+            last_round=by_now(self._memory.last_round(), cell.now),
+        )
+        world = replace(world, kept=(*world.kept, *node_inventory_check.own_hosts(world)))
+        addresses = {
+            one.name: self._address_of(one.name)
+            for one in node_inventory_check.named_as_hosts(world)
+        }
+        world = replace(world, addresses=addresses)
+        return replace(
+            world,
+            unlisted=node_inventory_check.unlisted(world, self._memory.unlisted()),
+            silent=node_inventory_check.silent(world, self._memory.silent()),
+        )
+
+    def decide(self, seen: RoundView) -> RoundPlan:
+        """Decide by the policy in force, and by the lives of nodes."""
+        site = self._site
+        plan = plan_preview.planned(
+            seen.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
+        )
+        rest = self._rest(plan, seen)
+        plan = self._possible(squeeze_round.without(plan, rest, self._own(seen.world)), seen)
+        dues = round_acts.dues(seen.world, plan, site.rules, self.patience, seen.asked, rest)
+        is_alone = not any(one.is_done for one in dues)
+        ended = None
+        if site.kills_master:
+            ended = kill_cluster.to_end(seen.situation, seen.world, plan, site.rules)
+        machine = ended[1].id if ended else ""
+        decided = plan_preview.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
+        told = squeeze_round.told_too(decided, rest)
+        return RoundPlan(plan=plan, dues=dues, told=told, ended=ended, rest=rest)
+
+    def _rest(self, plan: BalancePlan, seen: RoundView) -> StandbyPlan | None:
+        """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
+        site = self._site
+        if site.squeeze is None or not site.switched:
+            return None
+        facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
+        free = self._free(seen.world)
+        situation = squeeze_round.only(seen.situation, free, site.demand.retry_s)
+        stay = self._own(seen.world) - free  # at work, whatever the policy says
+        plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
+        return rest(situation, plan, site.rules, site.squeeze, facts)
+
+    def _own(self, world: World) -> Set[str]:
+        """Return the names of the hosts that are switched on and off."""
+        switched = self._site.switched
+        return {one.name for one in world.kept if one.pool in switched}
+
+    def _free(self, world: World) -> Set[str]:
+        """Return those that may rest or be woken now."""
+        return self._own(world) - left_alone(world)
+
+    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return balance_journal.entry(seen.world, plan, self._site.rules, self.patience, seen.asked)
+
+    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
+        """Keep what is meant, do it side by side, and keep what came of it."""
+        with self._memory.database.transaction():
+            dues = round_acts.kept_back(plan.dues, self._memory.asked().kept)
+            meant = _after(seen.world.kept, dues)
+            self._memory.nodes.replace(meant)
+            self._memory.forget_asked(round_acts.taken_up(seen.asked, meant))
+        alerts.too_late(round_acts.too_late(seen.asked, meant))
+        self.done = self._do(dues, replace(self._acts, closed=seen.world.closed))
+        there = _after(seen.world.kept, self.done)
+        after = [one for one in there if one.state is not NodeState.GONE]
+        changes = [(one.before, one.node) for one in self.done]
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
+        self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
+        _tell(changes)
+        if plan.ended:
+            self._end_master(*plan.ended)
+
+    def _end_master(self, pool: str, machine: Machine) -> None:
+        """End the master's machine when nothing is left: this program ends with it."""
+        _log.warning("event=master_ended machine=%s", machine.id)
+        self._acts.end(pool, machine)
+
+    def _do(self, dues: Sequence[DueAct], acts: NodeActs) -> tuple[DueAct, ...]:
+        """Do what is due of several nodes at once; one that fails stays as it was meant."""
+        with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+            return tuple(threads.map(lambda one: self._try(one, acts), dues))
+
+    def _try(self, due: DueAct, acts: NodeActs) -> DueAct:
+        try:
+            return replace(due, node=acts.do(due))
+        except GridbridgeError as error:
+            act = due.act.value if due.act else ""
+            _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
+            return due
+
+    def _machines(self) -> Mapping[str, tuple[Machine, ...]]:
+        """Return the machines by pool, without the pools whose provider gave no whole list."""
+        with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
+            lists = threads.map(self._listed, self._providers.items())
+            return {pool: some for pool, some in lists if some is not None}
+
+    def _whole(
+        self, machines: Mapping[str, tuple[Machine, ...]]
+    ) -> Mapping[str, tuple[Machine, ...]]:
+        """Return them; NotSeen when no provider answered: then nothing is known of any node."""
+        if self._providers and not machines:
+            raise NotSeen("no provider gave a whole list of its machines")
+        return machines
+
+    def _listed(self, one: tuple[str, MachineListing]) -> tuple[str, tuple[Machine, ...] | None]:
+        pool, provider = one
+        try:
+            return pool, provider.machines()
+        except GridbridgeError as error:
+            _log.warning("event=no_list pool=%s why=%r", pool, str(error))
+            return pool, None
+
+    def _possible(self, plan: BalancePlan, seen: RoundView) -> BalancePlan:
+        """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
+        now, left_out = seen.world.now, seen.situation.failed
+        if not plan.pool and not self._site.pools:
+            return replace(plan, add=0)  # there is nobody who could
+        retry_s = self._site.demand.retry_s
+        silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
+        usable = set(seen.world.machines) - silent - self._site.switched
+        local = seen.situation.local_now
+        there = (*seen.world.kept, *node_inventory_check.taken_in(seen.world))
+        told = supplied(plan, self._site.pools, usable, there, local)
+        if told.add < plan.add:
+            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)
+        return told
+
+    def _note(
+        self,
+        seen: RoundView,
+        after: Sequence[OwnedNode],
+        changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
+        watched: Mapping[int, Watched],
+        *,
+        is_changed: bool,
+    ) -> None:
+        now = seen.world.now
+        learnt = round_acts.learnt(self._memory.records(now), changes, now)
+        there = self._site.pools.keys() | self._site.switched
+        records = {pool: one for pool, one in learnt.items() if pool in there}
+        changed = now if is_changed else seen.situation.last_change
+        with self._memory.database.transaction():
+            self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
+            self._memory.keep_records(records)
+            self._memory.keep_eligible(seen.situation.eligible_since)
+            self._memory.keep_watched(watched)
+            self._memory.keep_unlisted(seen.world.unlisted)
+            self._memory.keep_silent(seen.world.silent)
+            self._forget(now)
+            self._memory.note_round(now, changed, self._spent(seen, after))
+
+    def _forget(self, now: datetime) -> None:
+        """Forget old decisions, once an hour."""
+        before = self._memory.last_round()
+        if before is None or before.hour != now.hour:
+            self.journal.forget(now - KEPT)
+
+    def _spent(self, seen: RoundView, after: Sequence[OwnedNode]) -> float:
+        """Return what nodes have cost this month, with what began since the last round."""
+        now, site = seen.world.now, self._site
+        cost = spent_since(
+            self._memory.last_round() or now,
+            now,
+            seen.world.kept,
+            after,
+            site.pools,
+            site.demand.billing_s,
+            seen.situation.local_now,
+        )
+        return self._memory.spent(now) + cost
+
+
+def _is_turn(due: DueAct) -> bool:
+    """Say whether a host begins to rest, or to work again."""
+    is_new = due.before is not None and due.before.state is not due.node.state
+    return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
+
+
+def _after(kept: Sequence[OwnedNode], dues: Sequence[DueAct]) -> list[OwnedNode]:
+    """Return the nodes that are kept once these dues are: changed ones in place of those before."""
+    touched = {one.before for one in dues}
+    left = [one for one in kept if one not in touched]
+    return left + [one.node for one in dues if not one.is_over]
+
+
+def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:
+    """Log what became of nodes."""
+    for before, node in changes:
+        if before is None or (before.state, before.cause) != (node.state, node.cause):
+            level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
+            words = f" why={str(node.cause)!r}" if node.cause is not NodeCause.NONE else ""
+            _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

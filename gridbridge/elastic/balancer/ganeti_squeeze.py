@@ -1,0 +1,77 @@
+"""A Ganeti cluster in a file, squeezed: read, decided, told, and saved if that is wanted."""
+
+from dataclasses import dataclass
+
+from gridbridge.decisions.elastic.ganeti.ganeti_commands import commands
+from gridbridge.decisions.elastic.ganeti.hsqueeze_rules import squeeze
+from gridbridge.decisions.elastic.ganeti.node_inventory import inconsistencies
+from gridbridge.elastic.store import ganeti_reader, ganeti_writer
+from gridbridge.errors import OutputError
+from gridbridge.model.elastic.ganeti_cluster import MoveWay, SqueezePlan
+
+BEGIN = """#!/bin/sh
+
+# Written by gridbridge squeeze: what it decided, as commands of Ganeti's.
+# It stops before its next job when there is a file /tmp/stop-htools.
+
+set -e
+
+check() {
+  if [ -f /tmp/stop-htools ]; then
+    echo 'Stopped: /tmp/stop-htools is there'
+    exit 0
+  fi
+}
+
+"""
+CHECK = "  check"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldModel:
+    """What is said of a model."""
+
+    way: MoveWay
+    nodes: tuple[str, ...]
+    is_enough: bool
+    offline_candidates: tuple[str, ...]
+    online_candidates: tuple[str, ...]
+    script: str  # of Ganeti's commands
+    original: str  # the file as it is written before and afterwards
+    squeezed: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The script's lines for a reader."""
+        return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
+
+
+def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
+    """Decide about a file; ParseError when it is none."""
+    cluster = ganeti_reader.read(path)
+    done = squeeze(cluster, minimal, target)
+    return ToldModel(
+        way=done.way,
+        nodes=_names(done, done.nodes),
+        is_enough=done.is_enough,
+        offline_candidates=_names(done, done.offline_candidates),
+        online_candidates=_names(done, done.online_candidates),
+        script=commands(done, cluster),
+        original=ganeti_writer.written(cluster),
+        squeezed=ganeti_writer.written(done.after),
+        warnings=inconsistencies(cluster),
+    )
+
+
+def save(text: str, path: str) -> None:
+    """Write a file; OutputError when it can't be."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}") from error
+
+
+def _names(done: SqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(done.after.nodes[at].name for at in nodes)

@@ -1,0 +1,111 @@
+"""Does what OAR's energy saving wants of nodes' power, by who switches them on and off.
+
+One call at a time does it: of two side by side the slower one would undo a newer wish.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.elastic import current_power_requests
+from gridbridge.elastic.acts.membership import membership_of
+from gridbridge.elastic.acts.membership_protocol import Membership
+from gridbridge.elastic.providers import provider_registry
+from gridbridge.elastic.providers.provider_protocol import PowerSupply
+from gridbridge.elastic.store import power_request_folder as kept
+from gridbridge.errors import GridbridgeError, NotGranted
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.power_requests import PowerWish
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle
+
+NAME, LOCKED = "gridbridge balance power", 3
+AT_ONCE = 16  # nodes that are switched side by side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerOutcome:
+    """A node, what was wanted of it, and why it was not done; empty: it was, or would be."""
+
+    host: str
+    wish: PowerWish
+    why: str = ""
+    is_later: bool = False  # it is tried again by the next call
+
+
+def settle(
+    policy: Policy, folder: str, now: datetime, *, is_acting: bool
+) -> tuple[PowerOutcome, ...]:
+    """Do what is noted in a folder, or say what would be done; StateError.
+
+    Ends with LOCKED where another call does it.
+    """
+    notes = kept.read(folder)
+    if not is_acting:
+        wanted = sorted(current_power_requests.wanted(notes, now.timestamp()).items())
+        return tuple(
+            _unknown(policy, *one) or PowerOutcome(host=one[0], wish=one[1]) for one in wanted
+        )
+    with cycle.held(kept.lock_of(folder), NAME, LOCKED):
+        return _settled(policy, folder, now.timestamp())
+
+
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
+    """Switch the nodes side by side, and keep of the notes what may work later."""
+    notes = kept.read(folder)
+    wanted = sorted(current_power_requests.wanted(notes, now_s).items())
+    own = {policy.powered[host].provider for host, _ in wanted if host in policy.powered}
+    supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
+    with ThreadPoolExecutor(AT_ONCE, "power") as threads:
+        switch = threads.map(lambda one: _switch(policy, site, supplies, *one), wanted)
+        done = tuple(switch)
+    unsettled = {one.host: one.wish for one in done if one.is_later}
+    for before, after in zip(
+        notes, current_power_requests.left(notes, unsettled, now_s), strict=True
+    ):
+        kept.keep(folder, before, after)
+    return done
+
+
+def _unknown(policy: Policy, host: str, wish: PowerWish) -> PowerOutcome | None:
+    """Tell of a node that nobody here switches on and off; None of any other."""
+    if host in policy.powered:
+        return None
+    return PowerOutcome(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
+
+
+def _switch(
+    policy: Policy,
+    site: Membership,
+    supplies: Mapping[str, PowerSupply],
+    host: str,
+    wish: PowerWish,
+) -> PowerOutcome:
+    if nobody := _unknown(policy, host, wish):
+        return nobody
+    machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
+    supply = supplies[policy.powered[host].provider]
+    try:
+        if wish is PowerWish.SLEEP and (kept_on := _works(site, host)):
+            return kept_on
+        (supply.start if wish is PowerWish.WAKE else supply.stop)(machine)
+    except NotGranted as error:
+        return PowerOutcome(host=host, wish=wish, why=str(error), is_later=True)
+    except GridbridgeError as error:
+        return PowerOutcome(host=host, wish=wish, why=str(error))
+    return PowerOutcome(host=host, wish=wish)
+
+
+def _works(site: Membership, host: str) -> PowerOutcome | None:
+    """Tell of a node that OAR wanted off and that may run a job by now; None of any other.
+
+    The hook had OAR take it for absent; as long as it is alive a job may start there.
+    """
+    seen = site.look(host)
+    if not seen.is_idle:
+        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why="OAR has a job there")
+    if not seen.is_closed:
+        why = "OAR does not take it for absent"
+        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why=why, is_later=True)
+    return None

@@ -1,0 +1,185 @@
+"""What the balancer keeps from round to round, beside its nodes."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.elastic import clock_step
+from gridbridge.decisions.elastic.round_acts import AdministratorRequests
+from gridbridge.elastic.store.node_tables import KeyedFacts, NodeRows
+from gridbridge.model.elastic.balance_plan import Watched
+from gridbridge.model.elastic.clocks import HostClocks
+from gridbridge.model.elastic.owned_nodes import PoolRecord, WishFor
+from gridbridge.program.encoding import decode, encode
+from gridbridge.state.database import StateFile
+
+POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
+WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
+MONTHS = 3  # whose costs are kept
+
+
+class RoundState:
+    """The balancer's own state file."""
+
+    def __init__(self, database: StateFile) -> None:
+        self.database = database
+        self.nodes = NodeRows(database)
+        self._facts = KeyedFacts(database)
+
+    def follow(self, clocks: HostClocks) -> timedelta:
+        """Move all that is kept by as much as the clock was set since the last round; return that.
+
+        All of it is done, or nothing.
+        """
+        told = self._facts.all(CLOCKS).get("")
+        by = clock_step.step(decode(told, HostClocks) if told else None, clocks)
+        with self.database.transaction():
+            if by:
+                self._change(clock_step.set_by(by))
+            self._facts.put(CLOCKS, encode(clocks))
+        return by
+
+    def _change(self, change: clock_step.Change) -> None:
+        """Change all moments that are kept."""
+        self.nodes.replace([clock_step.of_node(one, change) for one in self.nodes.all()])
+        records = self.records().items()
+        self.keep_records({pool: clock_step.of_record(one, change) for pool, one in records})
+        for key in (UNLISTED, SILENT, WAITING):
+            kept = self._moments(key).items()
+            self._keep_moments(key, {name: change(at) for name, at in kept})
+        self.keep_watched({job: clock_step.of_watched(one, change) for job, one in self._watched()})
+        last = dict(self._facts.all(LAST).get("", {}))
+        for key in ("change", "round"):
+            if last.get(key):
+                last[key] = change(datetime.fromisoformat(str(last[key]))).isoformat()
+        if last:
+            self._facts.put(LAST, last)
+
+    def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
+        """Return what went wrong with pools of late, nothing of it later than now."""
+        found = {pool: decode(one, PoolRecord) for pool, one in self._facts.all(POOL).items()}
+        if now is None:
+            return found
+        return {
+            pool: clock_step.of_record(one, clock_step.until(now)) for pool, one in found.items()
+        }
+
+    def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
+        """Keep it, and nothing of other pools."""
+        for pool in self.records().keys() - records.keys():
+            self._facts.drop(f"{POOL}{pool}")
+        for pool, record in records.items():
+            self._facts.put(f"{POOL}{pool}", encode(record))
+
+    def asked(self) -> AdministratorRequests:
+        """Return what administrators asked for since the last round."""
+        found = self.wishes()
+
+        def wished(wish: WishFor) -> frozenset[str]:
+            return frozenset(host for host, one in found.items() if one == wish.value)
+
+        return AdministratorRequests(
+            drained=wished(WishFor.DRAIN), kept=wished(WishFor.KEEP), freed=wished(WishFor.FREE)
+        )
+
+    def wishes(self) -> Mapping[str, str]:
+        """Return the same by the names of hosts."""
+        return {host: str(one.get("wish")) for host, one in self._facts.all(ASKED).items()}
+
+    def ask(self, host: str, wish: WishFor) -> None:
+        """Note what an administrator asks for; the next round does it."""
+        self._facts.put(f"{ASKED}{host}", {"wish": wish.value})
+
+    def forget_asked(self, asked: AdministratorRequests) -> None:
+        """Forget what was taken up, unless somebody asks for something else by now."""
+        taken: Mapping[str, frozenset[str]] = {
+            WishFor.DRAIN: asked.drained,
+            WishFor.KEEP: asked.kept,
+            WishFor.FREE: asked.freed,
+        }
+        for host, wish in self.wishes().items():
+            if host in taken.get(wish, ()):
+                self._facts.drop(f"{ASKED}{host}")
+
+    def unlisted(self) -> Mapping[str, datetime]:
+        """Return since when the machines of nodes are in no list, by the nodes' names."""
+        return self._moments(UNLISTED)
+
+    def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
+        """Keep it; nodes that are listed again are forgotten."""
+        self._keep_moments(UNLISTED, unlisted)
+
+    def silent(self) -> Mapping[str, datetime]:
+        """Return since when the daemons of nodes are silent, by what tells nodes apart."""
+        return self._moments(SILENT)
+
+    def keep_silent(self, silent: Mapping[str, datetime]) -> None:
+        """Keep it; nodes that report again are forgotten."""
+        self._keep_moments(SILENT, silent)
+
+    def _moments(self, key: str) -> Mapping[str, datetime]:
+        known = self._facts.all(key).get("", {})
+        return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
+
+    def _keep_moments(self, key: str, kept: Mapping[str, datetime]) -> None:
+        self._facts.put(key, {node: at.isoformat() for node, at in kept.items()})
+
+    def last_change(self) -> datetime | None:
+        """Return when a node last came or went."""
+        at = self._facts.all(LAST).get("", {}).get("change")
+        return datetime.fromisoformat(str(at)) if at else None
+
+    def spent(self, now: datetime) -> float:
+        """Return what nodes have cost in this month."""
+        return self._months().get(_month(now), 0.0)
+
+    def _months(self) -> Mapping[str, float]:
+        """Return what nodes have cost by months."""
+        spent = self._facts.all(LAST).get("", {}).get("spent", {})
+        return decode(spent, dict[str, float])
+
+    def last_round(self) -> datetime | None:
+        """Return when the last round was."""
+        at = self._facts.all(LAST).get("", {}).get("round")
+        return datetime.fromisoformat(str(at)) if at else None
+
+    def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
+        """Note a round, and what the month has cost.
+
+        Earlier months are kept for a clock that was ahead over a month's end. Later ones are not:
+        in the first round of a month each unit that began in it is counted.
+        """
+        month = _month(now)
+        earlier = sorted((one, cost) for one, cost in self._months().items() if one < month)
+        value = {
+            "change": changed.isoformat() if changed else "",
+            "round": now.isoformat(),
+            "spent": {**dict(earlier[1 - MONTHS :]), month: spent},
+        }
+        self._facts.put(LAST, value)
+
+    def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
+        """Return since when each of these jobs could start: since a round first saw it."""
+        since = self._moments(WAITING)
+        return {job: min(since.get(str(job), now), now) for job in jobs}
+
+    def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
+        """Keep it; jobs that wait no more are forgotten."""
+        self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
+
+    def watched(self, now: datetime) -> Mapping[int, Watched]:
+        """Return how the last round saw what waits, nothing of it later than now."""
+        return {
+            job: clock_step.of_watched(one, clock_step.until(now)) for job, one in self._watched()
+        }
+
+    def _watched(self) -> list[tuple[int, Watched]]:
+        known = self._facts.all(WATCHED).get("", {})
+        return [(int(job), decode(one, Watched)) for job, one in known.items()]
+
+    def keep_watched(self, watched: Mapping[int, Watched]) -> None:
+        """Keep it; what waits no more is forgotten."""
+        self._facts.put(WATCHED, {str(job): encode(one) for job, one in watched.items()})
+
+
+def _month(now: datetime) -> str:
+    return f"{now:%Y-%m}"

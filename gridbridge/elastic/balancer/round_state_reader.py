@@ -1,0 +1,87 @@
+"""What the balancer remembers, for who looks at a cell as a round does without being one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gridbridge.decisions.elastic import round_acts
+from gridbridge.decisions.elastic.clock_step import by_now
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_sections import Balance, Demand
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.places import BALANCE_STATE
+from gridbridge.model.policy import Policy
+
+if TYPE_CHECKING:  # a look without a memory loads no SQLAlchemy
+    from gridbridge.elastic.balancer.round_state import RoundState
+
+
+def is_hidden(path: str = "") -> bool:
+    """Say whether there may be a state file that this account can't read."""
+    path = path or BALANCE_STATE
+    home = os.path.dirname(path)
+    if not os.path.exists(home) or os.access(path, os.R_OK):
+        return False
+    return os.path.exists(path) or not os.access(home, os.X_OK)
+
+
+def nodes(path: str) -> tuple[OwnedNode, ...]:
+    """Return the nodes that are kept, as far as that can be read."""
+    if not os.access(path, os.R_OK):
+        return ()
+    with _memory(path) as memory:
+        return memory.nodes.all()
+
+
+def filled(seen: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
+    """Return a cell with the nodes that are kept, and the rest that a round remembers.
+
+    Without a memory, or without the right to read it, the cell is returned as it is. The site's own
+    working hosts are left out unless they are squeezed, for else they are never removed. Own hosts
+    that rest, come or go don't count as broken.
+    """
+    path = path or BALANCE_STATE
+    if not os.access(path, os.R_OK):
+        return seen
+    with _memory(path) as memory:
+        is_squeezed = policy.squeeze.enabled
+        own = {host.provider for host in policy.powered.values() if not is_squeezed}
+        nodes = tuple(
+            round_acts.noted(one, seen.now)
+            for one in memory.nodes.all()
+            if one.pool not in own or one.state is not NodeState.READY
+        )
+        return replace(remembered(seen, memory, policy.balance, policy.demand), nodes=nodes)
+
+
+@contextmanager
+def _memory(path: str) -> "Iterator[RoundState]":
+    """Open what is kept, for reading alone."""
+    from gridbridge.elastic.balancer.round_state import RoundState
+    from gridbridge.state.database import StateFile
+
+    database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
+    try:
+        yield RoundState(database)
+    finally:
+        database.close()
+
+
+def remembered(
+    situation: BalanceSituation, memory: "RoundState", rules: Balance, demand: Demand
+) -> BalanceSituation:
+    """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
+    able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
+    return replace(
+        situation,
+        last_change=by_now(memory.last_change(), situation.now),
+        eligible_since=memory.eligible(able, situation.now),
+        watched=memory.watched(situation.now),
+        failed=round_acts.left_out(
+            memory.records(situation.now), rules, demand.retry_s, situation.now
+        ),
+        spent=memory.spent(situation.now),
+    )

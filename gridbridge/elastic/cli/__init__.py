@@ -1,0 +1,1 @@
+"""gridbridge balance, squeeze and simulate."""

@@ -1,0 +1,55 @@
+"""gridbridge balance power: does what OAR's energy saving wants of nodes' power."""
+
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN
+from gridbridge.elastic.balancer import power_requests_service as service
+from gridbridge.model.places import BALANCE_WISHES
+from gridbridge.program import users_configuration
+
+FAILED = 1
+
+
+@click.command()
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    default=BALANCE_WISHES,
+    show_default=True,
+    envvar="GRIDBRIDGE_POWER",
+    help="Where oar-hooks/wake-up and sleep note what OAR wants.",
+)
+@click.option("--apply", "is_acting", is_flag=True, help="Switch them.")
+@CONFIG_FILE
+@JSON
+def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
+    """Switch nodes of an OAR cluster on and off as OAR's energy saving wants it.
+
+    OAR calls oar-hooks/wake-up and sleep, which note the names of nodes. This command, from cron
+    on the OAR server, has each of them switched by its section [power.HOST] of gridbridge.toml. Of
+    several wishes about a node the last one counts, and none that is older than an hour. What could
+    not be done is tried again by the next call where that may help. Without --apply it says what it
+    would do. Exit status: 0; 1 a node was not switched; 2 usage, or a wrong set-up; 3 another call
+    switches nodes; 75 a node will be tried again.
+
+    \b
+    Example:
+      gridbridge balance power
+      gridbridge balance power --apply
+    """
+    policy = users_configuration.with_own_cluster(path)
+    done = service.settle(policy, folder, datetime.now(UTC), is_acting=is_acting)
+    if is_json:
+        output.as_json(
+            [{"host": one.host, "wish": one.wish.value, "why": one.why or None} for one in done]
+        )
+    else:
+        for one in done:
+            output.line(f"{one.host}: {one.wish.value}{one.why and f', not done: {one.why}'}")
+    if any(one.is_later for one in done):
+        raise SystemExit(NOT_SEEN)
+    if any(one.why for one in done):
+        raise SystemExit(FAILED)

@@ -1,0 +1,218 @@
+"""gridbridge-balance: makes the site's own cluster grow and shrink with its queue."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridbridge.cli import error_boundary, output
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    JSON,
+    NOT_SEEN,
+    VERSION,
+    FiniteNumber,
+    all_of,
+    not_empty,
+)
+from gridbridge.elastic.cli.plan_command import RULES, both, told_plain
+from gridbridge.elastic.cli.plot_command import drawn
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
+from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.program import log_file
+
+if TYPE_CHECKING:
+    from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
+    from gridbridge.elastic.balancer.round_parts import RoundPlan
+    from gridbridge.model.policy import Policy
+    from gridbridge.program.log_file import RotatedFile
+
+
+def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return the whole path of what is named from where it was typed: a round goes to /."""
+    named = not_empty(ctx, option, value)
+    return None if named is None else os.path.abspath(named)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("cluster", default="", metavar="[CLUSTER]")
+@all_of(RULES)
+@click.option(
+    *("-i", *both("interval"), "interval_s"),
+    type=FiniteNumber(min=5),
+    help="Seconds between two rounds of --loop.",
+)
+@click.option(
+    *("-l", *both("lookback_window"), "lookback_min"),
+    type=FiniteNumber(min=1),
+    default=180.0,
+    show_default=True,
+    help="Minutes of ended jobs that the averages are made of.",
+)
+@click.option(
+    *("-K", *both("kill_master"), *both("kill_cluster"), "kills_master"),
+    is_flag=True,
+    help="End the master's machine, too, when nothing is left.",
+)
+@click.option("-d", *both("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
+@click.option(
+    *("-D", *both("dump_stats_file"), "stats"),
+    metavar="FILE",
+    callback=_whole,
+    help=f"Write it into this file [{BALANCE_STATS}].",
+)
+@click.option("-p", *both("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option(
+    *("-P", *both("plot_output_dir"), "folder"),
+    metavar="FOLDER",
+    callback=_whole,
+    help=f"Draw them in this folder [{BALANCE_PLOTS}].",
+)
+@click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
+@click.option("--loop", "is_loop", is_flag=True, help="Go on until SIGTERM.")
+@click.option("--quiet", "is_quiet", is_flag=True, help="Print no sentence of a round.")
+@CONFIG_FILE
+@JSON
+@VERSION
+def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
+    """Add nodes to a cluster whose queue is long, and remove those that are idle.
+
+    One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
+    with --apply, or `apply = true` in [balance] of gridbridge.toml. Root becomes gridbridge-admin,
+    if there is that account. Options hold instead of [balance]. CLUSTER has to be the site's own.
+    Exit status: 0 also when nothing was to be done; 2 usage, or a wrong set-up; 3 another one
+    runs; 75 the cell gave no whole answer.
+
+    \b
+    Example:
+      gridbridge-balance --max-nodes 20
+      gridbridge-balance --apply --dump-stats
+    """
+    from gridbridge.elastic.balancer import balance_service as service
+    from gridbridge.elastic.balancer import loop  # half a second
+    from gridbridge.elastic.tools.balance_preview import read
+    from gridbridge.program.log_file import STREAMS, RotatedFile
+
+    path = os.path.abspath(path)  # rounds go to /, and read it again there
+    own = ProgramOptions(**{one.name: given.pop(one.name) for one in fields(ProgramOptions)})
+    wanted = _wanted(cluster, own, given, read(path))
+    if own.is_loop and not wanted.is_acting:
+        raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
+    try:
+        if own.is_loop:
+            files = tuple(map(RotatedFile, STREAMS))
+            tell = _nothing_of if own.is_quiet else partial(_told, files, is_json=is_json)
+            renew = partial(_again, cluster, own, given, tell)
+            loop.run_forever(replace(wanted, tell=tell), path, renew)
+            return
+        plan = service.run_once(wanted)
+    except NotSeen as error:
+        _complain(error)
+        raise SystemExit(NOT_SEEN) from error
+    if not own.is_quiet:
+        _tell(plan.told, plan.done, is_json=is_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramOptions:
+    """The options that `gridbridge balance plan` has not."""
+
+    interval_s: float | None
+    lookback_min: float
+    kills_master: bool
+    dumps: bool
+    stats: str | None
+    plots: bool
+    folder: str | None
+    is_applied: bool
+    is_loop: bool
+    is_quiet: bool
+
+
+def _tell(told: PlanReport, done: tuple[str, ...], *, is_json: bool) -> None:
+    """Print what a round decided, and what is done with nodes."""
+    if is_json:
+        output.as_json({**told_plain(told), "done": list(done)})
+        return
+    for text in (told.sentence, *(f"  {act}" for act in done)):
+        output.line(log_file.dated(text, sys.stdout))
+
+
+def _told(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
+    """Print the decision of a round of `--loop` at once, after a rotation into the new file."""
+    for file in files:
+        file.follow()
+    _tell(plan.told, plan.done, is_json=is_json)
+    output.finish()
+
+
+def _nothing_of(_: "RoundPlan") -> None:
+    """Print nothing about a round."""
+
+
+def _again(
+    cluster: str,
+    own: ProgramOptions,
+    given: dict[str, Any],
+    tell: Callable[["RoundPlan"], None],
+    policy: "Policy",
+) -> "BalanceOptionsOfProgram":
+    """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
+    try:
+        return replace(_wanted(cluster, own, given, policy), tell=tell)
+    except click.UsageError as error:
+        raise ConfigError((error.message,)) from error
+
+
+def _wanted(
+    cluster: str, own: ProgramOptions, given: dict[str, Any], policy: "Policy"
+) -> "BalanceOptionsOfProgram":
+    """Return how it is to run; UsageError for options that contradict each other or the file."""
+    from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram, with_interval
+    from gridbridge.elastic.tools import balance_preview as tools
+
+    found, demand = tools.ruled(policy, tools.BalanceOptions(**given))
+    if cluster and cluster != policy.site.cluster:
+        raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
+    if own.kills_master and not found.kill_master:
+        raise click.UsageError("--kill-master: [balance] kill_master is not true")
+    is_drawn = own.plots or own.folder is not None
+    stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
+    return BalanceOptionsOfProgram(
+        policy=policy,
+        rules=with_interval(found, own.interval_s),
+        demand=demand,
+        is_faithful=bool(given.get("is_faithful")),
+        is_acting=found.apply or own.is_applied,
+        kills_master=own.kills_master,
+        lookback=timedelta(minutes=own.lookback_min),
+        stats=stats,
+        after=partial(_draw, stats, own.folder or BALANCE_PLOTS) if is_drawn else _nothing,
+    )
+
+
+def _complain(error: GridbridgeError) -> None:
+    output.complain(log_file.dated(f"gridbridge-balance: {error}", sys.stderr))
+
+
+def _draw(stats: str, folder: str) -> None:
+    """Draw the rows; pictures that can't be drawn are told, and end no round."""
+    try:
+        drawn(stats, folder)
+    except GridbridgeError as error:
+        _complain(error)
+
+
+def _nothing() -> None:
+    """Draw nothing."""
+
+
+def main() -> None:
+    """Run the command line; every error ends as lines and a documented exit status."""
+    error_boundary.run(balance, "gridbridge-balance")

@@ -1,0 +1,249 @@
+"""gridbridge balance status, explain, drain, keep and history: the balancer's own nodes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.node_overview import BalancerOverview, NodeExplanation
+from gridbridge.model.elastic.owned_nodes import OwnedNode, WishFor
+from gridbridge.model.status_report import count
+
+UNKNOWN = 1
+COMING = tuple(state for state in NodeState if state.is_coming)
+HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
+
+
+@click.command()
+@JSON
+def status(is_json: bool) -> None:
+    """Show the nodes that the balancer owns, and pools whose nodes failed.
+
+    For root and gridbridge-admin. Exit status: 0; 2 for others, or before the first round.
+
+    \b
+    Example:
+      gridbridge balance status
+    """
+    from gridbridge.elastic.balancer import administrators_nodes as nodes  # a quarter of a second
+
+    now = datetime.now(UTC)
+    told = nodes.overview(now)
+    if is_json:
+        output.as_json(_overview(told))
+        return
+    rows = [_row(one, dict(told.asked), now) for one in told.nodes]
+    if rows:
+        output.table(HEAD, rows)
+    else:
+        output.line("no node is the balancer's")
+    for pool, record in told.pools:
+        if record.failures:
+            at = clock(record.failed_at, now)
+            output.line(
+                f"pool {pool}: {count(record.failures, 'node')} in a row failed, the last at {at}"
+            )
+    output.line(f"last round {clock(told.last_round, now)}, spent this month {told.spent:.2f}")
+
+
+@click.command()
+@click.argument("what", metavar="JOB|HOST")
+@FROM
+@CONFIG_FILE
+@JSON
+def explain(what: str, folder: str, path: str, is_json: bool) -> None:
+    """Say why a job makes the cluster grow or not, or why a host stays.
+
+    The cell is asked, or FOLDER is read, as by `gridbridge balance plan`. Of nodes root and
+    gridbridge-admin are told more.
+    Exit status: 0; 1 no such job waits, or nobody knows the host; 2 usage; 75 the cell gave no
+    whole answer.
+
+    \b
+    Example:
+      gridbridge balance explain 17
+      gridbridge balance explain alpha-n7
+    """
+    from gridbridge.elastic.tools import balance_preview as service
+
+    path = config_beside(folder, path)
+    now = datetime.now(UTC)
+    nodes = () if folder else _nodes(now)
+    told = or_later(lambda: service.explain(what, now, nodes, folder, path))
+    for unseen in told.unseen:
+        output.complain(unseen)
+    _tell(told, now, is_json=is_json)
+    if not told.is_known:
+        raise SystemExit(UNKNOWN)
+
+
+@click.command()
+@click.argument("host")
+@JSON
+def drain(host: str, is_json: bool) -> None:
+    """Have a node take no more tasks, and be removed when those that run there have ended.
+
+    The balancer's next round begins it; a node that does not take tasks yet is drained once it is
+    ready. `gridbridge balance keep` stops it. For root and
+    gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of its nodes.
+
+    \b
+    Example:
+      gridbridge balance drain alpha-n7
+    """
+    words = {
+        **dict.fromkeys(NodeState, "takes no more tasks from the next round on"),
+        **dict.fromkeys(COMING, "joins first; a round drains it once it is ready"),
+        NodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
+        NodeState.FAILED: "has failed, and is removed in any case",
+    }
+    _ask(host, WishFor.DRAIN, words, is_json=is_json)
+
+
+@click.command()
+@click.argument("host")
+@click.option("--free", "is_freed", is_flag=True, help="Let it be removed again.")
+@JSON
+def keep(host: str, is_freed: bool, is_json: bool) -> None:
+    """Have a node stay, however long it is idle.
+
+    One that a round takes out at this moment may go all the same: `gridbridge balance status` shows
+    it, and the log has `event=kept_too_late`.
+    For root and gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of
+    the balancer's nodes, or one that is being removed.
+
+    \b
+    Example:
+      gridbridge balance keep alpha-n7
+      gridbridge balance keep --free alpha-n7
+    """
+    begins = "may be removed again" if is_freed else "is kept"
+    words = dict.fromkeys(NodeState, f"{begins} from the next round on")
+    if not is_freed:
+        words[NodeState.DRAINING] = (
+            "is being removed; it is kept if it has not left the cluster at the next round"
+        )
+    _ask(host, WishFor.FREE if is_freed else WishFor.KEEP, words, is_json=is_json)
+
+
+@click.command()
+@click.option(
+    *("-n", "--count"),
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 10000),
+    help="Show so many rounds.",
+)
+@JSON
+def history(count: int, is_json: bool) -> None:
+    """Show the last rounds that did something: number, time, and what was done and why.
+
+    `gridbridge replay --balancer NUMBER` makes such a decision again. For root and
+    gridbridge-admin. Exit status: 0; 2 for others, or before the first round that acted.
+
+    \b
+    Example:
+      gridbridge balance history -n 5
+    """
+    from gridbridge.elastic.balancer import administrators_nodes as nodes
+
+    found = nodes.history(count)
+    if is_json:
+        told = [
+            {"number": one.number, "at": one.at.isoformat(), "sentence": one.sentence}
+            for one in found
+        ]
+        output.as_json(told)
+        return
+    now = datetime.now(UTC)
+    for one in found:
+        output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
+
+
+def _ask(host: str, wish: WishFor, words: Mapping[NodeState, str], *, is_json: bool) -> None:
+    """Ask for it, and say what becomes of a node in its state."""
+    from gridbridge.elastic.balancer import administrators_nodes as nodes
+
+    node = nodes.ask(host, wish)
+    if is_json:
+        output.as_json({"host": node.name, "state": node.state.value, "wish": wish.value})
+        return
+    output.line(f"{node.name} {words[node.state]}")
+
+
+def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
+    """Return the balancer's nodes; none to those who may not see them."""
+    from gridbridge.elastic.balancer import administrators_nodes as nodes
+
+    try:
+        return nodes.overview(now).nodes
+    except StateError:
+        return ()
+
+
+def _tell(told: NodeExplanation, now: datetime, *, is_json: bool) -> None:
+    if is_json:
+        node = _node(told.node) if told.node else None
+        plain = {"what": told.what, "reason": told.reason, "sentence": told.sentence, "node": node}
+        output.as_json({**plain, "unseen": list(told.unseen)})
+        return
+    if told.node:
+        since = clock(told.node.since, now)
+        output.line(
+            f"{told.what} is {told.node.state.value} since {since}, of pool {told.node.pool}"
+        )
+    output.line(f"{told.what}: {told.reason}")
+    output.line(f"the plan now: {told.sentence}")
+
+
+def _row(one: OwnedNode, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
+    why = one.cause.value or ("kept" if one.is_kept else _lacks(one))
+    wish = f"asked: {asked[one.name]}" if one.name in asked else ""
+    return (
+        one.name,
+        one.state.value,
+        clock(one.since, now),
+        one.pool,
+        one.machine or "-",
+        clock(one.idle_since, now),
+        ", ".join(word for word in (why, wish) if word),
+    )
+
+
+def _lacks(one: OwnedNode) -> str:
+    """Say what a node that joins still waits for, or one that is ready lacks."""
+    if one.state is NodeState.READY and one.step is JoinStep.CLOSED:
+        return "a queue that somebody closed is closed there, too"
+    if one.state is not NodeState.JOINING:
+        return ""
+    is_host = one.step is JoinStep.ADMITTED
+    return "its daemon is waited for" if is_host else "it is being made a host"
+
+
+def _overview(told: BalancerOverview) -> dict[str, object]:
+    return {
+        "nodes": [_node(one) for one in told.nodes],
+        "pools": [{"pool": pool, "failures": record.failures} for pool, record in told.pools],
+        "last_round": told.last_round.isoformat() if told.last_round else None,
+        "spent": told.spent,
+        "asked": dict(told.asked),
+    }
+
+
+def _node(one: OwnedNode) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "state": one.state.value,
+        "since": one.since.isoformat(),
+        "pool": one.pool,
+        "machine": one.machine,
+        "address": one.address,
+        "idle_since": one.idle_since.isoformat() if one.idle_since else None,
+        "kept": one.is_kept,
+        "why": one.cause.value,
+    }

@@ -1,0 +1,144 @@
+"""gridbridge balance plan and snapshot: what the balancer would do, and what it looks at."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    FROM,
+    JSON,
+    FiniteNumber,
+    all_of,
+    config_beside,
+    or_later,
+)
+from gridbridge.elastic.tools import balance_preview as service
+from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.plan_report import PlanReport
+
+
+def both(name: str) -> tuple[str, ...]:
+    """Return an option with - and, as StarCluster writes it, with _."""
+    return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
+
+
+RULES = (
+    click.option(
+        "--policy", type=click.Choice([one.value for one in Rules]), help="Decide by these rules."
+    ),
+    click.option(
+        *("-m", *both("max_nodes"), "max_nodes"),
+        type=click.IntRange(min=0),
+        help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
+    ),
+    click.option(
+        *("-n", *both("min_nodes"), "min_nodes"),
+        type=click.IntRange(min=0),
+        help="The least, with the master.",
+    ),
+    click.option(
+        *("-a", *both("add_nodes_per_iteration"), *both("add_nodes_per_iter")),
+        "add_nodes_per_iteration",
+        type=click.IntRange(min=1),
+        help="The most nodes that one round adds.",
+    ),
+    click.option(
+        *("-w", *both("job_wait_time"), "job_wait_time_s"),
+        type=FiniteNumber(min=0),
+        help="Seconds after which a waiting job makes the cluster grow.",
+    ),
+    click.option(
+        *("-k", *both("kill_after"), "kill_after_min"),
+        type=click.IntRange(0, 59),
+        help="The minute of its hour from which an idle node may be removed.",
+    ),
+    click.option(
+        *("-s", *both("stabilization_time"), "stabilization_s"),
+        type=FiniteNumber(min=0),
+        help="Seconds after a change in which nothing else is done.",
+    ),
+    click.option(
+        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, wrong or right."
+    ),
+)
+
+
+@click.command()
+@FROM
+@all_of(RULES)
+@CONFIG_FILE
+@JSON
+def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
+    """Say what a round of the balancer would do, and why, and do nothing.
+
+    Options hold instead of what [balance] of gridbridge.toml says. With --from it is decided about
+    what `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
+    `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`), qconf.json and state.json. No cell is
+    asked then, and no configuration is read unless --config names one. Without a maximum nothing is
+    ever added or removed. The balancer's nodes are known to root and gridbridge-admin; others are
+    told that they are not.
+    Exit status: 0 also when nothing would be done; 2 usage; 75 the cell gave no whole answer.
+
+    \b
+    Example:
+      gridbridge balance plan --max-nodes 20 --min-nodes 2
+      gridbridge balance plan --from saved --max-nodes 20 --json
+    """
+    path = config_beside(folder, path)
+    told = or_later(
+        lambda: service.plan(service.BalanceOptions(**given), datetime.now(UTC), folder, path)
+    )
+    for unseen in told.unseen:
+        output.complain(unseen)
+    if is_json:
+        output.as_json({**told_plain(told), "unseen": list(told.unseen)})
+        return
+    output.line(told.sentence)
+    for one in told.refused:
+        output.line(f"  {f'job {one.job}' if one.job else one.host}: {one.reason}")
+
+
+@click.command()
+@click.argument("folder", metavar="FOLDER")
+@CONFIG_FILE
+@JSON
+def snapshot(folder: str, path: str, is_json: bool) -> None:
+    """Save what a round of the balancer looks at now in FOLDER.
+
+    It has what `qstat` and `qhost` would show anybody: with it others can see why a cluster grew,
+    or what other rules would have done. Exit status: 0; 2 the folder can't be written; 75 the cell
+    gave no whole answer.
+
+    \b
+    Example:
+      gridbridge balance snapshot saved
+    """
+    or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
+    complain_of_hidden()
+    if is_json:
+        output.as_json({"folder": folder})
+
+
+def complain_of_hidden() -> None:
+    """Say that nodes are not known, where this account may not read what is kept of them."""
+    if service.is_hidden():
+        output.complain(service.NODES_UNSEEN)
+
+
+def told_plain(told: PlanReport) -> dict[str, object]:
+    """Return a plan as JSON has it."""
+    return {
+        "add": told.add,
+        "pool": told.pool,
+        "remove": list(told.remove),
+        "sentence": told.sentence,
+        "refused": [
+            {"job": one.job, "reason": one.reason}
+            if one.job
+            else {"host": one.host, "reason": one.reason}
+            for one in told.refused
+        ],
+    }

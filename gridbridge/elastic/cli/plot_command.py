@@ -1,0 +1,55 @@
+"""gridbridge balance plot: pictures of what a balancer wrote down."""
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.elastic.tools import balance_statistics
+from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+
+
+@click.command()
+@click.option(
+    "--stats",
+    metavar="FILE",
+    default=BALANCE_STATS,
+    show_default=True,
+    help="Draw the rows of this file.",
+)
+@click.option(
+    "--output-dir",
+    "folder",
+    metavar="DIR",
+    default=BALANCE_PLOTS,
+    show_default=True,
+    help="Put the pictures here; the folder is made.",
+)
+def plot(stats: str, folder: str) -> None:
+    """Draw what the balancer wrote down about its cluster, round by round.
+
+    FILE is what `gridbridge-balance --dump-stats` writes: a row a round with
+    dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load. StarCluster's own files
+    are drawn too. The pictures are queued.png, running.png, num_hosts.png, avg_duration.png,
+    avg_wait.png and avg_load.png; their names are printed. Lines that are no such rows are left
+    out, and told. Exit status: 0; 2 no file, no row, or the pictures can't be written.
+
+    \b
+    Example:
+      gridbridge balance plot --stats sge-stats.csv --output-dir pictures
+    """
+    if folder == BALANCE_PLOTS:
+        balance_statistics.own()
+    for path in drawn(stats, folder):
+        output.line(path)
+
+
+def drawn(stats: str, folder: str) -> tuple[str, ...]:
+    """Draw a file's rows; return the pictures. Lines that are no rows are told."""
+    rows, left_out = balance_statistics.rows(stats)
+    if left_out:
+        count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
+        output.complain(
+            f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}"
+        )
+    from gridbridge.elastic.cli import balance_plots  # half a second
+
+    return balance_plots.draw(rows, folder)

@@ -1,0 +1,115 @@
+"""The pictures of a replay: nodes and what waits over time, or the costs and waits of a sweep."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import matplotlib as mpl
+from matplotlib import dates
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from gridbridge.cli.plots import plot_file
+from gridbridge.elastic.simulation.replay_report import PolicyComparison
+from gridbridge.model.elastic.replay_outcome import ReplayOutcome, ReplayRules
+
+mpl.use("Agg")
+WIDTH_INCHES, HEIGHT_INCHES, DOTS = 11.0, 3.4, 110
+COLOURS = {
+    ReplayRules.DEMAND: "#0072B2",
+    ReplayRules.STARCLUSTER: "#D55E00",
+    ReplayRules.AZGE: "#009E73",
+    ReplayRules.SQUEEZE: "#CC79A7",
+    ReplayRules.ALWAYS_ON: "0.5",
+}
+MARKS = {
+    ReplayRules.DEMAND: "o",
+    ReplayRules.STARCLUSTER: "s",
+    ReplayRules.AZGE: "^",
+    ReplayRules.SQUEEZE: "D",
+    ReplayRules.ALWAYS_ON: "X",
+}
+HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
+
+
+def draw(found: Sequence[PolicyComparison], path: str) -> str:
+    """Draw all workloads into one file; return its name. OutputError when it can't be written."""
+    rows = sum(1 if one.frontier else 2 for one in found)
+    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
+    axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
+    for one in found:
+        if one.frontier:
+            _swept(axes.pop(0), one)
+        else:
+            _over_time(axes.pop(0), axes.pop(0), one)
+    plot_file.save(figure, path, DOTS)
+    return path
+
+
+def _over_time(nodes: Axes, waiting: Axes, one: PolicyComparison) -> None:
+    for each in one.outcomes:
+        at = [float(dates.date2num(_at(moment.at_s))) for moment in each.moments]  # type: ignore[no-untyped-call]  # dates has no types
+        _line(nodes, each, at, [moment.nodes for moment in each.moments])
+        _line(waiting, each, at, [moment.waiting for moment in each.moments])
+    _frame(nodes, f"{one.name}: nodes that are on", "nodes")
+    _frame(waiting, f"{one.name}: tasks that wait", "tasks")
+    for axes in (nodes, waiting):
+        locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # the same
+        axes.set_xlabel("UTC", fontsize=8)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _line(axes: Axes, one: ReplayOutcome, at: list[float], values: list[int]) -> None:
+    rules = one.way.rules
+    width = 2.4 if rules is ReplayRules.DEMAND else 1.0  # others that do the same don't hide it
+    style = "steps-post"
+    axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
+
+
+def _swept(axes: Axes, one: PolicyComparison) -> None:
+    for rules in dict.fromkeys(each.way.rules for each in one.outcomes):
+        some = [each for each in one.outcomes if each.way.rules is rules]
+        axes.scatter(
+            [each.cost for each in some],
+            [each.wait_mean_s for each in some],
+            facecolors="none",  # one in the same place shows through
+            edgecolors=COLOURS[rules],
+            marker=MARKS[rules],
+            label=rules.value,
+            s=32,
+        )
+    best = one.frontier
+    axes.plot([e.cost for e in best], [e.wait_mean_s for e in best], color="0.3", lw=1, zorder=0)
+    for number, each in enumerate(best, 1):
+        place = (each.cost, each.wait_mean_s)
+        above = (4, HEIGHTS[number % len(HEIGHTS)])
+        axes.annotate(str(number), place, xytext=above, textcoords="offset points", fontsize=9)
+    _frame(
+        axes,
+        f"{one.name}: mean wait and cost of each setting; the line joins those that no other beats",
+        "mean wait, s",
+    )
+    axes.set_xlabel("cost")
+    lines = "\n".join(f"{number}  {_named(each)}" for number, each in enumerate(best, 1))
+    axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
+
+
+def _named(one: ReplayOutcome) -> str:
+    return f"{one.way.rules.value} {one.way.settings}".strip()
+
+
+def _frame(axes: Axes, title: str, unit: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_ylabel(unit)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
+    axes.grid(axis="y", color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=5)
+
+
+def _at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,1 @@
+"""Where machines come from: clouds, programs, and power switches."""

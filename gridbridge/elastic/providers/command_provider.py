@@ -1,0 +1,56 @@
+"""A provider that is any program: JSON on its standard input, JSON on its standard output.
+
+It is called as the lab's power-node is (docs/how-to/providers.md, "A program of your own").
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gridbridge.elastic.providers import answer_validation
+from gridbridge.elastic.providers import provider_program as program
+from gridbridge.errors import ParseError, ProviderFailed
+from gridbridge.model.elastic.machines import POOL_TAG, Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandProvider:
+    """Machines that a program makes and removes."""
+
+    program: str
+    timeout_s: float
+    env: Mapping[str, str]
+    cluster: str = ""  # whose machines have to be right
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Have a machine made; an answer that tells of another one is no answer."""
+        wish = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
+        printed = self._call("create", wish)
+        try:
+            made = answer_validation.machine(answer_validation.document(printed))
+        except ParseError as error:
+            raise ProviderFailed(f"{self._said('create')}: {error}") from error
+        if made.name != name or not tags.items() <= made.tags.items():
+            told = f"it tells of {made.name}, {made.id}, which is not as it was asked for"
+            mend = f"`{self.program} destroy` ends a node that nobody uses"
+            raise ProviderFailed(f"{self._said('create')}: {told}; {mend}")
+        return made
+
+    def destroy(self, machine: Machine) -> None:
+        """Have it removed with its disk."""
+        self._call("destroy", {"id": machine.id})
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all machines; a list of which anything is wrong is refused whole."""
+        printed = self._call("list", {})
+        try:
+            return answer_validation.machines(printed, self.cluster)
+        except ParseError as error:
+            raise ProviderFailed(f"{self._said('list')}: {error}") from error
+
+    def _call(self, verb: str, wish: Mapping[str, object]) -> bytes:
+        stdin = json.dumps(wish).encode() + b"\n"
+        return program.answer((self.program, verb), self.env, self.timeout_s, stdin)
+
+    def _said(self, verb: str) -> str:
+        return program.said((self.program, verb))

@@ -1,0 +1,227 @@
+"""Machines of any cloud that Apache Libcloud has a driver for (its documentation, "Compute").
+
+Drivers differ in how they tag machines; one that can't is refused, for nobody would know whose
+its machines are. They also lack a common word for "no capacity": HTTP's statuses have to do.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import RLock
+from typing import Any
+
+from gridbridge.elastic.providers import answer_validation, credentials
+from gridbridge.errors import (
+    AskAgain,
+    NoCapacity,
+    NotGranted,
+    ParseError,
+    ProviderFailed,
+    plain_words,
+)
+from gridbridge.model.elastic.balance_sections import Pool, ProviderSection
+from gridbridge.model.elastic.machines import HOST_KEY_TAG, Machine, MachineState
+
+MISSING = (
+    "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"
+    " environment"
+)
+TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # given as, read as
+STATES = {  # libcloud.compute.types.NodeState
+    "running": MachineState.RUNNING,
+    "normal": MachineState.RUNNING,
+    "rebooting": MachineState.PENDING,
+    "pending": MachineState.PENDING,
+    "starting": MachineState.PENDING,
+    "reconfiguring": MachineState.PENDING,
+    "updating": MachineState.PENDING,
+    "migrating": MachineState.PENDING,
+    "stopping": MachineState.STOPPED,
+    "stopped": MachineState.STOPPED,
+    "suspended": MachineState.STOPPED,
+    "paused": MachineState.STOPPED,
+    "terminated": MachineState.GONE,
+}
+NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
+REFUSED = (425, 429, 503)  # too early, too many, not now: nothing was made
+LATER = (*REFUSED, 408, 500, 502, 504)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibcloudProvider:
+    """Machines of one driver, which has one connection: its calls come one after the other."""
+
+    driver: Any  # of libcloud's, each with methods of its own
+    section: ProviderSection
+    host_key: str = ""
+    cluster: str = ""  # whose machines have to be right
+    turn: RLock = field(default_factory=RLock)
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Have a machine made with its tags in one request."""
+        with self.turn, told("create", NO_CAPACITY, REFUSED):
+            own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
+            said: dict[str, object] = {self._way(): {**tags, **own_key}}
+            if self.section.key_name:
+                said |= {"ex_keyname": self.section.key_name}
+            image, size = self._image(), self._size()
+            node = self.driver.create_node(name=name, image=image, size=size, **said)
+        with self.turn, told("create"):
+            return self._kept(node, name, tags)
+
+    def destroy(self, machine: Machine) -> None:
+        """Have it removed."""
+        with self.turn, told("destroy"):
+            for node in self._nodes(machine):
+                _done("destroy", self.driver.destroy_node(node))
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all machines that the driver lists."""
+        with self.turn, told("list"):
+            return answer_validation.checked(
+                map(machine_of, self.driver.list_nodes()), self.cluster
+            )
+
+    def _kept(self, made: Any, name: str, tags: Mapping[str, str]) -> Machine:
+        """Return a new machine as its driver lists it; one without our tags is removed again.
+
+        Nobody would know whose it is, and the next round would buy another one.
+        """
+        listed = [one for one in self.driver.list_nodes() if one.id == made.id]
+        node = listed[0] if listed else made
+        machine = machine_of(node)
+        if machine.name == name and tags.items() <= machine.tags.items():
+            return answer_validation.right(machine)
+        why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
+        try:
+            _done("destroy", self.driver.destroy_node(node))
+        except Exception as error:  # drivers raise that very class
+            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, _words(error))
+            mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
+            raise ProviderFailed(f"libcloud create: {why}; {mend}") from error
+        _log.error("event=untagged machine=%r why='removed again'", machine.id)
+        raise ProviderFailed(f"libcloud create: {why}; it was removed again")
+
+    def _nodes(self, machine: Machine) -> list[Any]:
+        """Return libcloud's node of a machine, none when it is gone."""
+        return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
+
+    def _way(self) -> str:
+        """Return how the driver is given tags."""
+        known = inspect.signature(self.driver.create_node).parameters
+        ways = [way for way in TAGS if way in known]
+        if not ways:
+            raise ProviderFailed(f"libcloud: driver {self.section.driver} can't tag its machines")
+        return ways[0]
+
+    def _image(self) -> Any:
+        try:
+            return self.driver.get_image(self.section.image)
+        except NotImplementedError:
+            return _named(self.driver.list_images(), self.section.image, "image")
+
+    def _size(self) -> Any:
+        return _named(self.driver.list_sizes(), self.section.size, "size")
+
+
+def made(section: ProviderSection, pool: Pool, cluster: str) -> LibcloudProvider:
+    """Return the provider of a pool."""
+    try:
+        import libcloud.compute.providers as known
+    except ImportError as error:
+        raise ProviderFailed(MISSING) from error
+    drivers: Any = known
+    secrets = credentials.table(section.credentials) if section.credentials else {}
+    place = {"region": section.region} if section.region else {}
+    with told("begin"):
+        driver = drivers.get_driver(section.driver)
+        opened = driver(**place, **secrets, **section.arguments, timeout=section.timeout_s)
+    return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
+
+
+def machine_of(node: Any) -> Machine:
+    """Return libcloud's node as a machine."""
+    extra = node.extra or {}
+    tables = (_table(extra.get(key)) for key in TAGS.values())
+    tags: dict[str, str] = next((table for table in tables if table), {})
+    addresses = [*node.private_ips, *node.public_ips]
+    return Machine(
+        id=str(node.id),
+        name=str(node.name),
+        state=STATES.get(str(node.state), MachineState.UNKNOWN),
+        address=str(addresses[0]) if addresses else "",
+        tags={str(key): str(value) for key, value in tags.items() if key != "Name"},
+        host_key=str(tags.get(HOST_KEY_TAG, "")),
+        created=_in_utc(node.created_at),
+    )
+
+
+def _table(told: object) -> dict[str, str]:
+    """Return tags as a table; GCE lists its metadata as items (Compute Engine API, "instances").
+
+    Empty for what is no table, such as words without a value.
+    """
+    if not isinstance(told, dict):
+        return {}
+    if isinstance(items := told.get("items"), list):
+        return {one["key"]: one.get("value", "") for one in items}
+    return told
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """Return a moment with its zone: drivers that leave it out mean UTC."""
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+@contextmanager
+def told(
+    verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
+) -> Iterator[None]:
+    """Raise what a balancer knows in place of a driver's errors."""
+    try:
+        yield
+    except (NoCapacity, NotGranted, ProviderFailed):
+        raise
+    except ParseError as error:
+        raise ProviderFailed(f"libcloud {verb}: {error}") from error
+    except NotImplementedError as error:
+        raise ProviderFailed(f"libcloud {verb}: its driver can't do that") from error
+    except OSError as error:  # of the network: requests' errors are such too
+        raise NotGranted(f"libcloud {verb}: {_words(error)}") from error
+    except Exception as error:  # drivers raise that very class
+        kind = _kind(error, no_capacity, refused)
+        raise kind(f"libcloud {verb}: {_words(error)}") from error
+
+
+def _kind(
+    error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]
+) -> Callable[[str], Exception]:
+    """Return what the status of an error means to a balancer."""
+    code = getattr(error, "code", None)
+    if code in no_capacity:
+        return NoCapacity
+    if code in refused:
+        return AskAgain
+    return NotGranted if code in LATER else ProviderFailed
+
+
+def _done(verb: str, is_done: object) -> None:
+    """Refuse an answer that says no: drivers return whether they did it."""
+    if is_done is False:
+        raise NotGranted(f"libcloud {verb}: the cloud did not do it")
+
+
+def _named(known: list[Any], wanted: str, noun: str) -> Any:
+    for one in known:
+        if wanted in (str(one.id), one.name):
+            return one
+    raise ProviderFailed(f"libcloud create: {noun} {wanted}: its driver knows none of that name")
+
+
+def _words(error: Exception) -> str:
+    return " ".join(plain_words(error).split())

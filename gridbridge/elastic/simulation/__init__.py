@@ -1,0 +1,1 @@
+"""Replays of what a cluster ran, by other policies."""

@@ -1,0 +1,57 @@
+"""Reads the tasks to replay from a cell's accounting file of any version."""
+
+from collections.abc import Iterable, Iterator
+
+from gridbridge.batch.gridengine.accounting_lines import (
+    HEAD,
+    JSON,
+    NONE,
+    TIMES,
+    fields_of,
+    seconds,
+)
+from gridbridge.errors import ParseError
+from gridbridge.model.accounting import RESCHEDULED, waited_s
+from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+
+
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
+    """Give the number of each line with its task, or why it is none.
+
+    One that never started, was put back to run again, or is a part of a parallel task is none.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.startswith(b"#"):
+            yield number, _read(line)
+
+
+def _read(line: bytes) -> RecordedTask | LeftOut | BadLine:
+    try:
+        fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+    except ParseError:
+        is_begun = HEAD.match(line) and not line.startswith(JSON)
+        return BadLine.FIELDS if is_begun else BadLine.FORM
+    try:
+        submitted_s, started_s, ended_s = (seconds(fields[name]) for name in TIMES)
+        slots, failed = int(fields["slots"]), int(fields["failed"])
+    except ValueError:
+        return BadLine.FORM
+    if fields["pe_taskid"] != NONE:
+        return LeftOut.PART
+    if failed in RESCHEDULED:
+        return LeftOut.PUT_BACK
+    if started_s <= 0:
+        return LeftOut.NEVER_STARTED
+    wait_s = waited_s(submitted_s, started_s, ended_s)
+    if slots < 1:
+        return BadLine.SLOTS
+    if wait_s is None:
+        return BadLine.END if ended_s < started_s else BadLine.TIMES
+    return RecordedTask(
+        submitted_s=submitted_s,
+        run_s=ended_s - started_s,
+        slots=slots,
+        waited_s=wait_s,
+        owner=fields["owner"],
+        name=fields["jobname"],
+    )

@@ -1,0 +1,60 @@
+"""Compares ways to decide on one workload, and finds the settings that no other is better than."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.model.elastic.replay_outcome import (
+    NodeTerms,
+    RecordedTask,
+    ReplayOutcome,
+    ReplayPolicy,
+    ReplayRules,
+)
+
+IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
+SPARE_NODES = (0, 1, 2)  # times the slots of a node
+RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working host
+WAITS_S = (60.0, 300.0, 900.0)
+
+
+def compare(
+    tasks: Sequence[RecordedTask], terms: NodeTerms, ways: Iterable[ReplayPolicy]
+) -> tuple[ReplayOutcome, ...]:
+    """Replay the same tasks by each way."""
+    return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
+
+
+def swept(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    """Give a way with other settings: those that trade waits for cost."""
+    if way.rules is ReplayRules.DEMAND:
+        yield from _of_demand(way)
+    elif way.rules is ReplayRules.SQUEEZE:
+        for least, target in RESERVES:
+            squeeze = replace(way.squeeze, minimal_reserve=least, target_reserve=target)
+            words = f"minimal_reserve {least:g}, target_reserve {target:g}"
+            yield replace(way, squeeze=squeeze, settings=words)
+    elif way.rules is ReplayRules.STARCLUSTER:
+        for wait_s in WAITS_S:
+            balance = replace(way.balance, job_wait_time_s=wait_s)
+            yield replace(way, balance=balance, settings=f"job_wait_time_s {wait_s:g}")
+    else:
+        yield way
+
+
+def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    for idle_s in IDLE_S:
+        for spare in SPARE_NODES:
+            demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
+            words = f"idle_timeout_s {idle_s:g}, spare_nodes {spare}"
+            yield replace(way, demand=demand, settings=words)
+
+
+def frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
+    """Return those that none is both cheaper and waits less than, the cheapest first."""
+    found, best_s = list[ReplayOutcome](), float("inf")
+    for one in sorted(outcomes, key=lambda each: (each.cost, each.wait_mean_s)):
+        if one.wait_mean_s < best_s:
+            found.append(one)
+            best_s = one.wait_mean_s
+    return tuple(found)

@@ -1,0 +1,201 @@
+"""Runs a workload again, event by event: tasks come, start and end, nodes boot and go.
+
+A round of the balancer is made on a whole minute, and only where something changed since the last
+one, or a time has run out that the rules look at. What a node does between "wanted" and "ready" is
+its boot; one that is removed is off at once.
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+
+from gridbridge.decisions.elastic.replay.next_event import due_s
+from gridbridge.elastic.simulation.replay_counts import ReplayCounts, outcome
+from gridbridge.elastic.simulation.replay_machines import (
+    ReplayMachine,
+    ReplayMachines,
+    WaitingLine,
+    at,
+)
+from gridbridge.elastic.simulation.replay_policies import decides
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.cell import StartedTasks
+from gridbridge.model.elastic.replay_outcome import (
+    NodeTerms,
+    RecordedTask,
+    ReplayMoment,
+    ReplayOutcome,
+    ReplayPolicy,
+    ReplayRules,
+)
+
+ROUND_S = 60.0
+END, READY = 0, 1  # what ends makes room before anything else happens in the same second
+Places = list[tuple[ReplayMachine, int]]
+
+
+class WorkloadReplay:
+    """One workload by one way to decide; a dense one has a round each minute."""
+
+    def __init__(
+        self,
+        tasks: Sequence[RecordedTask],
+        terms: NodeTerms,
+        way: ReplayPolicy,
+        *,
+        is_dense: bool = False,
+    ) -> None:
+        self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
+        self._decide = decides(way, terms)
+        self._is_named = way.rules is ReplayRules.DEMAND and way.demand.target_wait_s > 0
+        self._machines, self._line = ReplayMachines(terms), WaitingLine(tasks)
+        self._events = list[tuple[float, int, int, ReplayMachine | Places]]()
+        self._next, self._count = 0, 0
+        self._now_s = self._begin_s = tasks[0].submitted_s if tasks else 0.0
+        self._round_s, self._changed_s = math.inf, math.nan
+        self._ended = dict[tuple[str, str], tuple[float, int]]()
+        self._running = set[int]()
+        self._counts = ReplayCounts(starts=[math.nan] * len(tasks))
+
+    def run(self) -> ReplayOutcome:
+        """Run everything to its end."""
+        always = self._way.rules is ReplayRules.ALWAYS_ON
+        for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
+            self._machines.open(self._machines.add(self._now_s, self._now_s))
+        self._note()
+        while (now_s := self._upcoming()) < math.inf:
+            self._now_s = now_s
+            self._step()
+        nodes = len(self._machines.all)
+        self._counts.moments.append(ReplayMoment(at_s=self._last_s(), nodes=nodes, waiting=0))
+        for machine in self._machines.all.values():
+            self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
+        return outcome(self._tasks, self._terms, self._way, self._counts)
+
+    def _last_s(self) -> float:
+        """Return when the last task ended: what is on after that is not counted."""
+        return max(self._counts.last_end_s, self._begin_s)
+
+    def _upcoming(self) -> float:
+        """Return when something happens next; never again once all tasks have ended."""
+        submitted = self._tasks[self._next].submitted_s if self._next < len(self._tasks) else None
+        if submitted is None and not self._running and not len(self._line):
+            return math.inf
+        event = self._events[0][0] if self._events else math.inf
+        return min(math.inf if submitted is None else submitted, event, self._round_s)
+
+    def _step(self) -> None:
+        """Do all that happens at this moment, and look whether there is to be a round."""
+        happened = False
+        while self._events and self._events[0][0] <= self._now_s:
+            _, kind, number, what = heapq.heappop(self._events)
+            if kind == END:
+                self._end(number, what)
+            else:
+                self._open(what)
+            happened = True
+        while self._next < len(self._tasks) and self._is_submitted(self._next):
+            self._line.submit(self._next)
+            self._next, happened = self._next + 1, True
+        if happened:
+            self._start()
+            self._round_s = min(self._round_s, self._minute(self._now_s))
+        if self._round_s <= self._now_s:
+            self._round()
+        self._note()
+
+    def _is_submitted(self, number: int) -> bool:
+        return self._tasks[number].submitted_s <= self._now_s
+
+    def _minute(self, seconds: float) -> float:
+        """Return the round at a moment or after it."""
+        return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
+
+    def _push(self, at_s: float, kind: int, what: ReplayMachine | Places, number: int) -> None:
+        heapq.heappush(self._events, (at_s, kind, number, what))
+
+    def _open(self, machine: ReplayMachine | Places) -> None:
+        assert isinstance(machine, ReplayMachine)
+        self._machines.open(machine)
+        self._changed_s = self._now_s
+
+    def _start(self) -> None:
+        for number, places in self._line.startable(self._machines):
+            task = self._tasks[number]
+            self._counts.starts[number] = self._now_s
+            for machine, slots in places:
+                machine.free -= slots
+                machine.running.append(slots)
+                if self._is_named:
+                    machine.begun.append(self._begun(number, slots))
+                machine.idle_s = None
+                machine.changed()
+            self._running.add(number)
+            self._push(self._now_s + task.run_s, END, places, number)
+
+    def _begun(self, number: int, slots: int) -> StartedTasks:
+        task, since = self._tasks[number], at(self._counts.starts[number])
+        return StartedTasks(owner=task.owner, name=task.name, slots=slots, since=since)
+
+    def _end(self, number: int, places: ReplayMachine | Places) -> None:
+        assert isinstance(places, list)
+        for machine, slots in places:
+            machine.free += slots
+            machine.running.remove(slots)
+            if self._is_named:
+                machine.begun.remove(self._begun(number, slots))
+            machine.idle_s = None if machine.running else self._now_s
+            machine.changed()
+        task = self._tasks[number]
+        self._running.remove(number)
+        self._counts.last_end_s = max(self._counts.last_end_s, self._now_s)
+        total_s, count = self._ended.get((task.owner, task.name), (0.0, 0))
+        self._ended[task.owner, task.name] = total_s + task.run_s, count + 1
+
+    def _round(self) -> None:
+        """Decide, and do it."""
+        self._round_s = math.inf
+        if self._decide is None:
+            return
+        self._counts.rounds += 1
+        seen = self._seen()
+        plan = self._decide(seen)
+        if plan.add or plan.remove:
+            self._apply(plan)
+            self._round_s = self._now_s + ROUND_S
+            return
+        wait_s = ROUND_S if self._is_dense else due_s(seen, self._way)
+        if wait_s < math.inf:
+            self._round_s = max(self._minute(self._now_s + wait_s), self._now_s + ROUND_S)
+
+    def _seen(self) -> BalanceSituation:
+        runtimes = {whose: total / count for whose, (total, count) in self._ended.items()}
+        return BalanceSituation(
+            now=at(self._now_s),
+            cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
+            last_change=None if math.isnan(self._changed_s) else at(self._changed_s),
+            nodes=self._machines.nodes(),
+            runtimes=runtimes if self._is_named else {},
+        )
+
+    def _apply(self, plan: BalancePlan) -> None:
+        self._changed_s = self._now_s
+        for _ in range(plan.add):
+            ready_s = self._now_s + self._terms.boot_s
+            machine = self._machines.add(self._now_s, ready_s)
+            self._count += 1
+            self._push(ready_s, READY, machine, self._count)
+        for name in plan.remove:
+            machine = self._machines.remove(name)
+            self._counts.off(machine.asked_s, self._now_s, self._way.demand.billing_s)
+        self._counts.added += plan.add
+        self._counts.removed += len(plan.remove)
+
+    def _note(self) -> None:
+        """Keep what a picture shows, where it changed."""
+        nodes, waiting = len(self._machines.all), len(self._line)
+        self._counts.most_nodes = max(self._counts.most_nodes, nodes)
+        last = self._counts.moments[-1] if self._counts.moments else None
+        if last is None or (last.nodes, last.waiting) != (nodes, waiting):
+            moment = ReplayMoment(at_s=self._now_s, nodes=nodes, waiting=waiting)
+            self._counts.moments.append(moment)

@@ -1,0 +1,69 @@
+"""Reads the tasks to replay from a file in the Standard Workload Format.
+
+It has 18 numbers a line, -1 for what is not known, and comments after a semicolon. Of a job that
+was interrupted, the parts (status 2 to 4) stand beside the whole.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gridbridge.model.accounting import LATEST_S
+from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+
+FIELDS = 18
+NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
+SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
+PARTS = (2, 3, 4)
+CANCELLED = 5
+
+
+def is_of(line: bytes) -> bool:
+    """Say whether a file is in this format, by its first line with content."""
+    words = line.split()
+    return line.lstrip().startswith(b";") or (
+        len(words) == FIELDS and all(map(NUMBER.fullmatch, words))
+    )
+
+
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
+    """Give the number of each line with its task, or why it is none."""
+    begin_s = 0.0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text.startswith(b";"):
+            begin_s = _begin_s(text, begin_s)
+        elif text:
+            yield number, _read(text, begin_s)
+
+
+def _begin_s(text: bytes, before_s: float) -> float:
+    """Return the moment that times are counted from, where a comment tells it."""
+    key, _, value = text.lstrip(b"; ").partition(b":")
+    is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
+    return float(value) if is_told and float(value) < LATEST_S else before_s
+
+
+def _read(text: bytes, begin_s: float) -> RecordedTask | LeftOut | BadLine:
+    try:
+        told = [float(word) for word in text.split()]
+    except ValueError:
+        return BadLine.FORM
+    if len(told) != FIELDS:
+        return BadLine.FIELDS
+    if not all(abs(number) < LATEST_S for number in told):
+        return BadLine.TIMES
+    slots = int(next((one for one in (told[ALLOCATED], told[ASKED]) if one > 0), 1))
+    if told[STATUS] in PARTS:
+        return LeftOut.PART
+    if told[RAN] < 0 or (told[RAN] == 0 and told[STATUS] == CANCELLED):
+        return LeftOut.CANCELLED if told[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
+    if told[SUBMITTED] < 0 or begin_s + told[SUBMITTED] >= LATEST_S:
+        return BadLine.TIMES
+    return RecordedTask(
+        submitted_s=begin_s + told[SUBMITTED],
+        run_s=told[RAN],
+        slots=slots,
+        waited_s=max(0.0, told[WAITED]),
+        owner=f"{told[USER]:.0f}",
+        name=f"{told[PROGRAM]:.0f}",
+    )

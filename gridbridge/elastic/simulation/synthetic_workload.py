@@ -1,0 +1,90 @@
+"""Makes a workload of stated distributions; the same seed gives the same one.
+
+People submit in bursts: moments of submission come as a Poisson process whose rate is 1.3 times the
+mean from 8 to 20 o'clock (UTC) on working days, and 0.8 times else. A burst has a geometric number
+of tasks (mean 5), all of one of twelve kinds of work. A kind has a median run time, log-normal over
+kinds (median 20 min, sigma 1), and its tasks are log-normal around it (sigma 0.5), from 10 s to a
+day. Of the bursts 70 % have tasks of one slot, 20 % of two, and 10 % of half a node's.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from gridbridge.model.amounts import DAY_S
+from gridbridge.model.elastic.replay_outcome import RecordedTask, Workload
+
+BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
+BURST, KINDS = 5.0, 12
+MEDIAN_S, KIND_SIGMA, TASK_SIGMA = 1200.0, 1.0, 0.5
+LEAST_S, MOST_S = 10.0, DAY_S
+BUSY, QUIET = 1.3, 0.8  # times the mean rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadDistribution:
+    """What a workload is to be like."""
+
+    seed: str
+    days: float = 7.0
+    tasks_a_day: float = 1000.0
+    node_slots: int = 8
+    load: float = 0.0  # of so many slots; 0: run times as they come
+    slots: int = 0  # of the largest cluster
+
+
+def make(asked: WorkloadDistribution) -> Workload:
+    """Make a workload; with a load, run times are stretched to it: slots x time used of all."""
+    random = Random(f"gridbridge {asked.seed}")
+    kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
+    found, now_s = list[RecordedTask](), 0.0
+    rate = asked.tasks_a_day / BURST / DAY_S
+    while (now_s := now_s + random.expovariate(rate * BUSY)) < asked.days * DAY_S:
+        if random.random() < _rate(now_s) / BUSY:
+            found.extend(_burst(random, now_s, kinds, asked))
+    return Workload(tasks=_loaded(found, asked))
+
+
+def _rate(now_s: float) -> float:
+    at = BEGIN + timedelta(seconds=now_s)
+    return BUSY if at.weekday() < 5 and 8 <= at.hour < 20 else QUIET
+
+
+def _burst(
+    random: Random, now_s: float, kinds: list[float], asked: WorkloadDistribution
+) -> list[RecordedTask]:
+    number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
+    kind = random.randrange(len(kinds))
+    slots = random.choices((1, 2, max(1, asked.node_slots // 2)), (70, 20, 10))[0]
+    return [
+        RecordedTask(
+            submitted_s=float(round(BEGIN.timestamp() + now_s)),
+            run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
+            slots=min(slots, asked.node_slots),
+            owner=f"owner{kind % 4}",
+            name=f"work{kind}",
+        )
+        for _ in range(number)
+    ]
+
+
+def _run_s(seconds: float) -> float:
+    return float(round(min(MOST_S, max(LEAST_S, seconds))))
+
+
+def _loaded(tasks: list[RecordedTask], asked: WorkloadDistribution) -> tuple[RecordedTask, ...]:
+    used = sum(one.run_s * one.slots for one in tasks)
+    if not (asked.load and used):
+        return tuple(tasks)
+    factor = asked.load * asked.slots * asked.days * DAY_S / used
+    return tuple(
+        RecordedTask(
+            submitted_s=one.submitted_s,
+            run_s=float(max(1, round(one.run_s * factor))),
+            slots=one.slots,
+            owner=one.owner,
+            name=one.name,
+        )
+        for one in tasks
+    )

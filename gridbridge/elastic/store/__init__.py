@@ -1,0 +1,1 @@
+"""What the balancer keeps and publishes."""

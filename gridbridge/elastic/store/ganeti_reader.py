@@ -1,0 +1,303 @@
+"""Reads Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
+
+Groups, nodes, instances, tags and policies are separated by one empty line each, so that an empty
+section is an empty line too. Fields that older versions did not write may be missing at the end.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.ganeti_cluster import (
+    DEFAULT_POLICY,
+    NO_NODE,
+    DiskTemplate,
+    GanetiCluster,
+    GanetiInstance,
+    GanetiNode,
+    GanetiPolicy,
+    InstanceSpec,
+    InstanceStatus,
+    NodeGroup,
+)
+
+SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
+ALLOCATIONS = ("preferred", "last_resort", "unallocable")
+BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
+WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
+NUMBER = re.compile(
+    rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
+).fullmatch
+MOST = 1e18  # hsqueeze's own numbers overflow soon after
+NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # what a line that ends before these means
+INSTANCE_LATER = ("1", "-", "N")
+Word = TypeVar("Word", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiRow:
+    """A line's fields, and where it is."""
+
+    where: str  # file:line
+    fields: tuple[str, ...]
+
+    def wrong(self, what: str, right: str) -> ParseError:
+        """Return the error of this line."""
+        return ParseError(f"{self.where}: {what}; expected {right}")
+
+    def text(self, at: int, name: str) -> str:
+        """Return a field that may not be empty."""
+        if not self.fields[at]:
+            raise self.wrong(f"{name} is empty", "a name")
+        return self.fields[at]
+
+    def whole(self, at: int, name: str) -> int:
+        """Return a whole number."""
+        if (value := _whole(self.fields[at])) is None:
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
+        return value
+
+    def number(self, at: int, name: str) -> float:
+        """Return a number, maybe with decimals."""
+        value = _number(self.fields[at])
+        if value is None or abs(value) >= MOST:
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
+        return value
+
+    def is_yes(self, at: int, name: str) -> bool:
+        """Y or N."""
+        if self.fields[at] not in ("Y", "N"):
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "Y or N")
+        return self.fields[at] == "Y"
+
+    def word(self, text: str, name: str, words: type[Word]) -> Word:
+        """One of a set of words."""
+        if text not in [one.value for one in words]:
+            raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
+        return words(text)
+
+    def place(self, at: int, name: str, places: Mapping[str, int]) -> int:
+        """Return the place of what a field names."""
+        if self.fields[at] not in places:
+            raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
+        return places[self.fields[at]]
+
+
+def _whole(text: str) -> int | None:
+    """Read a whole number as hsqueeze does: blanks before it, and parentheses, may be there."""
+    if not (found := WHOLE(_bare(text))):
+        return None
+    value = int(found[2], 0 if found[2][1:2] in tuple("xXoO") else 10)
+    return -value if found[1] else value
+
+
+def _number(text: str) -> float | None:
+    """Read a number, maybe with decimals, in the same way."""
+    if not (found := NUMBER(_bare(text))):
+        return None
+    value = float(int(found[2], 0)) if found[2][1:2] in tuple("xXoO") else float(found[2])
+    return -value if found[1] else value
+
+
+def _bare(text: str) -> str:
+    text = text.lstrip()
+    while text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    return text
+
+
+MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
+
+
+def read(path: str) -> GanetiCluster:
+    """Read a file; ParseError, with the line, when it is none."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ParseError(f"{path}: more than {MOST_BYTES >> 20} MiB; no cluster is so large")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path}: no text; expected UTF-8") from error
+    return parse(text, path)
+
+
+def parse(text: str, path: str) -> GanetiCluster:
+    """Read the text of a file."""
+    sections = _sections(text, path)
+    groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
+    at_uuid = _places(group.uuid for group in groups)
+    rows = _rows(sections["nodes"], path, 9, NODE_LATER)
+    nodes = tuple(_node(row, at_uuid) for row in rows)
+    at_node = _places(node.name for node in nodes)
+    rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
+    instances = tuple(_instance(row, at_node) for row in rows)
+    policy = DEFAULT_POLICY
+    for row in _rows(sections["policies"], path, 6, ()):
+        told = _policy(row)
+        if not row.fields[0]:
+            policy = told
+            continue
+        at = _owner(row, groups)
+        groups[at] = replace(groups[at], policy=told)
+    tags = tuple(line for _, line in sections["tags"])
+    return GanetiCluster(
+        groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
+    )
+
+
+def _owner(row: GanetiRow, groups: Sequence[NodeGroup]) -> int:
+    """Return the index of the group that a policy is of, by its name or uuid."""
+    owner = row.fields[0]
+    found = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
+    if len(found) != 1:
+        raise row.wrong(f"{len(found)} groups are called {owner!r}", "one")
+    return found[0]
+
+
+Lines = list[tuple[int, str]]  # with their numbers
+
+
+def _sections(text: str, path: str) -> Mapping[str, Lines]:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    found: list[Lines] = [[]]
+    for number, line in enumerate(lines, 1):
+        if line:
+            found[-1].append((number, line))
+        else:
+            found.append([])
+    if len(found) < len(SECTIONS) - 1:
+        raise ParseError(
+            f"{path}:{len(lines)}: the file ends after {len(found)} sections; expected"
+            f" {', '.join(SECTIONS)}, with one empty line between"
+        )
+    found.extend([[]] * (len(SECTIONS) - len(found)))
+    return dict(zip(SECTIONS, found, strict=False))
+
+
+def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiRow]:
+    """Return the lines' fields, with what is missing at the end as `later` has it."""
+    rows = []
+    for number, line in lines:
+        fields = tuple(line.split("|"))
+        row = GanetiRow(where=f"{path}:{number}", fields=fields)
+        if len(fields) < least:
+            raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
+        rows.append(replace(row, fields=fields + later[len(fields) - least :]))
+    return rows
+
+
+def _places(names: Iterable[str]) -> Mapping[str, int]:
+    """Return the index of each name; the last one for a duplicate name, as in hsqueeze."""
+    return {name: at for at, name in enumerate(names)}
+
+
+def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
+    return tuple(text.split(separator)) if text else ()
+
+
+def _group(row: GanetiRow) -> NodeGroup:
+    allocation = row.fields[2]
+    if allocation not in ALLOCATIONS:
+        raise row.wrong(
+            f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}"
+        )
+    return NodeGroup(
+        name=row.fields[0],
+        uuid=row.text(1, "the group's uuid"),
+        allocation=allocation,
+        tags=_listed(row.fields[3]),
+        networks=_listed(row.fields[4]),
+    )
+
+
+def _node(row: GanetiRow, groups: Mapping[str, int]) -> GanetiNode:
+    name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
+    if "?" in row.fields[1:7]:
+        unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
+        return replace(
+            _told_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True
+        )
+    return _told_node(row, name, group)
+
+
+def _told_node(row: GanetiRow, name: str, group: int) -> GanetiNode:
+    role = row.fields[7]  # any other word counts as N
+    return GanetiNode(
+        name=name,
+        mem=row.number(1, "the node's memory"),
+        own_mem=row.whole(2, "its own memory"),
+        free_mem=row.whole(3, "its free memory"),
+        disk=row.number(4, "its disk space"),
+        free_disk=row.whole(5, "its free disk space"),
+        cpus=row.number(6, "its number of processors"),
+        own_cpus=row.whole(13, "its own number of processors"),
+        cpu_speed=row.number(14, "its processors' speed"),
+        is_offline=role == "Y",
+        is_master=role == "M",
+        group=group,
+        spindles=row.whole(9, "its number of spindles"),
+        free_spindles=row.whole(12, "its free spindles"),
+        has_own_spindles=row.is_yes(11, "its exclusive storage"),
+        tags=_listed(row.fields[10]),
+    )
+
+
+def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
+    primary = row.place(6, "node", nodes)
+    secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
+    template = row.word(row.fields[8], "the disk template", DiskTemplate)
+    if template is DiskTemplate.DRBD and secondary == primary:
+        raise row.wrong("primary and secondary are one node", "two nodes")
+    if template is DiskTemplate.DRBD and secondary == NO_NODE:
+        raise row.wrong("a drbd instance has no secondary node", "two nodes")
+    if row.is_yes(12, "whether it is forthcoming"):
+        raise row.wrong("the instance is forthcoming", "one that is there")
+    return GanetiInstance(
+        name=row.fields[0],
+        mem=row.whole(1, "its memory"),
+        disk=row.whole(2, "its disk space"),
+        vcpus=row.whole(3, "its number of processors"),
+        status=row.word(row.fields[4], "its status", InstanceStatus),
+        is_balanced=row.is_yes(5, "whether it is balanced"),
+        primary=primary,
+        secondary=secondary,
+        template=template,
+        tags=_listed(row.fields[9]),
+        spindle_use=row.whole(10, "its use of spindles"),
+        spindles=None if row.fields[11] == "-" else row.whole(11, "its spindles"),
+    )
+
+
+def _policy(row: GanetiRow) -> GanetiPolicy:
+    specs = _listed(row.fields[2], ";")
+    if len(specs) % 2:
+        raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
+    limits = [_spec(row, text) for text in specs]
+    return GanetiPolicy(
+        standard=_spec(row, row.fields[1]),
+        limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
+        templates=tuple(
+            row.word(text, "a disk template", DiskTemplate) for text in _listed(row.fields[3])
+        ),
+        vcpu_ratio=row.number(4, "the ratio of processors"),
+        spindle_ratio=row.number(5, "the ratio of spindles"),
+    )
+
+
+def _spec(row: GanetiRow, text: str) -> InstanceSpec:
+    numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
+    if len(numbers) < 6:
+        raise row.wrong(
+            f"an instance's size is {text!r}",
+            "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
+        )
+    mem, vcpus, disk, disks, nics, spindles = numbers
+    return InstanceSpec(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)

@@ -1,0 +1,94 @@
+"""Nodes that the balancer owns, and what else it keeps from round to round."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+
+from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
+
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.state.database.columns import METADATA, JsonColumn, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+NODES = Table(
+    "balance_nodes",
+    METADATA,
+    Column("name", PrintableText, primary_key=True),
+    Column("machine", PrintableText, primary_key=True),
+    Column("pool", PrintableText, nullable=False),
+    Column("state", PrintableText, nullable=False),
+    Column("address", PrintableText, nullable=False),
+    Column("host_key", PrintableText, nullable=False),
+    Column("step", PrintableText, nullable=False),
+    Column("cause", PrintableText, nullable=False),
+    Column("since", MomentColumn, nullable=False),
+    Column("up_since", MomentColumn),
+    Column("idle_since", MomentColumn),
+    Column("is_kept", Boolean, nullable=False),
+)
+FACTS = Table(
+    "balance_facts",
+    METADATA,
+    Column("key", PrintableText, primary_key=True),
+    Column("value", JsonColumn, nullable=False),
+)
+
+_ALL = select(NODES).order_by(NODES.c.name, NODES.c.machine)
+_FACTS = select(FACTS).where(FACTS.c.key.startswith(bindparam("prefix")))
+_DROP = delete(FACTS).where(FACTS.c.key == bindparam("of_key"))
+
+
+class NodeRows:
+    """What is kept of nodes."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> tuple[OwnedNode, ...]:
+        """Return all of them, in the order of their names."""
+        return tuple(_owned(row) for row in self._database.rows(_ALL))
+
+    def replace(self, nodes: Iterable[OwnedNode]) -> None:
+        """Keep these and no others."""
+        rows = [_row(one) for one in nodes]
+        with self._database.transaction():
+            self._database.execute(delete(NODES))
+            if rows:
+                self._database.execute(insert(NODES), rows)
+
+
+class KeyedFacts:
+    """Small things by a key: when something changed last, what a pool did, what somebody asked."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+        self._upsert = database.upsert(FACTS)
+
+    def all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return those whose keys begin so, by what follows."""
+        rows = self._database.rows(_FACTS, prefix=prefix)
+        return {row["key"].removeprefix(prefix): row["value"] for row in rows}
+
+    def put(self, key: str, value: Mapping[str, object]) -> None:
+        """Keep one."""
+        self._database.execute(self._upsert, {"key": key, "value": value})
+
+    def drop(self, key: str) -> None:
+        """Forget one."""
+        self._database.execute(_DROP, {"of_key": key})
+
+
+def _row(node: OwnedNode) -> dict[str, object]:
+    words = {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
+    return {**asdict(node), **words}
+
+
+def _owned(row: RowMapping) -> OwnedNode:
+    told = {one.name: row[one.name] for one in fields(OwnedNode)}
+    told |= {
+        "state": NodeState(told["state"]),
+        "step": JoinStep(str(told["step"])),
+        "cause": NodeCause(str(told["cause"])),
+    }
+    return OwnedNode(**told)

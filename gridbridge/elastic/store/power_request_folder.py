@@ -1,0 +1,68 @@
+"""The folder in which OAR's hooks note wishes; only who may write there has a node switched."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.power_requests import PowerRequest, PowerWish
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.shell import files
+
+NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
+MAX_BYTES = 1 << 20  # of a note
+LOCK = ".lock"
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read(folder: str) -> tuple[PowerRequest, ...]:
+    """Return all notes; StateError when the folder or one of them can't be read."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError as error:
+        mend = f"`install -d -m 2775 -o oar -g {BALANCE_ACCOUNT} {folder}` makes it"
+        raise StateError(f"{folder}: {error.strerror}; {mend}") from error
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    return tuple(_notes(folder, names))
+
+
+def _notes(folder: str, names: list[str]) -> Iterator[PowerRequest]:
+    for name in names:
+        if named := NAME(name):
+            try:
+                content, facts = files.read(f"{folder}/{name}", MAX_BYTES)
+            except FileNotFoundError:
+                continue
+            hosts = content.decode("ascii", "replace").split()
+            yield PowerRequest(
+                file=name,
+                at_s=facts.st_mtime,
+                wish=PowerWish(named[1]),
+                hosts=tuple(one for one in hosts if HOST(one)),
+            )
+
+
+def keep(folder: str, before: PowerRequest, after: PowerRequest) -> None:
+    """Have a note name what is left of it, as old as it was; an empty one goes. StateError."""
+    path = f"{folder}/{before.file}"
+    try:
+        if not after.hosts:
+            files.remove(path)
+        elif after.hosts != before.hosts:
+            files.replace(path, "".join(f"{one}\n" for one in after.hosts).encode())
+            os.utime(path, (before.at_s, before.at_s))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def lock_of(folder: str) -> str:
+    """Return the file to lock; it is the folder's group's, also where root came first."""
+    path = f"{folder}/{LOCK}"
+    with suppress(OSError):
+        end = os.open(path, NEW, 0o600)
+        os.fchmod(end, 0o660)
+        os.close(end)
+    return path

@@ -1,0 +1,317 @@
+"""A folder with what a round looked at: for support, for tests, and to try rules before a set-up.
+
+It has the documents as the batch system's programs print them, and state.json, which tells what
+they don't: the moment, the master, the last change and the nodes.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from stat import S_ISREG
+from typing import TypeVar
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.balance_plan import Watched
+from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.shell import files
+
+QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
+OAR = "oar.txt"  # of an OAR server, in place of the first three
+KEYS = ("now", "master", "last_change", "nodes")
+ELSEWHERE = ("elsewhere", "elsewhere_free")
+MORE = ("best_effort", "eligible", "watched", "runtimes", *ELSEWHERE, "failed", "spent")
+MARKS = ("kept", "drained", "machine")  # true or false
+OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
+OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "group", *MARKS)
+A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
+MOST_BYTES = 1 << 30
+INFINITE = float("inf")
+MOST_TOLD = 20  # mistakes
+MOST = 1e300  # no number of any cluster is near it
+
+Value = TypeVar("Value")
+
+
+def write(folder: str, documents: PrintedOutputs, kept: SavedRound) -> None:
+    """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
+
+    No link that is there already is followed, and no pipe written to: somebody else may have made
+    the folder.
+    """
+    os.makedirs(folder, exist_ok=True)
+    told = {
+        "now": kept.now.isoformat(),
+        "master": kept.master,
+        "last_change": kept.last_change.isoformat() if kept.last_change else None,
+        "nodes": {one.name: _node_told(one) for one in kept.nodes},
+    } | _more_told(kept)
+    for name, data in (
+        (QSTAT, documents.qstat),
+        (QHOST, documents.qhost),
+        (QCONF, documents.qconf),
+        (OAR, documents.oar),
+        (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
+    ):
+        if data:
+            files.replace(os.path.join(folder, name), data, _mode(), durable=False)
+
+
+def _mode() -> int:
+    """Return the mode that a new file gets from this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def read(folder: str) -> tuple[PrintedOutputs, SavedRound]:
+    """Read a folder; ParseError with a line for what is wrong or missing.
+
+    qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
+    written, and no node is known.
+    """
+    documents = _documents(folder)
+    path = os.path.join(folder, STATE)
+    if not os.path.exists(path):
+        written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
+        return documents, SavedRound(now=datetime.fromtimestamp(written, UTC).astimezone())
+    return documents, _State(path, _bytes(folder, STATE)).kept()
+
+
+def _documents(folder: str) -> PrintedOutputs:
+    if os.path.exists(os.path.join(folder, OAR)):
+        return PrintedOutputs(oar=_bytes(folder, OAR))
+    has_layout = os.path.exists(os.path.join(folder, QCONF))
+    return PrintedOutputs(
+        qstat=_bytes(folder, QSTAT),
+        qhost=_bytes(folder, QHOST),
+        qconf=_bytes(folder, QCONF) if has_layout else b"",
+    )
+
+
+def _bytes(folder: str, name: str) -> bytes:
+    path = os.path.join(folder, name)
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ParseError(f"{path}: no regular file")
+            return file.read(MOST_BYTES)
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+
+
+def _node_told(node: Node) -> dict[str, object]:
+    since = node.up_since.isoformat() if node.up_since else None
+    more = {
+        "since": node.since.isoformat() if node.since else None,
+        "idle_since": node.idle_since.isoformat() if node.idle_since else None,
+        "failed_at": node.failed_at.isoformat() if node.failed_at else None,
+        "pool": node.pool,
+        "group": node.group,
+        "kept": node.is_kept,
+        "drained": node.is_drained,
+        "machine": node.has_machine,
+    }
+    told = {"up_since": since, "state": node.state.value}
+    return told | {key: value for key, value in more.items() if value}
+
+
+def _more_told(kept: SavedRound) -> dict[str, object]:
+    """Tell what else is known, as far as anything is."""
+    runtimes = dict[str, dict[str, float]]()
+    for (owner, name), time_s in kept.runtimes.items():
+        runtimes.setdefault(owner, {})[name] = time_s
+    told = {
+        "best_effort": sorted(kept.best_effort),
+        "eligible": {str(job): since.isoformat() for job, since in kept.eligible_since.items()},
+        "watched": {str(job): _watched_told(one) for job, one in kept.watched.items()},
+        "runtimes": runtimes,
+        "elsewhere": dict(kept.elsewhere),
+        "elsewhere_free": dict(kept.elsewhere_free),
+        "failed": {pool: at.isoformat() for pool, at in kept.failed.items()},
+        "spent": kept.spent,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _watched_told(one: Watched) -> dict[str, object]:
+    told = {
+        "at": one.at.isoformat(),
+        "tasks": one.tasks,
+        "room_since": one.room_since.isoformat() if one.room_since else None,
+        "stuck_since": one.stuck_since.isoformat() if one.stuck_since else None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _job(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError
+    return int(text)
+
+
+def _moment(text: str) -> datetime:
+    """Read a time, without a zone one of this machine's; ValueError where that has none."""
+    found = datetime.fromisoformat(text)
+    try:
+        return found if found.tzinfo else found.astimezone()
+    except OverflowError as error:
+        raise ValueError from error
+
+
+class _State:
+    """What state.json says. In the place of what is wrong there stands something until the end."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self._path = path
+        self._mistakes = dict[str, None]()  # each once, in their order
+        try:
+            told = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ParseError(f"{path}: no JSON: {error}") from error
+        self._told = self._table(told, "", KEYS + MORE)
+
+    def kept(self) -> SavedRound:
+        """Return it; ParseError with a line for each key that is wrong."""
+        found = self._kept()
+        if self._mistakes:
+            lines = [f"{self._path}: {one}" for one in self._mistakes]
+            more = [f"{self._path}: {len(lines) - MOST_TOLD} more"] if lines[MOST_TOLD:] else []
+            raise ParseError("\n".join(lines[:MOST_TOLD] + more))
+        return found
+
+    def _kept(self) -> SavedRound:
+        now = self._time(self._told, "now")
+        if now is None:
+            self._wrong("now", self._told.get("now"), A_TIME)
+        nodes = self._told.get("nodes", {})
+        if not isinstance(nodes, dict):
+            self._wrong("nodes", nodes, "a table of nodes by their names")
+            nodes = {}
+        return SavedRound(
+            now=now or datetime.min.replace(tzinfo=UTC),
+            master=self._text(self._told.get("master", ""), "master"),
+            last_change=self._time(self._told, "last_change"),
+            nodes=tuple(self._node(name, told) for name, told in nodes.items()),
+            best_effort=self._names("best_effort"),
+            eligible_since={
+                self._number_of(job, "eligible"): since
+                for job, since in self._times("eligible").items()
+            },
+            watched={
+                self._number_of(job, "watched"): self._watched(f"watched.{job}.", told)
+                for job, told in self._all("watched").items()
+            },
+            runtimes={
+                (owner, name): self._number(told, f"runtimes.{owner}.{name}")
+                for owner, names in self._all("runtimes").items()
+                for name, told in self._table(names, f"runtimes.{owner}.", ()).items()
+            },
+            elsewhere={
+                queue: self._number(told, f"elsewhere.{queue}")
+                for queue, told in self._all("elsewhere").items()
+            },
+            elsewhere_free={
+                queue: int(self._number(told, f"elsewhere_free.{queue}"))
+                for queue, told in self._all("elsewhere_free").items()
+            },
+            failed=self._times("failed"),
+            spent=self._number(self._told.get("spent", 0), "spent"),
+        )
+
+    def _all(self, key: str) -> Mapping[str, object]:
+        """Return a table that has any keys."""
+        return self._table(self._told.get(key, {}), f"{key}.", ())
+
+    def _times(self, key: str) -> dict[str, datetime]:
+        found = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
+        return {name: at for name, at in found if at is not None}
+
+    def _names(self, key: str) -> frozenset[str]:
+        told = self._told.get(key, [])
+        if not isinstance(told, list):
+            self._wrong(key, told, "a list of names")
+            return frozenset()
+        return frozenset(self._text(one, key) for one in told)
+
+    def _number(self, told: object, key: str) -> float:
+        if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < INFINITE:
+            self._wrong(key, told, "a number that is not negative")
+            return 0.0
+        if told > MOST:
+            self._wrong(key, told, f"a number of at most {MOST:.0e}")
+            return 0.0
+        return float(told)
+
+    def _node(self, name: str, told: object) -> Node:
+        where = f"nodes.{name}."
+        table = self._table(told, where, OF_NODE)
+        words = ", ".join(one.value for one in NodeState)
+        told_state = table.get("state", NodeState.READY.value)
+        state = self._as(NodeState, told_state, f"{where}state", f"one of {words}")
+        return Node(
+            name=name,
+            state=state or NodeState.READY,
+            up_since=self._time(table, "up_since", where),
+            since=self._time(table, "since", where),
+            idle_since=self._time(table, "idle_since", where),
+            pool=self._text(table.get("pool", ""), f"{where}pool"),
+            group=self._text(table.get("group", ""), f"{where}group"),
+            failed_at=self._time(table, "failed_at", where),
+            is_kept=self._is(table.get("kept", False), f"{where}kept"),
+            is_drained=self._is(table.get("drained", False), f"{where}drained"),
+            has_machine=self._is(table.get("machine", False), f"{where}machine"),
+        )
+
+    def _number_of(self, job: str, key: str) -> int:
+        return self._as(_job, job, key, "the number of a job") or 0
+
+    def _watched(self, where: str, told: object) -> Watched:
+        table = self._table(told, where, OF_WATCHED)
+        at = self._time(table, "at", where)
+        if at is None:
+            self._wrong(f"{where}at", table.get("at"), A_TIME)
+        return Watched(
+            at=at or datetime.min.replace(tzinfo=UTC),
+            tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
+            room_since=self._time(table, "room_since", where),
+            stuck_since=self._time(table, "stuck_since", where),
+        )
+
+    def _is(self, told: object, key: str) -> bool:
+        if not isinstance(told, bool):
+            self._wrong(key, told, "true or false")
+        return told is True
+
+    def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
+        told = table.get(key)
+        return None if told is None else self._as(_moment, told, where + key, A_TIME)
+
+    def _text(self, told: object, key: str) -> str:
+        if not isinstance(told, str):
+            self._wrong(key, told, "a text")
+            return ""
+        return told
+
+    def _table(self, told: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
+        if not isinstance(told, dict):
+            right = f"a table with {', '.join(keys)}" if keys else "a table"
+            self._wrong(where.rstrip(".") or "it", told, right)
+            return {}
+        for key in (one for one in told if keys and one not in keys):
+            self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
+        return told
+
+    def _as(self, read: Callable[[str], Value], told: object, key: str, right: str) -> Value | None:
+        if not isinstance(told, str):
+            self._wrong(key, told, right)
+            return None
+        try:
+            return read(told)
+        except ValueError:
+            self._wrong(key, told, right)
+            return None
+
+    def _wrong(self, key: str, told: object, right: str) -> None:
+        self._mistakes[f"{key}: {json.dumps(told)[:60]}; expected {right}"] = None

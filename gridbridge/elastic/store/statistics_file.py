@@ -1,0 +1,94 @@
+"""The file of a balancer's numbers: a row a round, in StarCluster's columns, without a head.
+
+dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.elastic.published_balance import BalanceStatistics
+from gridbridge.shell.files import lines
+
+COLUMNS = 8
+YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
+MOST = 10**12  # no number of a round reaches it
+
+
+def append(path: str, row: BalanceStatistics) -> None:
+    """Add a row, in one write; StateError when it can't be.
+
+    Half a row that a full disk has left is ended first, so that it spoils no other.
+    """
+    try:
+        _append(path, encode(row))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def encode(row: BalanceStatistics) -> str:
+    """Write a row; its time is ISO 8601 with its zone."""
+    numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
+    at = row.at.replace(microsecond=0).isoformat()
+    return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
+
+
+def read(path: str) -> tuple[tuple[BalanceStatistics, ...], tuple[int, ...]]:
+    """Return the rows in the order of time, and the numbers of the lines that are none.
+
+    StarCluster's own files are read too: their times have no zone, and are in UTC. Raises
+    StateError for a file that can't be read, ParseError for one that has no row.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = tuple(_rows(line.decode("utf-8", "replace") for line in lines(file, path)))
+    except FileNotFoundError as error:
+        mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
+        raise StateError(f"{path}: {error.strerror}; {mend}") from error
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    rows = sorted((row for _, row in found if row), key=lambda row: row.at)
+    if not rows:
+        raise ParseError(f"{path}: no row of statistics; each has {COLUMNS} columns: dt,hosts,...")
+    return tuple(rows), tuple(number for number, row in found if row is None)
+
+
+def _append(path: str, line: str) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    end = os.open(path, flags, 0o644)
+    try:
+        size = os.fstat(end).st_size
+        is_cut = bool(size) and os.pread(end, 1, size - 1) != b"\n"
+        data = f"\n{line}".encode() if is_cut else line.encode()
+        if os.write(end, data) != len(data):
+            raise OSError(28, "No space left on device")
+    finally:
+        os.close(end)
+
+
+def _rows(told: Iterator[str]) -> Iterator[tuple[int, BalanceStatistics | None]]:
+    for number, line in enumerate(told, 1):
+        if line.strip():
+            yield number, _row(line.strip())
+
+
+def _row(line: str) -> BalanceStatistics | None:
+    try:
+        at, hosts, running, queued, slots, duration, wait, load = line.split(",")
+        moment = datetime.fromisoformat(at)
+        numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
+        if moment.year not in YEARS or not all(abs(one) < MOST for one in numbers):
+            return None
+        return BalanceStatistics(
+            at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
+            hosts=int(hosts),
+            running=int(running),
+            queued=int(queued),
+            slots=int(slots),
+            duration_s=round(float(duration)),
+            wait_s=round(float(wait)),
+            load=float(load),
+        )
+    except (ValueError, OverflowError):
+        return None

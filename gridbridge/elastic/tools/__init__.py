@@ -1,0 +1,1 @@
+"""What the commands about the balancer and the squeeze do."""

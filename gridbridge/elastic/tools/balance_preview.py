@@ -1,0 +1,272 @@
+"""What the balancer would do now, or where somebody saved what it looks at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from gridbridge.decisions.elastic import manual_removal_hint
+from gridbridge.decisions.elastic.round_acts import noted
+from gridbridge.elastic.acts import host_tags
+from gridbridge.elastic.balancer import (
+    cell_observer,
+    plan_preview,
+    round_state_reader,
+    squeeze_round,
+)
+from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.amounts import HOUR_S
+from gridbridge.model.elastic.balance_plan import BalanceSituation, Rules
+from gridbridge.model.elastic.balance_sections import Balance, Demand
+from gridbridge.model.elastic.node import NodeState, is_same_host
+from gridbridge.model.elastic.node_overview import NodeExplanation
+from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.standby_hosts import RestFacts, tags_by_host
+from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.program import users_configuration
+from gridbridge.shell.account import leave_root
+
+_OF_OTHERS = "it is not the balancer's, and never removed"
+NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
+SQUEEZE_UNSEEN = (
+    "nothing is squeezed in this plan, because hosts that rest are not known here either:"
+    " a round may wake hosts or let some rest"
+)
+LISTS_UNASKED = (
+    "providers are not asked for their lists here: root and gridbridge-admin may do that"
+)
+_OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceOptions:
+    """What a command line says; None: what gridbridge.toml says."""
+
+    policy: str | None = None
+    max_nodes: int | None = None
+    min_nodes: int | None = None
+    add_nodes_per_iteration: int | None = None
+    job_wait_time_s: float | None = None
+    kill_after_min: int | None = None
+    stabilization_s: float | None = None
+    is_faithful: bool = False
+
+
+def plan(given: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG) -> PlanReport:
+    """Decide as a round would, and do nothing.
+
+    A folder is decided about without a cell, and without gridbridge.toml if no path is given.
+    Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for limits
+    that contradict each other.
+    """
+    policy = users_configuration.about(folder, path)
+    situation = _seen(policy, folder, now)
+    if folder:
+        return _decided(situation, policy, given, is_live=False)
+    silent, unasked = _silent(policy)
+    made = {name for name, pool in policy.pools.items() if pool.provider}
+    if silent and silent.keys() == made and not policy.squeeze.enabled:
+        whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
+        raise NotSeen(f"no provider gave a whole list of its machines: {whys}")
+    nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
+    failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
+    situation = replace(situation, nodes=tuple(nodes), failed=failed)
+    told = _decided(situation, policy, given, is_live=True)
+    if told.pool in silent:
+        told = replace(told, add=0)
+    return replace(
+        told, unseen=(*told.unseen, *unasked, *(_no_list(*each) for each in silent.items()))
+    )
+
+
+def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the pools without a list of machines and why, and what was not asked."""
+    if not any(pool.provider for pool in policy.pools.values()):
+        return {}, ()
+    from gridbridge.elastic.balancer import machine_lists  # imports all providers
+
+    leave_root(BALANCE_ACCOUNT)  # whose files the providers need
+    if not machine_lists.may_ask():
+        return {}, (LISTS_UNASKED,)
+    return {pool: why for pool, why in machine_lists.troubles(policy).items() if why}, ()
+
+
+def _no_list(pool: str, why: str) -> str:
+    return (
+        f"pool {pool}: its provider gives no list, so none of its nodes is added or removed: {why}"
+    )
+
+
+def _decided(
+    situation: BalanceSituation, policy: Policy, given: BalanceOptions, *, is_live: bool
+) -> PlanReport:
+    """Decide by the policy, and by a squeeze if this caller knows its hosts."""
+    rules, demand = ruled(policy, given)
+    switched = {host.provider for host in policy.powered.values()}
+    unseen = _unseen(policy) if is_live else ()
+    if not (is_live and policy.squeeze.enabled and switched) or unseen:
+        told = plan_preview.decide(
+            situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+        )
+        return replace(told, unseen=unseen)
+    from gridbridge.elastic.tools.squeeze_preview import movable  # imports all providers
+
+    own = {node.name for node in situation.nodes if node.pool in switched}
+    tags = tags_by_host(host_tags.tags(policy))
+    standby = squeeze_round.standby_of(situation, own, demand.retry_s, tags)
+    situation = replace(situation, standby=standby)
+    planned = plan_preview.planned(
+        situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+    )
+    facts = RestFacts(tags=tags, movable=movable(policy, situation))
+    mine = squeeze_round.only(situation, own, demand.retry_s)
+    found, _, _ = squeeze_round.decide(mine, planned, rules, policy.squeeze, facts)
+    decision = plan_preview.told(
+        squeeze_round.without(planned, found, own),
+        rules,
+        demand,
+        is_alone=not (found.on or found.off),
+    )
+    return squeeze_round.told_too(decision, found)
+
+
+def _unseen(policy: Policy) -> tuple[str, ...]:
+    """Return what a round sees and this account does not, in words."""
+    if not is_hidden():
+        return ()
+    is_squeezed = policy.squeeze.enabled and bool(policy.powered)
+    return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
+
+
+def read(path: str = CONFIG) -> Policy:
+    """Return the configuration; ConfigError for a wrong one."""
+    return users_configuration.with_own_cluster(path)
+
+
+def ruled(policy: Policy, given: BalanceOptions) -> tuple[Balance, Demand]:
+    """Return by what it is decided with a command line's words."""
+    return _balance_by(policy.balance, given), _demand_by(policy.demand, given)
+
+
+def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
+    """Save what a round looks at now in a folder; NotSeen or OutputError when it can't be."""
+    policy = users_configuration.with_own_cluster(path)
+    cell_observer.save(policy, folder, now)
+
+
+def is_hidden() -> bool:
+    """Say whether the balancer may have nodes of which this account can't know."""
+    return round_state_reader.is_hidden()
+
+
+def _balance_by(rules: Balance, given: BalanceOptions) -> Balance:
+    """Return the rules with what is given in place of gridbridge.toml's."""
+    words: dict[str, Any] = {  # of each key its own type
+        "policy": Rules(given.policy) if given.policy else None,
+        "max_nodes": given.max_nodes,
+        "min_nodes": given.min_nodes,
+        "add_nodes_per_iteration": given.add_nodes_per_iteration,
+        "job_wait_time_s": given.job_wait_time_s,
+        "kill_after_min": given.kill_after_min,
+        "stabilization_s": given.stabilization_s,
+    }
+    found = replace(rules, **{key: one for key, one in words.items() if one is not None})
+    if 0 < found.max_nodes < found.min_nodes:
+        raise ConfigError(
+            (f"min_nodes is {found.min_nodes}; expected at most max_nodes ({found.max_nodes})",)
+        )
+    return found
+
+
+def _demand_by(demand: Demand, given: BalanceOptions) -> Demand:
+    """Return policy demand's own keys, for which StarCluster's options stand as well."""
+    window = None if given.kill_after_min is None else 1 - given.kill_after_min * 60 / HOUR_S
+    words: dict[str, Any] = {
+        "add_at_once": given.add_nodes_per_iteration,
+        "wait_s": given.job_wait_time_s,
+        "billing_s": None if window is None else HOUR_S,
+        "billing_window": window,
+        "grow_pause_s": given.stabilization_s,
+        "shrink_pause_s": given.stabilization_s,
+    }
+    return replace(demand, **{key: one for key, one in words.items() if one is not None})
+
+
+def explain(
+    what: str,
+    now: datetime,
+    nodes: tuple[OwnedNode, ...] = (),
+    folder: str = "",
+    path: str = CONFIG,
+) -> NodeExplanation:
+    """Say what a round would make of a job's number, or of a host; raises as `plan` does.
+
+    `nodes` are the balancer's, where somebody may see them; a folder tells its own.
+    """
+    policy = users_configuration.about(folder, path)
+    situation = _seen(policy, folder, now)
+    if nodes and not folder:
+        situation = replace(situation, nodes=tuple(noted(node, situation.now) for node in nodes))
+    decision = _decided(situation, policy, BalanceOptions(), is_live=not folder)
+    if what.isascii() and what.isdecimal():
+        return _of_job(int(what), situation, decision)
+    found = _of_host(what, nodes, situation, decision, is_unseen=not folder and is_hidden())
+    if (
+        found.node
+        and found.node.state is NodeState.STANDBY
+        and manual_removal_hint.is_own_host(found.node)
+    ):
+        tags = tags_by_host(host_tags.tags(users_configuration.with_own_cluster(path)))
+        return replace(found, reason=manual_removal_hint.waking(found.node, tags))
+    return found
+
+
+def _of_job(job: int, seen: BalanceSituation, told: PlanReport) -> NodeExplanation:
+    of_job = (one.reason for one in told.refused if one.job == job and not one.host)
+    refused = next(of_job, "")
+    waits = any(job in one.jobs for one in seen.cell.waiting)
+    reason = refused or (
+        "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
+    )
+    return NodeExplanation(
+        what=f"job {job}",
+        is_known=waits or bool(refused),
+        reason=reason,
+        sentence=told.sentence,
+        unseen=told.unseen,
+    )
+
+
+def _of_host(
+    host: str,
+    nodes: tuple[OwnedNode, ...],
+    seen: BalanceSituation,
+    told: PlanReport,
+    *,
+    is_unseen: bool,
+) -> NodeExplanation:
+    known = next((one for one in nodes if is_same_host(one.name, host)), None)
+    is_node = any(is_same_host(one.name, host) for one in seen.nodes)
+    is_listed = any(is_same_host(one.name, host) for one in seen.cell.hosts)
+    refused = next((one.reason for one in told.refused if is_same_host(one.host, host)), "")
+    if any(is_same_host(one, host) for one in told.remove):
+        refused = "it is given back"
+    if not is_node:
+        refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
+        refused = refused if is_listed else "nobody knows it"
+    return NodeExplanation(
+        what=host,
+        is_known=is_node or is_listed,
+        node=known,
+        reason=refused or "nothing is done about it",
+        sentence=told.sentence,
+        unseen=told.unseen,
+    )
+
+
+def _seen(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
+    if folder:
+        return cell_observer.look_at(folder, policy.balance.queue)
+    return round_state_reader.filled(cell_observer.look(policy, now), policy)

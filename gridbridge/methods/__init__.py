@@ -1,1 +1,0 @@
-"""Entry points of the hot programs; they import almost nothing."""

@@ -1,1 +1,0 @@
-"""What gridbridge-as-user does for campaigns: arrays, submitted and ended as their owners."""

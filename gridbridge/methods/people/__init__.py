@@ -1,1 +1,0 @@
-"""What root's helper does as a person besides jobs and arrays."""

@@ -1,1 +1,0 @@
-"""What campaigns ask of hosts."""

@@ -1,0 +1,210 @@
+"""What the balancer looks at, and what it decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, StrEnum
+
+from gridbridge.model.elastic.cell import CellSeen
+from gridbridge.model.elastic.cell_layout import CellLayout
+from gridbridge.model.elastic.node import Node
+
+NOTHING_TOLD = CellLayout()
+
+
+class Rules(StrEnum):
+    """The rules by which a cluster grows and shrinks."""
+
+    DEMAND = "demand"
+    STARCLUSTER = "starcluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Waiting jobs of one shape as a round saw them: whether they start when there is room."""
+
+    at: datetime  # the round
+    tasks: int  # that waited then
+    room_since: datetime | None = None  # in every round since then; None: there was none
+    stuck_since: datetime | None = None  # when they stopped being demand; None: they are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceSituation:
+    """A cell, the nodes that the balancer owns, and the moment."""
+
+    now: datetime
+    cell: CellSeen
+    master: str = ""  # the qmaster's host, which is never removed
+    last_change: datetime | None = None  # when a node came or went; None: none has
+    nodes: tuple[Node, ...] = ()
+    layout: CellLayout = NOTHING_TOLD
+    best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
+    watched: Mapping[int, Watched] = field(default_factory=dict)  # by the lowest job number
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
+    elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
+    elsewhere_free: Mapping[str, int] = field(
+        default_factory=dict
+    )  # slots; without: as many as ever
+    failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
+    spent: float = 0.0  # this month
+    standby: tuple[str, ...] | None = None  # hosts that may be woken, in their order; None: untold
+    local: datetime | None = None  # the moment in the zone where the site is; None: it is now's
+
+    @property
+    def local_now(self) -> datetime:
+        """The moment by the clocks of the site, for prices and schedules."""
+        return self.local or self.now
+
+
+class DemandVerdict(Enum):
+    """Why a round adds or removes nodes, or does nothing."""
+
+    NO_MAXIMUM = "no maximum"
+    FULL = "full"
+    NOT_STABLE = "not stable"
+    BELOW_MINIMUM = "below the minimum"
+    NO_SLOTS = "no slots"
+    ON_THEIR_WAY = "on their way"
+    WAITS_TOO_LONG = "waits too long"
+    WAITS = "waits"
+    FITS = "fits"
+    FITS_SOON = "fits soon"
+    SEVERAL_SLOT_COUNTS = "several slot counts"
+    AT_MINIMUM = "at the minimum"
+    IDLE = "idle"
+    NONE_IDLE = "none idle"
+    UNREADY = "unready"
+    MORE_WANTED = "more wanted"
+    ALL_FIT = "all fit"
+    NO_NEED = "no need"
+    NOT_YET = "not yet"
+    SOON = "soon"
+    ELSEWHERE = "elsewhere"
+    NO_CAPACITY = "no capacity"
+    POOL_FULL = "pool full"
+    OVER_QUOTA = "over quota"
+    OVER_BUDGET = "over budget"  # of an hour
+    OVER_MONTH = "over the month's budget"
+    MONTH_SPENT = "month spent"
+    TOO_DEAR = "too dear"
+    ENOUGH_BOOTING = "enough booting"
+    NO_NODE = "no node"
+    NO_SUCH_PLACE = "no such place"
+    QUEUE_CLOSED = "queue closed"
+    CLOSED = "closed"
+    SPARE = "spare"
+    ABOVE_MAXIMUM = "above the maximum"
+
+
+class RefusalKind(Enum):
+    """Why a job does not make the cluster grow, or a host is not removed."""
+
+    HELD = "it is held"
+    ERROR = "it is in error"
+    DELETED = "it is being deleted"
+    FUTURE = "its start time is in the future"
+    DEPENDENT = "it waits for the end of other jobs"
+    INNER = "it runs inside a container job"
+    OTHER_QUEUE = "it asks for another queue"
+    MASTER = "it is the master"
+    BUSY = "jobs run there, or slots are reserved there"
+    NOT_READY = "it is {has}, not ready"
+    NOT_LISTED = "the cell does not list it"
+    UPTIME_UNKNOWN = "it is not known since when it is up"
+    HOUR_IS_PAID = "its hour is paid for: minute {minute} of it, not yet {kill_after}"
+    AT_MINIMUM = "no more than {min_nodes} nodes would be left"
+    LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
+    ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
+    UNDIVIDED = "its {wanted} slots can't be had: {name} gives {has} of them on each host"
+    BARRED = "parallel environment {name} does not admit {wanted}"
+    CAPPED = "as many of its tasks run as may run at once"
+    STUCK = (
+        "there was room for it for {has} min, and it did not start:"
+        " a quota or an access list may keep it"
+    )
+    BEST_EFFORT = "it is best-effort"
+    CAMPAIGN = "it is a campaign's, which takes what others leave"
+    NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
+    NO_ACCESS = "no queue that a new node would be in admits {wanted}"
+    TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
+    TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
+    NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
+    TOO_SPREAD = "it wants more nodes together than one pool gives, and those of two never share it"
+    ALL_HOSTS = "it asks for all nodes that are there: a further node does not help it"
+    TOO_FEW = "it needs {wanted} new nodes at once, and {has} may be added now"
+    KEPT = "it is to be kept"
+    UNREACHABLE = "its provider does not list its machine, or its pool has none that does"
+    NEEDED = "waiting tasks need it, or it is spare"
+    LAST_AT_WORK = "no host would work without it"
+    IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
+    PAID = "{has} s of it are paid for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnservedDemand:
+    """A job or a host, and why nothing is done about it."""
+
+    job: int = 0
+    host: str = ""
+    cause: RefusalKind
+    minute: int = 0
+    name: str = ""  # of what it asks for
+    wanted: str = ""
+    has: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The numbers that a decision was made from."""
+
+    nodes: int
+    running: int  # of those, the ones that are up
+    jobs: int  # that wait and could start
+    wanted: int  # the slots that they need
+    free: int  # slots
+    slots: int  # of the cluster
+    slots_per_node: int | None  # None: hosts have several counts
+    waited_s: float
+    unchanged_s: float | None  # since the last change; None: there was none
+    tasks: int = 0  # of those jobs, and so the next one
+    fit: int = 0  # where there is room, also on nodes that are on their way
+    coming: int = 0  # nodes
+    most: int | None = None  # nodes that there may be now; None: as many as ever
+    least: int | None = None
+    hosts: int = 0
+    unready: int = 0  # of the hosts
+    backlog_s: float | None = None  # until the slots have done what waits; None: nobody knows
+    elsewhere: str = ""  # the transfer queue that would start it sooner
+    elsewhere_s: float = 0.0
+    boot_s: float = 0.0
+    price: float = 0.0  # of a new node, an hour
+    failed: int = 0  # of the nodes: they are of no use, and their machines are still there
+    leaving: int = 0  # of the nodes
+
+    @property
+    def useful(self) -> int:
+        """How many nodes there are for tasks, now or soon: the least is of those."""
+        return self.nodes - self.failed
+
+    @property
+    def staying(self) -> int:
+        """How many of those do not leave already: of these the least has to be left."""
+        return self.useful - self.leaving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancePlan:
+    """What one round does; an empty one does nothing."""
+
+    verdict: DemandVerdict
+    hindrance: DemandVerdict | None = None  # why none is added though the least is not there
+    figures: Figures
+    add: int = 0
+    pool: str = ""  # where the new nodes come from
+    groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
+    wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
+    remove: tuple[str, ...] = ()
+    refused: tuple[UnservedDemand, ...] = ()
+    watched: Mapping[int, Watched] = field(default_factory=dict)  # for the next round

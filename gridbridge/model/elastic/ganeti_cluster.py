@@ -1,0 +1,243 @@
+"""A Ganeti cluster as its text files describe it (htools(1), -t), and what a squeeze does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from gridbridge.model.elastic.standby_hosts import STANDBY
+
+NO_NODE = -1  # the place of a copy that an instance does not have
+
+
+class DiskMirroring(Enum):
+    """How an instance's disks can be had elsewhere."""
+
+    NONE = "none"
+    INTERNAL = "internal"  # a second copy on one other node
+    EXTERNAL = "external"  # every node sees them
+
+
+class DiskTemplate(StrEnum):
+    """Where an instance keeps its disks."""
+
+    DISKLESS = "diskless"
+    FILE = "file"
+    SHARED_FILE = "sharedfile"
+    PLAIN = "plain"
+    BLOCK = "blockdev"
+    DRBD = "drbd"
+    RBD = "rbd"
+    EXT = "ext"
+    GLUSTER = "gluster"
+
+    @property
+    def mirror(self) -> DiskMirroring:
+        """How its disks can be had elsewhere."""
+        if self is DiskTemplate.DRBD:
+            return DiskMirroring.INTERNAL
+        return DiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else DiskMirroring.NONE
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the node's own disk space is used."""
+        return self in (DiskTemplate.DRBD, DiskTemplate.PLAIN)
+
+
+SEEN_EVERYWHERE = (
+    *(DiskTemplate.BLOCK, DiskTemplate.SHARED_FILE, DiskTemplate.GLUSTER),
+    *(DiskTemplate.RBD, DiskTemplate.EXT),
+)
+
+
+class InstanceStatus(StrEnum):
+    """What an instance does, in Ganeti's words."""
+
+    RUNNING = "running"
+    ERROR_UP = "ERROR_up"
+    WRONG_NODE = "ERROR_wrongnode"
+    NODE_DOWN = "ERROR_nodedown"
+    NODE_OFFLINE = "ERROR_nodeoffline"
+    ERROR_DOWN = "ERROR_down"
+    DOWN = "ADMIN_down"
+    USER_DOWN = "USER_down"
+    OFFLINE = "ADMIN_offline"
+
+    @property
+    def takes_memory(self) -> bool:
+        """Whether it is in the memory of its node."""
+        return self not in (
+            InstanceStatus.ERROR_DOWN,
+            InstanceStatus.DOWN,
+            InstanceStatus.USER_DOWN,
+            InstanceStatus.OFFLINE,
+        )
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs, so that it can move without an end."""
+        return self in (InstanceStatus.RUNNING, InstanceStatus.ERROR_UP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSpec:
+    """An instance's size."""
+
+    mem: int  # MiB
+    vcpus: int
+    disk: int  # MiB
+    disks: int
+    nics: int
+    spindles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiPolicy:
+    """What the cluster or one group allows."""
+
+    standard: InstanceSpec
+    limits: tuple[tuple[InstanceSpec, InstanceSpec], ...]
+    templates: tuple[DiskTemplate, ...]
+    vcpu_ratio: float  # virtual processors for each real one
+    spindle_ratio: float
+
+
+SMALLEST = InstanceSpec(mem=128, vcpus=1, disk=1024, disks=1, nics=1, spindles=1)
+LARGEST = InstanceSpec(mem=32768, vcpus=8, disk=1048576, disks=16, nics=8, spindles=12)
+DEFAULT_POLICY = GanetiPolicy(
+    standard=SMALLEST,
+    limits=((SMALLEST, LARGEST),),
+    templates=tuple(DiskTemplate),
+    vcpu_ratio=4.0,
+    spindle_ratio=32.0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """Nodes among which instances are placed by one policy."""
+
+    name: str
+    uuid: str
+    allocation: str
+    tags: tuple[str, ...]
+    networks: tuple[str, ...]
+    policy: GanetiPolicy = DEFAULT_POLICY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiNode:
+    """A node as it was found."""
+
+    name: str
+    mem: float  # MiB, and so are the next two
+    own_mem: int  # what the node itself takes
+    free_mem: int  # what it tells is free
+    disk: float  # MiB
+    free_disk: int
+    cpus: float
+    own_cpus: int
+    cpu_speed: float
+    is_offline: bool
+    is_master: bool
+    group: int  # the place of its group among the groups
+    spindles: int
+    free_spindles: int
+    has_own_spindles: bool  # a spindle belongs to one instance alone: exclusive storage
+    tags: tuple[str, ...]
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether it may be switched on again."""
+        return self.is_offline and any(tag.startswith(STANDBY) for tag in self.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiInstance:
+    """A virtual machine, and the places of the nodes where it is."""
+
+    name: str
+    mem: int  # MiB
+    disk: int  # MiB
+    vcpus: int
+    status: InstanceStatus
+    is_balanced: bool  # it may be moved for balance
+    primary: int
+    secondary: int  # NO_NODE: it has none
+    template: DiskTemplate
+    tags: tuple[str, ...]
+    spindle_use: int
+    spindles: int | None  # None: it is not told
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether its disks let it move."""
+        return self.template.mirror is not DiskMirroring.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GanetiCluster:
+    """Everything that the file tells."""
+
+    groups: tuple[NodeGroup, ...]
+    nodes: tuple[GanetiNode, ...]
+    instances: tuple[GanetiInstance, ...]
+    tags: tuple[str, ...]
+    policy: GanetiPolicy
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Each name without the domain that all nodes and instances share."""
+        names = [node.name for node in self.nodes] + [one.name for one in self.instances]
+        cut = len(_shared_domain(names))
+        return {name: name[: len(name) - cut] for name in names}
+
+
+def _shared_domain(names: list[str]) -> str:
+    """Return the longest end, from a dot on, that all names have."""
+    first = names[0] if names else ""
+    ends = (first[at:] for at, letter in enumerate(first) if letter == ".")
+    return next((end for end in ends if all(name.endswith(end) for name in names)), "")
+
+
+class MoveKindOfGaneti(Enum):
+    """How an instance comes to where it is to be."""
+
+    FAILOVER = "to its second copy"
+    TO_ANY = "to any node"
+    REPLACE_PRIMARY = "a new primary, the secondary stays"
+    REPLACE_SECONDARY = "a new secondary"
+    REPLACE_AND_FAILOVER = "a new secondary, which becomes the primary"
+    FAILOVER_AND_REPLACE = "the secondary becomes the primary, with a new secondary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceMove:
+    """One step of balancing: an instance, what is done, and all nodes concerned."""
+
+    instance: int
+    kind: MoveKindOfGaneti
+    target: int  # NO_NODE for a failover
+    primary: int  # afterwards, and so the next one
+    secondary: int
+    nodes: frozenset[int]  # before and afterwards
+
+
+class MoveWay(Enum):
+    """What a squeeze does."""
+
+    OFFLINE = "Nodes to offline"
+    ONLINE = "Nodes to online"
+    NOTHING = "No action"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqueezePlan:
+    """What is to be done, and the cluster afterwards."""
+
+    way: MoveWay
+    nodes: tuple[int, ...] = ()
+    is_enough: bool = True  # False: even all standby nodes don't give the reserve
+    offline_candidates: tuple[int, ...]
+    online_candidates: tuple[int, ...]
+    moves: tuple[InstanceMove, ...] = ()
+    after: GanetiCluster

@@ -1,0 +1,180 @@
+"""Nodes as the balancer keeps them, and what is to be done with each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum, StrEnum
+
+from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import Node, NodeState, short_name
+
+
+class NodeCause(StrEnum):
+    """Why a node is given back, or is no node any more."""
+
+    NONE = ""
+    NOT_NEEDED = "not needed"
+    RESTS = "it may rest"
+    CONDENSED = "it may rest once its tasks have ended"
+    MOVED = "it may rest once its tasks run elsewhere"
+    DRAINED = "an administrator drained it"
+    NOT_GRANTED = "its provider did not make it"
+    LATER = "its provider is asked again"
+    NO_CAPACITY = "its provider has no capacity"
+    NOT_THERE = "its provider does not list it"
+    NEVER_BOOTED = "it did not boot in time"
+    NEVER_JOINED = "it did not join the cell in time"
+    WRONG_HOST_KEY = "it shows another host key than its provider told"
+    VANISHED = "its machine is gone"
+    SILENT = "its execution daemon is silent"
+    ANOTHERS = "its tag names another owner"
+    DOUBLE = "another machine has its name"
+    UNDER_TASKS = "somebody switched it off under tasks, which are still listed there"
+    NOT_SWITCHED = "nobody switches it on and off any more"
+
+    @property
+    def is_boot_failure(self) -> bool:
+        """Whether the pool failed: after several in a row it is left out."""
+        return self in (
+            NodeCause.NOT_THERE,
+            NodeCause.NEVER_BOOTED,
+            NodeCause.NEVER_JOINED,
+            NodeCause.WRONG_HOST_KEY,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedNode:
+    """A node of the balancer's, as its state file has it."""
+
+    name: str
+    pool: str
+    state: NodeState
+    since: datetime  # it is in its state
+    machine: str = ""  # its provider's id; empty: not told yet
+    address: str = ""
+    host_key: str = ""
+    up_since: datetime | None = None
+    idle_since: datetime | None = None
+    step: JoinStep = JoinStep.NONE
+    cause: NodeCause = NodeCause.NONE
+    is_kept: bool = False  # an administrator wants it to stay
+
+    @property
+    def node(self) -> Node:
+        """The node as the policies see it."""
+        return Node(
+            name=self.name,
+            state=self.state,
+            up_since=self.up_since,
+            since=self.since,
+            idle_since=self.idle_since,
+            pool=self.pool,
+            is_kept=self.is_kept,
+            failed_at=self.since if self.cause.is_boot_failure else None,
+            has_machine=bool(self.machine),
+            is_drained=self.cause is NodeCause.DRAINED,
+        )
+
+    def entering(
+        self, state: NodeState, at: datetime, cause: NodeCause = NodeCause.NONE
+    ) -> "OwnedNode":
+        """Return it in a state since a time, for a cause or for none."""
+        return replace(self, state=state, since=at, cause=cause)
+
+
+class WishFor(StrEnum):
+    """What an administrator asks of a node."""
+
+    DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
+    KEEP = "keep"  # it stays, however long it is idle
+    FREE = "free"  # it may be removed again
+
+
+class NodeAct(Enum):
+    """What a round does with a node."""
+
+    CREATE = "create"  # have its machine made
+    JOIN = "join"  # go on making it a host of the cell
+    REMOVE = "remove"  # close it, look again, and take it out if it is idle
+    EVICT = "evict"  # take it out of the cell without asking it: it is dead, or never joined
+    DESTROY = "destroy"  # its machine alone
+    REST = "rest"  # close it, look again, and switch it off if it is idle
+    WAKE = "wake"  # switch it on
+    OPEN = "open"  # let tasks start there again
+    STOP = "stop"  # switch it off without asking it: it did not come up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueAct:
+    """A node as it is to be kept before anything is done with it, and what is done then."""
+
+    node: OwnedNode
+    before: OwnedNode | None = None  # the node as it was kept; None: it is a new one
+    act: NodeAct | None = None  # None: it is only kept so
+    is_over: bool = False  # it is no node any more, and forgotten
+    tag: str = ""  # that a host is given before it rests; empty: none
+
+    @property
+    def is_done(self) -> bool:
+        """Whether something is done with the node, or only kept of it."""
+        return self.act is not None or self.is_over
+
+    @property
+    def words(self) -> str:
+        """It in a few words, for the log and the journal."""
+        act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
+        return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """What the cell tells of one host."""
+
+    is_busy: bool  # something runs or starts there that counts
+    is_silent: bool  # its execution daemon does not report
+
+
+def reports(host: HostSeen | None) -> bool:
+    """Say whether a host's execution daemon does; not of one that the cell does not know."""
+    return host is not None and not host.is_silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that is known of nodes at one moment."""
+
+    now: datetime
+    cluster: str
+    kept: tuple[OwnedNode, ...]
+    machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
+    hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
+    pools: frozenset[str] = frozenset()  # those that are configured
+    providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
+    switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
+    released: frozenset[str] = frozenset()  # of such hosts as are not squeezed any more
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the cell's, by short name
+    unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
+    last_round: datetime | None = None  # before this one; None: there was none
+    is_unready: bool = False  # too many hosts are silent: none is taken out for it
+    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
+    addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
+
+    def host_of(self, name: str) -> HostSeen | None:
+        """Return what the cell tells of a host; None where it does not know it."""
+        return self.hosts.get(short_name(name))
+
+    def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
+        """Return what tells a machine from all others: an id is unique within its provider."""
+        return self.providers.get(pool) or pool, machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRecord:
+    """What went wrong with a pool of late."""
+
+    failures: int = 0  # of booting, in a row
+    failed_at: datetime | None = None  # the last of them
+    no_capacity_at: datetime | None = None

@@ -1,0 +1,88 @@
+"""Hosts that rest and hosts that work, as a squeeze of a site sees and wants them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.node import short_name
+
+STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
+STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestFacts:
+    """What the cell keeps of each host, and which tasks could run elsewhere again."""
+
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
+    movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # what they ask for
+
+
+def tags_by_host(told: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags that a cell has of its hosts by their short names, as `tags_of` wants."""
+    return {short_name(name): some for name, some in told.items()}
+
+
+def tags_of(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return a host's tags, with or without its domain."""
+    return tags.get(short_name(host), ())
+
+
+class RestCause(Enum):
+    """Why a squeeze does something, or nothing."""
+
+    LACKING = "lacking"  # less than the minimal reserve
+    ASKED = "asked"  # waiting tasks want nodes, and some rest
+    PLENTY = "plenty"  # more than the target reserve
+    BETWEEN = "between"  # neither
+    NO_STANDBY = "no standby"  # it lacks, and no host rests
+    FULL = "full"  # it lacks, and no more nodes may be there
+    NO_MAXIMUM = "no maximum"  # nobody has said how many nodes there may be
+    UNREADY = "unready"  # too many hosts are silent or in error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescheduledTasks:
+    """A task that is to run elsewhere."""
+
+    source: str
+    target: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyPlan:
+    """Which hosts are to rest, or to work again; never both."""
+
+    cause: RestCause
+    off: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    moved: tuple[RescheduledTasks, ...] = ()
+    bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
+    last: str = ""  # a node that the policy would give back, and the last working host
+    untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
+    working: int = 0  # hosts
+    reserve: int = 0  # standard requests that could start now, on all of them
+    least: float = 0.0  # of those, for each host that works
+    target: float = 0.0
+
+
+class StandbyStep(Enum):
+    """One thing that is done to a host when it is to rest, or to work again."""
+
+    DRAIN = "drain"  # close its queues, and look again
+    TAG = "tag"  # add the mark, if it has none
+    STOP = "stop"  # switch it off
+    START = "start"  # switch it on, and wait for its daemon
+    OPEN = "open"  # open its queues
+    UNTAG = "untag"  # remove the mark that a squeeze itself wrote, and no other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStandbyStep:
+    """A thing to do, and to which host; those of one host are done in their order."""
+
+    host: str
+    doing: StandbyStep
+    tag: str = ""

@@ -1,0 +1,1 @@
+"""All that root runs: gridbridge-as-user and gridbridge-as-root."""

@@ -1,0 +1,1 @@
+"""gridbridge-as-user for campaigns: arrays of tasks, as their owner."""

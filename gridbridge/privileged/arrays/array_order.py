@@ -1,0 +1,105 @@
+"""What gridbridge-as-user is asked about a campaign: its file, a cluster, and numbers of arrays."""
+
+from gridbridge.errors import ParseError, UntrustedFile
+from gridbridge.model.campaigns.attempt_numbers import read_places
+from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.configured import away
+from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.places import CONFIG
+from gridbridge.model.route import Away
+from gridbridge.privileged import owner
+from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal
+
+SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
+DELETE_WAITING = "delete-waiting"
+USAGE = {
+    SEND: "ARRAY TASKS [ARRAY TASKS ...]",
+    SEND_COPIES: "ARRAY TASKS",
+    RELEASE: "ARRAY",
+    DELETE: "ARRAY [PLACES]",
+    DELETE_WAITING: "ARRAY PLACES",
+}
+
+
+class ArrayOrder:
+    """What is asked for, and the file that it is about."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        """Read the arguments and the configuration; Refused for anything odd."""
+        self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
+        self.config = read_config()
+        self.section = self.config.get("cluster", {}).get(cluster)
+        site = str(self.config.get("site", {}).get("cluster", ""))
+        campaign = file.removeprefix("c.")
+        numbers, self._told = words[::2], words[1::2]
+        if not (is_number(campaign) and file != campaign and self._is_whole(numbers)):
+            raise OwnerRefusal(
+                f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}"
+            )
+        if not isinstance(self.section, dict) or not is_cluster_name(site):
+            raise OwnerNotReady(f"{CONFIG}: no cluster {cluster!r}")
+        self.file, self.campaign, self.cluster = file, int(campaign), cluster
+        self.is_of_copies = self.verb == SEND_COPIES
+        self.arrays = tuple(ArrayId(site, self.campaign, int(number)) for number in numbers)
+        if self.verb in (DELETE, DELETE_WAITING) and self._told:
+            _require_places(self._told[0])  # none would be the whole array
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of each array that is to be sent."""
+        return tuple(self._told)
+
+    @property
+    def places(self) -> str:
+        """The places of an array that are to be deleted; empty: all of it."""
+        return "".join(self._told)
+
+    def knows(self, cluster: str) -> bool:
+        """Say whether root has configured a cluster."""
+        return isinstance(self.config.get("cluster", {}).get(cluster), dict)
+
+    def at(self, cluster: str) -> "ArrayOrder":
+        """Return the same order at another cluster that is known."""
+        from copy import copy  # few orders are about several
+
+        other = copy(self)
+        other.cluster, other.section = cluster, self.config["cluster"][cluster]
+        return other
+
+    def reached_by(self, person: str) -> "tuple[Away, str]":
+        """Return the cluster as its owner reaches it, and whose account that is there."""
+        assert isinstance(self.section, dict)
+        far = away(self.section, self.cluster, person)
+        return far, far.login.user if far.login else person
+
+    @property
+    def _usage(self) -> str:
+        return USAGE[self.verb]
+
+    def _is_whole(self, numbers: list[str]) -> bool:
+        """Say whether each array is a number, and has the words that its verb wants."""
+        told, most = len(self._told), 100_000 if self.verb == SEND else 1
+        least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
+        wanted = 0 if self.verb == RELEASE else len(numbers)
+        are_numbers = all(map(is_number, numbers)) and len(set(numbers)) == len(numbers)
+        return are_numbers and 0 < len(numbers) <= most and least <= told <= wanted
+
+
+def is_number(text: str) -> bool:
+    """Say whether a word is a number of ours."""
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def read_config() -> "dict[str, dict[str, object]]":
+    """Read the configuration; while something is wrong with it no campaign fails for that."""
+    try:
+        return owner.read_config(CONFIG)
+    except (OwnerRefusal, UntrustedFile) as error:
+        raise OwnerNotReady(str(error)) from error
+
+
+def _require_places(text: str) -> None:
+    try:
+        read_places(text)
+    except ParseError as error:
+        raise OwnerRefusal(str(error)) from error

@@ -1,0 +1,166 @@
+"""gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: arrays, as a campaign's owner.
+
+The service names a person's own campaign file and numbers of tasks, never a command. What is run
+stands in that file, which must be as it was at the first call, and each attempt of a task is
+submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
+while earlier attempts run, if that file allows it. `delete-waiting` deletes tasks that have not
+begun, and tells which have. After `end-campaign` nothing more is sent, until the owner's own
+request takes the campaign up again (`take-up`). Exit status as of any verb, and of an array 4: the
+cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows the owner's
+account, 7: the ledger can't be read, or lacks it, 8: the campaign has ended, 75: not now.
+"""
+
+import os
+from typing import NoReturn
+
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.errors import LedgerLost, NotAsBrought
+from gridbridge.model.campaigns.attempt_numbers import read_attempts, read_places
+from gridbridge.model.campaigns.campaign_names import file_of
+from gridbridge.model.places import CAMPAIGNS
+from gridbridge.privileged import owner
+from gridbridge.privileged.arrays.array_order import (
+    DELETE,
+    DELETE_WAITING,
+    SEND,
+    SEND_COPIES,
+    ArrayOrder,
+    is_number,
+    read_config,
+)
+from gridbridge.privileged.arrays.cluster_calls import ClusterSite
+from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.setuid_worker import OwnerWorker
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.privileged.setuid_worker import Answers
+
+
+def perform(arguments: list[str]) -> NoReturn:
+    """Check everything, then act in a process of its own as the owner of the campaign."""
+    if arguments[0] == "list-arrays":
+        _list(*_campaign(arguments, "c.CAMPAIGN", 2))
+    if arguments[0] == "end-campaign":
+        _end(*_campaign(arguments, "c.CAMPAIGN", 2))
+    if arguments[0] == "take-up":
+        _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
+    order = ArrayOrder(arguments)
+    with RootLedger(order.campaign) as ledger:
+        if order.verb in (SEND, SEND_COPIES):
+            from gridbridge.privileged.arrays import send_arrays  # the others do without it
+
+            told = "".join(f"{line}\n" for line in send_arrays.send(order, ledger))
+        else:
+            told = f"{_acted(order, ledger)}\n"
+    _leave(told)
+
+
+def _leave(told: str) -> NoReturn:
+    with os.fdopen(1, "wb", closefd=False) as out:
+        out.write(told.encode("utf-8", "replace"))
+    os._exit(0)
+
+
+def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
+    """Return the campaign that a verb names, and the word after it."""
+    verb, file, *rest = [*arguments, "", ""]
+    number = file.removeprefix("c.")
+    if len(arguments) != words or not is_number(number) or file == number:
+        raise OwnerRefusal(f"usage: gridbridge-as-user {verb} {usage}")
+    return int(number), rest[0]
+
+
+def _list(campaign: int, _: str) -> NoReturn:
+    """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
+    with RootLedger(campaign) as ledger:
+        _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
+
+
+def _end(campaign: int, _: str) -> NoReturn:
+    with RootLedger(campaign) as ledger:
+        note_end(campaign, ledger)
+    _leave("")
+
+
+def note_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
+    """Note that a campaign has ended, if something of it was submitted, or could be."""
+    if ledger.has_file or _claims_file(campaign, ledger, folder):
+        ledger.end()
+
+
+def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
+    """Note the file of a campaign of which nothing was submitted.
+
+    False where root would submit nothing of it anyway: nobody brought it, or under another number.
+    Of what a person has put into its place since, the end alone is noted. Raises NotRead for a file
+    that may be read later.
+    """
+    from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign, spoilt_by
+
+    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
+        return False
+    try:
+        if (uid := spoilt_by(campaign, folder)) is not None:
+            owner.require_person(read_config(), file_of(campaign), uid)
+            return True
+        brought = VerifiedCampaign(campaign, folder)
+        owner.require_person(read_config(), brought.file, brought.uid)
+        brought.claim(ledger)
+    except (OwnerRefusal, NotAsBrought):
+        return False
+    return True
+
+
+def _take_up(campaign: int, request: str) -> NoReturn:
+    """Note that an owner took a campaign up again; the request is that person's own file."""
+    from gridbridge.privileged.arrays.owner_request_file import (
+        require_asked,
+    )  # the others do without it
+
+    with RootLedger(campaign) as ledger:
+        ledger.take_up(require_asked(request, campaign, ledger.uid))
+    _leave("")
+
+
+def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
+    """Release or delete an array, and return its id; empty for one that the ledger lacks.
+
+    Of one that was submitted several times nothing else is left. After the id come the places of
+    the tasks that were to be deleted only if they waited, and did not.
+    """
+    if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
+        return ""  # nothing of this campaign was ever submitted
+    if not ledger.uid:  # of what was never submitted nothing is released
+        raise LedgerLost(f"{order.file}: root's ledger has nothing of it")
+    owner.require_person(order.config, order.file, ledger.uid)
+    (array,) = order.arrays
+    if order.verb == DELETE_WAITING:
+        _require_there(order, ledger, array.array)
+    job = ledger.job(array.array)
+    is_repeated = ledger.was_repeated(array.array) or not job
+    worker = OwnerWorker(ledger.uid, lambda person: _answers(order, person))
+    if not job and (job := worker.ask("find", str(array))):
+        ledger.submitted(array.array, job)
+    begun = worker.ask("act", str(array), str(int(is_repeated)), job)
+    return f"{job} {begun}".strip()
+
+
+def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
+    """Refuse places that an array does not have: what is held there would stay so."""
+    tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
+    size = len(read_attempts(tasks)) if tasks else 0
+    if any(some[-1] > size for some in read_places(order.places)):
+        raise OwnerRefusal(f"{order.file}: array {array} has {size} places")
+
+
+def _answers(order: ArrayOrder, person: str) -> "Answers":
+    site = ClusterSite(order, person)
+
+    def answer(words: list[str]) -> str:
+        verb, name, *rest = words
+        if verb == "find":
+            return site.find(name)
+        return site.act(name, "".join(rest[1:]), is_repeated=rest[0] == "1")
+
+    return answer

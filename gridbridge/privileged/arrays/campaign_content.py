@@ -1,0 +1,152 @@
+"""What a campaign's file says of the tasks of an array: the job that its cluster is asked for."""
+
+import json
+
+from gridbridge.batch.task_script import ScriptTask, script
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.errors import NotACopy, ParseError
+from gridbridge.model.campaigns.attempt_numbers import read_attempts
+from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId, words
+from gridbridge.model.campaigns.host_properties import either, wanted
+from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.prologue_jobs import PrologueJobs
+from gridbridge.privileged.owner import OwnerRefusal
+
+HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
+LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # bytes of parameters
+
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is no such file
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.campaigns.store.root_ledger import RootLedger
+    from gridbridge.model.campaigns.attempt_numbers import Attempts
+
+Header = dict[str, object]
+
+
+class VerifiedTasks:
+    """What the file says of one cluster, and of the tasks of each array.
+
+    Root alone finds the lines of the tasks. To split them into words takes long for those of some
+    people, so that it is done as their owner, whose time is limited.
+    """
+
+    def __init__(self, order: ArrayOrder, brought: VerifiedCampaign, ledger: "RootLedger") -> None:
+        """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
+        try:
+            header = json.loads(brought.header())
+            outputs = " ".join(map(str, header.get("outputs") or ()))
+            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
+            self._header: Header = header["clusters"][order.cluster] | whole
+            is_declared = header.get("is_idempotent") is True or bool(outputs)
+            self._steps = PrologueJobs(order, header["clusters"])
+            self._asked = tuple(map(read_attempts, order.tasks))
+            self._lines = _lines(self._asked, brought, ledger)
+            self._step_tasks = {
+                place: self._steps.task(each)
+                for place, each in enumerate(self._asked)
+                if is_step(each[0][0])
+            }
+        except (*ODD, ParseError) as error:
+            raise OwnerRefusal(f"{order.file}: {error!r}") from error
+        if order.is_of_copies and not is_declared:
+            why = "its tasks are declared neither idempotent nor with outputs"
+            raise NotACopy(f"{order.file}: {why}")
+        self._order, self._ledger = order, ledger
+
+    def tasks(self, place: int) -> tuple[ScriptTask, ...]:
+        """Return the tasks of an array; which copy one is follows from the ledger."""
+        if found := self._step_tasks.get(place):
+            return found
+        found = tuple(
+            ScriptTask(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
+            for n, k in self._asked[place]
+        )
+        if self._order.is_of_copies:
+            copies = self._ledger.copies_before(self._order.arrays[place].array)
+            for task in found:
+                task.copy = copies.get(task.number, 0) + 1
+        return found
+
+    def spec(self, array: ArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
+        """Return the job that an array is."""
+        header, section = self._steps.header(self._header, tasks), self._order.section
+        text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
+        amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
+        assert isinstance(section, dict)
+        hosts = str(header.get("properties", ""))
+        request = JobRequest(
+            hard=(("h_rt", str(amounts["walltime_s"])), *wanted(hosts)),
+            either=either(hosts),
+            types=("besteffort",) if header.get("is_besteffort") else (),
+            project=text["project"],
+            targets=text["queue"],
+            groups=_groups(header, amounts["slots"]),
+        )
+        return JobSpec(
+            transfer=str(array),
+            request=request,
+            script=script(self._settings(header, person, amounts, array.site), tasks),
+            shell=str(section.get("shell", "/bin/sh")),
+            pe=text["environment"],
+            slots=amounts["slots"],
+            tasks=len(tasks),
+        )
+
+    def _settings(
+        self, header: Header, person: str, amounts: dict[str, int], site: str
+    ) -> dict[str, str]:
+        walltime_s = amounts["walltime_s"]
+        clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
+        return {
+            "campaign": str(self._order.campaign),
+            "token": f"{site}.{header[UNIQUE]}",
+            "cluster": self._order.cluster,
+            "user": person,
+            "slots": str(amounts["slots"]),
+            "walltime": clock,
+            "walltime_s": str(walltime_s),
+            "directory": str(header.get("exec_directory", "")),
+            "exec": _text(header, "exec_file"),
+            "outputs": str(header["outputs"]),
+        }
+
+
+def _lines(
+    asked: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
+) -> dict[int, bytes]:
+    """Return the parameters of tasks; Refused for more than gridsub takes, KeyError for none."""
+    numbers = [[task for task, _ in each if not is_step(task)] for each in asked]
+    lines = brought.lines({task for each in numbers for task in each}, ledger)
+    for each in numbers:
+        sizes = [len(lines[task]) for task in each]
+        if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
+            most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
+            raise OwnerRefusal(f"{brought.file}: a task's parameters have at most {most}")
+    return lines
+
+
+def _text(header: Header, key: str) -> str:
+    try:
+        return str(header[key])
+    except KeyError as error:
+        raise OwnerRefusal(f"no {key}") from error
+
+
+def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+    """Return the nodes and the slots of each."""
+    nodes = header.get("nodes")
+    if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
+        raise OwnerRefusal(f"nodes = {nodes!r}: as many of {slots} slots on each")
+    return ((nodes, slots // nodes),) if nodes else ((0, slots),)
+
+
+def _amount(header: Header, key: str, most: int) -> int:
+    value = header.get(key)
+    if not isinstance(value, int) or not 0 < value <= most:
+        raise OwnerRefusal(f"{key} = {value!r}: 1 to {most}")
+    return value

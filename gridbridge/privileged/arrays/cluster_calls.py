@@ -1,0 +1,95 @@
+"""What is done at a cluster about one campaign's arrays, as their owner."""
+
+from gridbridge.batch import arrays_of
+from gridbridge.batch.submission_result import Result
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.model.campaigns.attempt_numbers import ranges_of, read_places, write_places
+from gridbridge.model.campaigns.campaign_names import released_name
+from gridbridge.model.request import JobSpec
+from gridbridge.privileged.arrays.array_order import DELETE, DELETE_WAITING, ArrayOrder
+from gridbridge.privileged.arrays.queue_choice import kept_there, on_their_hosts
+from gridbridge.privileged.owner import OwnerNotReady, RefusedThere
+
+UNTAKEN = {
+    Result.LATER: OwnerNotReady,
+    Result.BARRED: OwnerNotReady,
+    Result.UNSURE: GridbridgeError,
+}
+
+
+class ClusterSite:
+    """A cluster as a campaign's owner reaches it, by one connection."""
+
+    def __init__(self, order: ArrayOrder, person: str) -> None:
+        self._order = order
+        self._far, self._account = order.reached_by(person)
+        self._adapter = arrays_of(self._far)
+        if self._far.login:
+            _keep_connection()
+
+    def find(self, name: str) -> str:
+        """Return the id of the array that was submitted under a name and not released, if any."""
+        return self._adapter.find_held(self._far, name, self._account)
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit an array held; return its id."""
+        placed = on_their_hosts(spec, self._order.cluster)
+        answer = self._adapter.submit(self._far, kept_there(placed, self._order.cluster))
+        if answer.result != Result.ACCEPTED:
+            raise UNTAKEN.get(answer.result, RefusedThere)(answer.reason)
+        return answer.remote_id
+
+    def release(self, jobs: list[str]) -> None:
+        """Let the tasks of arrays start that were submitted just now."""
+        self._adapter.release_arrays(self._far, tuple(jobs), self._name)
+
+    def act(self, name: str, job: str, is_repeated: bool) -> str:
+        """Release or delete an array, if the job of that id is it, and what else bears its name.
+
+        Of tasks that are deleted only where they wait, return the places that had begun, or ended.
+        """
+        adapter, far, order = self._adapter, self._far, self._order
+        if is_repeated:
+            for other in adapter.find_others(far, name, self._account, job):
+                adapter.delete_array(far, other)
+        whose = self._is_there(name, job)
+        if order.verb == DELETE_WAITING:
+            if not whose:  # that all have begun or that somebody deleted them is not known
+                raise GridbridgeError(f"job {job} is there no more: nothing is deleted")
+            return self._delete_waiting(name, job)
+        if whose and order.verb != DELETE:
+            adapter.release_arrays(far, (job,), self._name)
+        elif whose and order.places:
+            adapter.delete_places(far, job, name, order.places)
+        elif whose:
+            adapter.delete_array(far, job)
+        return ""
+
+    def _delete_waiting(self, name: str, job: str) -> str:
+        """Hold tasks before they are looked at, so that none of those that wait can start."""
+        adapter, far = self._adapter, self._far
+        wanted = {place for some in read_places(self._order.places) for place in some}
+        held = adapter.hold_places(far, job, name, ranges_of(wanted))
+        waiting = {place for some in held for place in some}
+        if others := ranges_of(wanted - waiting):
+            adapter.release_places(far, job, others)
+        if going := ranges_of(wanted & waiting):
+            adapter.delete_places(far, job, name, write_places(going))
+        return write_places(others)
+
+    def _is_there(self, name: str, job: str) -> bool:
+        """Refuse a job that is another's, or another array; False when it is gone already."""
+        known = self._adapter.owner_and_account(self._far, job) if job else ("", "")
+        if known[0] and known != (self._account, name):
+            raise NotOurs(f"job {job} is {known[0]}'s, account {known[1]!r}: not {name}")
+        return bool(known[0])
+
+    @property
+    def _name(self) -> str:
+        return released_name(self._order.campaign)
+
+
+def _keep_connection() -> None:
+    from gridbridge.shell import ssh, ssh_session  # clusters that are reached here do without it
+
+    ssh.carry_by(ssh_session.SshSession())

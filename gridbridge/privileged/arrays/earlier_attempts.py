@@ -1,0 +1,119 @@
+"""Whether earlier attempts of tasks live still: asked of their clusters, as the tasks' owner.
+
+The service says that they have ended. Root believes that of a cluster that does not answer, and of
+one that its own configuration has no more; but where a cluster lists such an attempt, no other one
+of that task is sent.
+"""
+
+import time
+
+from gridbridge.batch import arrays_of
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.owner import OwnerNotReady
+from gridbridge.privileged.setuid_worker import OwnerWorker
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.campaigns.store.root_ledger import Earlier
+    from gridbridge.privileged.setuid_worker import Answers
+
+ASKS_S = 10.0  # a cluster that does not answer must not use up the time for submissions
+ALL_ASK_S = 20.0  # nor must several
+BY_NAME = "+"  # behind an id: jobs with the array's submission name count as well
+
+
+def require_ended(order: ArrayOrder, ledger: RootLedger, place: int) -> None:
+    """Raise NotNow where a task of an array to be sent waits or runs by an earlier attempt."""
+    latest = time.monotonic() + ALL_ASK_S
+    at: dict[str, list[Earlier]] = {}
+    for earlier in ledger.earlier(order.arrays[place].array, order.tasks[place]):
+        at.setdefault(earlier[1], []).append(earlier)
+    for cluster, some in at.items():
+        limit_s = min(ASKS_S, latest - time.monotonic())
+        if order.knows(cluster) and limit_s > 0:
+            _require_ended_at(order.at(cluster), ledger.uid, some, limit_s)
+
+
+def _require_ended_at(
+    order: ArrayOrder, uid: int, earlier: "list[Earlier]", limit_s: float
+) -> None:
+    """Ask one cluster about all of them by one question."""
+    asked = [
+        f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
+        for number, _, job, is_repeated, _ in earlier
+    ]
+    try:
+        worker = OwnerWorker(uid, lambda person: _answers(order, person), limit_s)
+        living = _read(worker.ask(*asked))
+    except OwnerNotReady:
+        raise
+    except (GridbridgeError, OSError, ValueError):
+        return
+    for number, cluster, _, _, places in earlier:
+        if any(_meet(places, some) for some in living.get(str(number), ())):
+            raise OwnerNotReady(f"an earlier attempt of a task is at {cluster}, in array {number}")
+
+
+def _answers(order: ArrayOrder, person: str) -> "Answers":
+    """Print the living places of arrays.
+
+    An array without a known id is looked for by the name of its submission. So is an array that was
+    submitted again because an answer was lost: the known id may be another job's, to which somebody
+    gave that name.
+    """
+    far, account = order.reached_by(person)
+    adapter = arrays_of(far)
+
+    def found(name: str, job: str) -> list[str]:
+        job = job or adapter.find_held(far, name, account)
+        return [job, *adapter.find_others(far, name, account, job)] if job else []
+
+    def living(words: list[str]) -> str:
+        jobs: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        for word in words:
+            number, _, job = word.partition("=")
+            name = str(ArrayId(order.arrays[0].site, order.campaign, int(number)))
+            plain = job.removesuffix(BY_NAME)
+            jobs[number] = [plain] if plain == job else found(name, plain)
+            names.update(dict.fromkeys(jobs[number], name))
+        at = adapter.living(far, names) if names else {}
+        return " ".join(f"{number}={_told(at, ids)}" for number, ids in jobs.items())
+
+    def answer(words: list[str]) -> str:
+        try:
+            return living(words)
+        except CommandFailed:  # the cluster does not answer
+            raise
+        except (GridbridgeError, ValueError) as error:
+            raise OwnerNotReady(f"{order.cluster}: {error}") from error
+
+    return answer
+
+
+def _told(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
+    places = (span for job in jobs for span in living[job])
+    return ",".join(f"{some.start}:{some.stop}:{some.step}" for some in places)
+
+
+def _read(told: str) -> dict[str, list[range]]:
+    found = {}
+    for word in told.split():
+        number, _, places = word.partition("=")
+        found[number] = [_range(some) for some in places.split(",") if some]
+    return found
+
+
+def _range(told: str) -> range:
+    begin, end, step = map(int, told.split(":"))
+    return range(begin, end, step)
+
+
+def _meet(places: list[int], living: range) -> bool:
+    """Say whether they have a place in common, at the cost of the shorter."""
+    if len(places) < len(living):
+        return any(place in living for place in places)
+    return not set(places).isdisjoint(living)

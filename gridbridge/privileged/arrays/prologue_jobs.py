@@ -1,0 +1,39 @@
+"""The prologue and epilogue that a campaign's file has at a cluster, each a task of one slot."""
+
+from gridbridge.batch.task_script import ScriptTask
+from gridbridge.model.campaigns.prologues import step_of
+from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.owner import OwnerRefusal
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.model.campaigns.attempt_numbers import Attempts
+
+RUN = "sh -c"  # the lines are its first word
+PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
+
+
+class PrologueJobs:
+    """Those of the cluster that an order is about."""
+
+    def __init__(self, order: ArrayOrder, clusters: "dict[str, dict[str, object]]") -> None:
+        self._order = order
+        self._clusters = clusters
+
+    def task(self, asked: "Attempts") -> tuple[ScriptTask, ...]:
+        """Return the step of that number; Refused where this cluster has none, and for copies."""
+        ((number, attempt),) = asked
+        step, cluster = step_of(number, self._clusters)
+        lines = self._clusters[cluster].get(step)
+        if self._order.is_of_copies or cluster != self._order.cluster or not lines:
+            raise OwnerRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
+        task = ScriptTask(number, attempt, (str(lines),))
+        task.label = step
+        return (task,)
+
+    @staticmethod
+    def header(header: "dict[str, object]", tasks: tuple[ScriptTask, ...]) -> "dict[str, object]":
+        """Return what a cluster's header says of an array: a step's walltime is its own."""
+        if not tasks[0].label:
+            return header
+        return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

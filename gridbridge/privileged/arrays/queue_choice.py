@@ -1,0 +1,38 @@
+"""Chooses where a campaign's tasks lie: the cluster's own queues, and the number of hosts."""
+
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.request import JobSpec
+from gridbridge.privileged.owner import RefusedThere
+from gridbridge.state import published_values
+
+
+def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+    """Return the array with a parallel environment that gives each host the wanted slots.
+
+    Raises RefusedThere if the cluster has none: else the slots would lie on any hosts.
+    """
+    nodes, each = spec.request.groups[0] if spec.request.groups else (0, 0)
+    if spec.pe or spec.slots == 1 or not nodes:
+        return spec
+    words = published_values.read_vocabulary(cluster, folder)
+    if words is None:
+        return spec
+    from gridbridge.model import vocabulary
+
+    environment = vocabulary.decode(words).environment(nodes, each)
+    if not environment:
+        raise RefusedThere(vocabulary.no_environment(nodes, each))
+    return spec if environment == vocabulary.ANY else spec.but(pe=environment)
+
+
+def kept_there(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+    """Have an array ask for the others, where there are any; RefusedThere if it asks for none."""
+    told = published_values.read_stay(cluster, folder)
+    if not told:
+        return spec
+    from gridbridge.model import vocabulary  # few clusters have such queues
+
+    request = vocabulary.decode_queues(told).only(spec.request)
+    if request is None:
+        raise RefusedThere(f"queue {spec.request.targets}: sends its jobs on, or is not there")
+    return spec.but(request=request)

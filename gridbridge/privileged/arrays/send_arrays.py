@@ -1,0 +1,175 @@
+"""send-arrays: intended, submitted held, recorded, released, in this order and in one call.
+
+The intents of all arrays of a call are written together before the first submission, and their ids
+together before the release: a call waits twice for the disk, not twice for each array. An array
+that has an id in root's ledger is not submitted again. One whose answer was lost is looked up by
+its name. Only what the ledger has is released, so whenever this program is killed, nothing runs
+that the next call does not know.
+"""
+
+import time
+from contextlib import contextmanager
+
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.root_ledger import RootLedger
+from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.privileged import owner
+from gridbridge.privileged.arrays.array_order import ArrayOrder, is_number
+from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.arrays.cluster_calls import ClusterSite
+from gridbridge.privileged.arrays.earlier_attempts import require_ended
+from gridbridge.privileged.arrays.sent_array import SentArray
+from gridbridge.privileged.owner import NoOwner
+from gridbridge.privileged.setuid_worker import OwnerWorker, WorkerGone
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gridbridge.privileged.setuid_worker import Answers
+
+INTENDS_S = 10.0  # no array is intended later: clusters may be asked about earlier attempts first
+BEGINS_S = 20.0  # none is begun later: it has to be released before the service stops waiting
+SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
+
+
+def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
+    """Give a line for each array that was begun: a status, its id if it is known, and why.
+
+    The others may be asked for again, as if they had not been.
+    """
+    ids = [ledger.job(one.array) for one in order.arrays]
+    content = None if all(ids) else _read(order, ledger)
+    owner.require_person(order.config, order.file, ledger.uid)
+    sending = ArraySender(order, ledger, content)
+    sent = sending.submitted()
+    sending.release(sent)
+    return (one.line() for one in sent)
+
+
+def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
+    brought = VerifiedCampaign(order.campaign)
+    owner.require_person(order.config, brought.file, brought.uid)
+    brought.note(ledger)
+    return VerifiedTasks(order, brought, ledger)
+
+
+class ArraySender:
+    """One call's arrays; root notes each step."""
+
+    def __init__(
+        self, order: ArrayOrder, ledger: RootLedger, content: VerifiedTasks | None
+    ) -> None:
+        self._order = order
+        self._ledger = ledger
+        self._content = content
+        self._worker = OwnerWorker(ledger.uid, self._begin)
+        self._began = time.monotonic()
+
+    def submitted(self) -> list[SentArray]:
+        """Intend arrays, have each submitted held, and note the ids; return those that were begun.
+
+        The disk has all intents before the first submission, and all ids before the release.
+        """
+        asked = [SentArray(array, place) for place, array in enumerate(self._order.arrays)]
+        intended: list[SentArray] = []
+        with self._noted_together(intended):
+            intended.extend(self._each(asked, self._intend, INTENDS_S))
+        begun = list(self._each(intended, self._submit, BEGINS_S))
+        with self._noted_together(begun):
+            self._note(begun, intended[len(begun) :])
+        return begun
+
+    def _each(
+        self, arrays: list[SentArray], act: "Callable[[SentArray], None]", limit_s: float
+    ) -> "Iterator[SentArray]":
+        """Give those that were acted on: as long as there is time and they are the ledger's."""
+        for sent in arrays:
+            try:
+                if not sent.error:
+                    act(sent)
+            except (GridbridgeError, OSError) as error:
+                sent.error = error
+            yield sent
+            is_last = isinstance(sent.error, WorkerGone | AlreadySubmitted | NoOwner)
+            if is_last or time.monotonic() > self._began + limit_s:
+                return
+
+    @contextmanager
+    def _noted_together(self, arrays: list[SentArray]) -> "Iterator[None]":
+        """Have one write for all notes of a block; if it fails, none of the arrays goes on."""
+        try:
+            with self._ledger.batch():
+                yield
+        except OSError as error:
+            for sent in arrays:
+                sent.job, sent.error = "", sent.error or error
+
+    def _intend(self, sent: SentArray) -> None:
+        number, ledger, order = sent.array.array, self._ledger, self._order
+        sent.job = ledger.job(number)
+        if not (sent.job or order.is_of_copies):
+            require_ended(order, ledger, sent.place)
+        if not sent.job:
+            owner.require_account(ledger.uid)  # an array that nobody can submit is not intended
+        ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
+        sent.is_new = not (sent.job or ledger.was_repeated(number))
+
+    def _submit(self, sent: SentArray) -> None:
+        """Have an array submitted held, or adopted."""
+        if sent.job:
+            return
+        job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
+        if not is_number(job):
+            raise GridbridgeError(f"{job[:40]!r} is no id")
+        sent.job = job
+
+    def _note(self, begun: list[SentArray], unbegun: list[SentArray]) -> None:
+        """Note new ids; arrays that nobody asked for are as if they had not been intended."""
+        for sent in begun:
+            if sent.job and not self._ledger.job(sent.array.array):
+                self._ledger.submitted(sent.array.array, sent.job)
+        for sent in unbegun:
+            if sent.is_new and not sent.error:
+                self._ledger.withdraw(sent.array.array)
+
+    def release(self, sent: list[SentArray]) -> None:
+        """Let their tasks start; the new ones all at once."""
+        ready = [one for one in sent if one.job and not one.error]
+        new = [one for one in ready if one.is_new]
+        if new:
+            self._do(new, RELEASE, *(one.job for one in new))
+        for one in (one for one in ready if not one.is_new):
+            repeated = int(self._ledger.was_repeated(one.array.array))
+            self._do([one], RELEASE_OLD, str(one.array), one.job, str(repeated))
+
+    def _do(self, sent: list[SentArray], *words: str) -> None:
+        try:
+            self._worker.ask(*words)
+        except (GridbridgeError, OSError) as error:
+            for one in sent:
+                one.error = error
+
+    def _begin(self, person: str) -> "Answers":
+        """Return what answers requests as the owner."""
+        site = ClusterSite(self._order, person)
+
+        def answer(words: list[str]) -> str:
+            verb, *rest = words
+            if verb == SUBMIT:
+                return self._submit_at(site, int(rest[0]), person, is_new=rest[1] == "1")
+            if verb == RELEASE:
+                site.release(rest)
+            else:
+                site.act(rest[0], rest[1], is_repeated=rest[2] == "1")
+            return ""
+
+        return answer
+
+    def _submit_at(self, site: ClusterSite, place: int, person: str, is_new: bool) -> str:
+        """Adopt the array that an earlier call submitted, else submit it."""
+        array = self._order.arrays[place]
+        if not is_new and (found := site.find(str(array))):
+            return found
+        assert self._content
+        return site.submit(self._content.spec(array, self._content.tasks(place), person))

@@ -1,0 +1,252 @@
+"""gridbridge-as-root VERB ...: one of the few things that only root may do on the master.
+
+Run as root by the account gridbridge-admin through sudo. It takes names and addresses, never a
+command or a path. Exit status: 0 done, 1 failed, 2 refused.
+
+  name HOST ADDRESS   have HOST lead to ADDRESS in our own block of /etc/hosts
+  unname HOST         take it out of that block
+  export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
+  unexport HOST       the same with unexport; where none is named nothing is done
+  node drain HOST     on an OAR server: no more jobs start on a node
+  node settle HOST    have OAR look at its state anew, which is alive
+  node halt HOST      have OAR take it for one that it may wake
+  node undrain HOST   let jobs start there again
+  node open HOST      the same for one that was halted
+  node tag HOST [TAGS]  have OAR keep tags of it
+  node owns           end with 0 unless OAR's own energy saving is on: then nodes have one owner
+
+Example: sudo -n /opt/gridbridge/bin/gridbridge-as-root name alpha-n7 10.77.0.13
+"""
+
+import fcntl
+import ipaddress
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from gridbridge.config import policy_file
+from gridbridge.elastic.acts import oar_nodes
+from gridbridge.errors import ConfigError, GridbridgeError, plain_words
+from gridbridge.model.places import CONFIG
+from gridbridge.program.version import version
+from gridbridge.shell import account, synopsis, trust
+from gridbridge.shell.runner import run
+
+HOSTS = "/etc/hosts"
+LOCK = "/run/gridbridge-as-root.hosts"
+BEGIN, END = "# gridbridge: nodes that come and go", "# gridbridge: end"
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-z0-9])*")
+HOST_MAX = 253
+LIMIT_S = 50.0
+OAR_CONF = "/etc/oar/oar.conf"
+OFF = (("drain",), ("halt",))  # what OAR's own energy saving would do
+USAGE = (
+    "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST"
+    " | node VERB HOST [TAGS]"
+)
+ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+FAILED, REFUSED = 1, 2
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # an answer for one is none for the other
+NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
+
+
+class NotKnown(GridbridgeError):
+    """A name service did not give an answer that is needed before anything is done."""
+
+
+class RootRefusal(GridbridgeError):
+    """What this program does for nobody."""
+
+
+def main() -> None:
+    """Do what the arguments ask; one line on standard error when that is refused."""
+    synopsis.show_if_asked(__doc__, version)
+    os.umask(0o022)
+    os.chdir("/")
+    forget_caller()
+    try:
+        perform(tuple(sys.argv[1:]))
+    except (GridbridgeError, OSError) as error:
+        os.write(2, f"gridbridge-as-root: {plain_words(error).splitlines()[0]}\n".encode())
+        sys.exit(REFUSED if isinstance(error, RootRefusal | ConfigError) else FAILED)
+
+
+def forget_caller() -> None:
+    """Keep the caller's limits and variables from changing answers of name services (resolver(3)).
+
+    sudo passes limits on, and at some sites variables such as HOSTALIASES.
+    """
+    os.environ.clear()
+    account.lift_limits()
+
+
+def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
+    """Check every word, and do it."""
+    verb, names = words[:1], words[1:]
+    if verb == ("name",) and len(names) == 2:
+        host, address = _host(names[0]), _address(names[1])
+        leads = frozenset[str]() if _is_nodes(host, path) else _leads_to(host)
+        change(hosts, lambda text: named(text, host, address, leads))
+    elif verb == ("unname",) and len(names) == 1:
+        change(hosts, lambda text: unnamed(text, _host(names[0])))
+    elif verb in (("export",), ("unexport",)) and len(names) == 1:
+        run_sites(verb[0], _host(names[0]), path)
+    elif verb == ("node",):
+        of_node(names)
+    else:
+        raise RootRefusal(USAGE)
+
+
+def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
+    """Do what is asked of one of OAR's nodes; Refused where OAR itself halts and wakes them."""
+    if words[:1] in (("owns",), *OFF):
+        _require_ours(conf)
+    if words == ("owns",):
+        return
+    commands = oar_nodes.commands_of(words)
+    if not commands:
+        raise RootRefusal(USAGE)
+    _host(words[1])
+    if not oar_nodes.are_tags("".join(words[2:])):
+        raise RootRefusal(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
+    for argv in commands:
+        run(argv, dict(ENV), LIMIT_S).checked()
+
+
+def _require_ours(conf: str) -> None:
+    with open(conf, encoding="utf-8", errors="replace") as file:
+        found = oar_nodes.saves_itself(file.read())
+    if found:
+        raise RootRefusal(f"{conf} has {found[:80]!r}: OAR itself halts and wakes nodes")
+
+
+def _host(text: str) -> str:
+    if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
+        raise RootRefusal(f"{text[:80]!r} is no name of a host; expected letters, digits, - and .")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError as error:
+        raise RootRefusal(f"{text[:80]!r} is no address") from error
+    if "%" in text:  # of one link alone: any text may stand behind it, with lines of its own
+        raise RootRefusal(f"{text[:80]!r} is an address of one link alone")
+    plain = getattr(found, "ipv4_mapped", None) or found
+    if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
+        raise RootRefusal(f"{found} is no address of a node")
+    return str(found)
+
+
+def _is_nodes(host: str, path: str) -> bool:
+    """Say whether a name is one that this site's balancer gives to new nodes."""
+    try:
+        policy = policy_file.load(path)
+    except ConfigError:
+        return False
+    prefix = policy.balance.prefix_at(policy.site.cluster)
+    return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
+
+
+def _leads_to(host: str) -> frozenset[str]:
+    """Return the addresses of a name on this host, as by DNS; none for an unknown name.
+
+    A name is unknown only if each name service says that there is no such name; else NotKnown is
+    raised. The caller may keep us from asking a name service, for instance by holding all ports.
+    """
+    return frozenset(address for family in FAMILIES for address in _addresses(host, family))
+
+
+def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
+    try:
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, family)}
+    except OSError as error:
+        if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
+            return set()
+        why = f"{host}: no name service says whether another machine has that name"
+        raise NotKnown(
+            f"{why} ({error.strerror or error}); expected an answer, try again"
+        ) from error
+
+
+def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
+    """Return a hosts file with a name in our block; Refused where others' lines have either.
+
+    So is a name that is not in our block and leads elsewhere: another one of the site's machines
+    has it. A qmaster admits nobody whose address leads back to another name. Large letters are as
+    small ones to who looks a name up (hosts(5)).
+    """
+    before, ours, after = split(text)
+    for line in before + after:
+        if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
+            raise RootRefusal(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
+    if leads - {address} and not any(host in line.split() for line in ours):
+        raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: it is not added")
+    others = [line for line in ours if not {host, address} & set(line.split())]
+    return joined(before, [*others, f"{address} {host}"], after)
+
+
+def unnamed(text: str, host: str) -> str:
+    """Return a hosts file without a name in our block."""
+    before, ours, after = split(text)
+    return joined(before, [line for line in ours if line.split()[1:] != [host]], after)
+
+
+def split(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the lines before our block, in it and after it; Refused for half a block."""
+    lines = text.removesuffix("\n").split("\n") if text else []  # a form feed ends none
+    if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
+        raise RootRefusal(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
+    if BEGIN not in lines:
+        return lines, [], []
+    first, last = lines.index(BEGIN), lines.index(END)
+    if last < first:
+        raise RootRefusal(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
+    return lines[:first], lines[first + 1 : last], lines[last + 1 :]
+
+
+def joined(before: list[str], ours: list[str], after: list[str]) -> str:
+    """Return the whole file; an empty block is none."""
+    block = [BEGIN, *ours, END] if ours else []
+    return "".join(f"{line}\n" for line in (*before, *block, *after))
+
+
+def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
+    """Replace a file at once by what an edit makes of it; one change at a time.
+
+    Nobody else may open the lock: who can read it can lock it.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(lock, flags, 0o600), "wb") as held:
+        os.fchmod(held.fileno(), 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            before = file.read()
+        after = edit(before)
+        if after != before:
+            _replace(path, after)
+
+
+def _replace(path: str, text: str) -> None:
+    new = f"{path}.gridbridge"
+    with suppress(FileNotFoundError):
+        os.unlink(new)
+    end = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(end, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+def run_sites(verb: str, host: str, path: str) -> None:
+    """Run the site's own program for a verb, if root's configuration names one."""
+    settings = policy_file.load(path).bootstrap
+    programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
+    if programs[verb]:
+        trust.require(programs[verb], owner=os.geteuid())
+        run((programs[verb], host), dict(ENV), LIMIT_S).checked()

@@ -1,0 +1,145 @@
+"""gridbridge-as-user VERB RECORD: do one thing to a remote job as the owner of its record.
+
+Run as root by the service account through one sudoers line. It takes the name of a spool record,
+never a command. It acts as the owner of that file, never as root or a system account, and the
+remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
+1 failed, 2 refused, 3 the job of that id is not this transfer's, 6 the owner's account is gone.
+
+VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
+own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
+release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE
+CLUSTER ARRAY PLACES, list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST.
+And notify-owner FILE WORD...: a person's own program. Of datasets: look FILE..., verify FILE,
+copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
+
+Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
+"""
+
+import os
+import resource
+import sys
+from typing import NoReturn
+
+from gridbridge.batch import submitter
+from gridbridge.errors import GridbridgeError, NotOurs, plain_words
+from gridbridge.model import message
+from gridbridge.model.configured import away
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import MessageKind, StarterMessage
+from gridbridge.model.places import CONFIG, SPOOL
+from gridbridge.model.route import Away
+from gridbridge.privileged.owner import (
+    LIMIT_S,
+    OwnerRefusal,
+    become,
+    go_on_apart,
+    leave,
+    lift_limits,
+    read_config,
+    require_account,
+    require_person,
+)
+from gridbridge.shell import files, remote_stage_folder, synopsis
+from gridbridge.state import spool
+
+VERBS = {
+    "hold": "hold",
+    "release": "release",
+    "suspend": "suspend_any",
+    "resume": "resume_any",
+    "delete": "delete",
+    "unstage": "",  # removes the transfer's own folder
+}
+NOTIFY = "notify-owner"  # people/notify
+REPLICA_VERBS = ("look", "verify", "copy", "drop")  # people/replicas
+ARRAY_VERBS = (  # of campaigns: arrays/verbs
+    *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
+    *("list-arrays", "end-campaign", "take-up"),
+)
+
+
+def main() -> None:
+    """Do what the two arguments ask; one line on standard error when that is refused."""
+    synopsis.show_if_asked(__doc__)
+    os.umask(0o077)
+    os.chdir("/")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        lift_limits()
+        perform(sys.argv[1:])
+    except (GridbridgeError, OSError) as error:
+        leave(error)
+
+
+def perform(arguments: list[str]) -> NoReturn:
+    """Check everything; in a process of its own become the owner, check the remote job, act."""
+    if arguments and arguments[0] in ARRAY_VERBS:
+        from gridbridge.privileged.arrays import array_verbs  # transfers do without it
+
+        array_verbs.perform(arguments)
+    if arguments and arguments[0] == NOTIFY:
+        from gridbridge.privileged.owner_acts import notify_owner
+
+        notify_owner.perform(arguments[1:])
+    if arguments and arguments[0] in REPLICA_VERBS:
+        from gridbridge.privileged.owner_acts import replica_acts
+
+        replica_acts.perform(arguments)
+    if len(arguments) != 2 or arguments[0] not in VERBS:
+        raise OwnerRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
+    verb, name = arguments
+    config = read_config(CONFIG)
+    record, uid = read_record(name)
+    require_person(config, name, uid)
+    cluster = remote_cluster(config, record)
+    require_account(uid)
+    go_on_apart()
+    person = become(uid)
+    remote = away(cluster, record.remote, person)
+    if verb == "unstage":
+        remote_stage_folder.remove_own(remote.login, record.stage, record.transfer, LIMIT_S)
+        os._exit(0)
+    adapter, owner = submitter(remote), remote.login.user if remote.login else person
+    remote_id = record.remote_id or adapter.find_held(remote, record.transfer, owner)
+    if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
+        getattr(adapter, VERBS[verb])(remote, remote_id)
+    os._exit(0)
+
+
+def read_record(name: str) -> tuple[StarterMessage, int]:
+    """Return a spool record and the uid that owns it."""
+    unique = name.removeprefix(spool.MESSAGE)
+    if unique == name or not (unique.isascii() and unique.isalnum()):
+        raise OwnerRefusal(f"{name!r} is no name of a spool record")
+    try:
+        data, facts = files.read(f"{SPOOL}/{name}", message.MAX_BYTES)
+        record = message.decode(data)
+        parse_transfer(record.transfer)
+    except (OSError, GridbridgeError) as error:
+        raise OwnerRefusal(f"{name}: {plain_words(error)}") from error
+    remote_id = record.remote_id or "0"
+    if record.kind != MessageKind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
+        raise OwnerRefusal(f"{name}: not a starter's record")
+    return record, facts.st_uid
+
+
+def remote_cluster(
+    config: "dict[str, dict[str, object]]", record: StarterMessage
+) -> dict[str, object]:
+    """Return the cluster that the record names, which root has configured."""
+    cluster = config.get("cluster", {}).get(record.remote)
+    if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
+        raise OwnerRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
+    return cluster
+
+
+def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
+    """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
+    owner, account = submitter(remote).owner_and_account(remote, remote_id)
+    if owner and (owner, account) != (theirs, transfer):
+        raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
+    return bool(owner)
+
+
+if __name__ == "__main__":  # by a person for that person (batch/as_user_call)
+    main()

@@ -1,0 +1,1 @@
+"""gridbridge-as-user for a person's own programs and replicas."""

@@ -1,0 +1,90 @@
+"""gridbridge-as-user notify-owner FILE WORD...: run a person's own program, as that person.
+
+FILE is the request that the person wrote, and the program stands in it alone. A WORD is numbers
+and known words, CAMPAIGN:CODE:CLUSTER:TASKS; the program finds each as a line of its standard
+input, with blanks between. So the service can run no program of its choice, and say nothing in
+words of its own.
+"""
+
+import json
+import os
+import pwd
+from typing import NoReturn
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
+from gridbridge.privileged import owner
+from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.shell import files
+from gridbridge.shell.runner import run_unheard
+
+MAX_BYTES = 1 << 16
+MOST = 30  # words
+PROGRAM_S = 30.0  # less than owner.LIMIT_S
+NOTHING = "-"  # for no cluster
+
+
+def perform(arguments: list[str]) -> NoReturn:
+    """Check everything, then run the program in a process of its own."""
+    if len(arguments) < 2 or len(arguments) > 1 + MOST:
+        raise OwnerRefusal(
+            "usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS..."
+        )
+    name, *words = arguments
+    lines = "".join(f"{_line(word)}\n" for word in words)
+    config = owner.read_config(CONFIG)
+    path, uid = read_wish(name)
+    owner.require_person(config, name, uid)
+    owner.go_on_apart()
+    owner.become(uid)
+    _run(path, uid, lines.encode("ascii"))
+
+
+def read_wish(name: str) -> tuple[str, int]:
+    """Return the program that somebody wishes to be told by, and who that is."""
+    unique = name.removeprefix(WISH)
+    if unique == name or not (unique.isascii() and unique.isalnum()):
+        raise OwnerRefusal(f"{name!r} is no name of such a request")
+    try:
+        data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        said = json.loads(data)
+        verb, way, path = said["verb"], said["way"], said["identity"]
+    except owner.UNREADABLE as error:
+        raise OwnerRefusal(f"{name}: {error!r}") from error
+    if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
+        raise OwnerRefusal(f"{name}: nobody asks to be told by a program there")
+    return path, facts.st_uid
+
+
+def _run(path: str, uid: int, text: bytes) -> NoReturn:
+    person = pwd.getpwuid(uid)
+    os.umask(0o022)
+    home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"
+    os.chdir(home)
+    known = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
+    try:
+        environment = {**known, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        run_unheard((path,), environment, PROGRAM_S, text).checked()
+    except CommandFailed as error:
+        owner.leave(error)
+    os._exit(0)
+
+
+def _line(word: str) -> str:
+    """Return a word as the program reads it; Refused for anything but numbers and known words."""
+    parts = word.split(":")
+    if len(parts) != 4 or not _is_said(*parts):
+        raise OwnerRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
+    return " ".join(part or NOTHING for part in parts)
+
+
+def _is_said(campaign: str, code: str, cluster: str, tasks: str) -> bool:
+    are_numbers = all(_is_number(each) for each in (campaign, tasks))
+    letters = code.replace("_", "")
+    is_code = letters.isascii() and letters.isalpha() and letters.isupper() and len(code) < 33
+    return are_numbers and is_code and (not cluster or is_cluster_name(cluster))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16

@@ -1,0 +1,119 @@
+"""A process of its own that works as a campaign's owner, one request after another.
+
+Root asks, notes the answer, and asks the next. So what a person's process does is known before
+anything follows from it, and one connection to a cluster serves all of it.
+"""
+
+import os
+import select
+import time
+from contextlib import suppress
+from typing import NoReturn
+
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
+from gridbridge.privileged import owner
+from gridbridge.privileged.owner import (
+    FAILED,
+    NoAccount,
+    NoOwner,
+    OwnerNotReady,
+    OwnerRefusal,
+    RefusedThere,
+)
+from gridbridge.privileged.scope import ProcessScope
+from gridbridge.shell.runner import ANSWER_BYTES, left_ms
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Answers = Callable[[list[str]], str]  # to the words of a request
+    Begin = Callable[[str], Answers]  # as a person
+
+ANSWERED = {owner.REFUSED: OwnerRefusal, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
+ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: NoOwner}
+CHUNK_BYTES = 65536
+
+
+class WorkerGone(GridbridgeError):
+    """The process does no more: of its last request nothing is known."""
+
+
+class OwnerWorker:
+    """Such a process; it ends when its requests do."""
+
+    def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
+        """Start it; as whom it works can stop it, so all of its time is limited here."""
+        asks, self._ask = os.pipe()
+        self._told, tells = os.pipe()
+        self._deadline = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self.scope = ProcessScope(limit_s)
+        if not self.scope.pid:
+            os.close(self._ask)
+            os.close(self._told)
+            _serve(uid, begin, asks, tells)
+        os.close(asks)
+        os.close(tells)
+
+    def ask(self, *words: str) -> str:
+        """Return what it answers to a request; raises what it raised, and Gone when it ended."""
+        with suppress(BrokenPipeError):  # it may have told why
+            os.write(self._ask, f"{' '.join(words)}\n".encode())
+        status, _, told = self._line().partition(" ")
+        if status != "0":
+            raise ANSWERED.get(int(status), GridbridgeError)(told)
+        return told
+
+    def _line(self) -> str:
+        read = bytearray()
+        poll = select.poll()
+        poll.register(self._told, select.POLLIN)
+        while not read.endswith(b"\n"):
+            try:
+                ready = poll.poll(left_ms(self._deadline))
+            except TimeoutError:
+                ready = []
+            if not ready:
+                self.scope.end()
+                raise WorkerGone(f"not done within {self._limit_s:g} s")
+            if not (chunk := os.read(self._told, CHUNK_BYTES)):
+                raise WorkerGone("its process ended")
+            read += chunk
+            if len(read) > ANSWER_BYTES:
+                self.scope.end()
+                raise WorkerGone(f"it told more than {ANSWER_BYTES >> 20} MiB")
+        return read.decode("utf-8", "replace").rstrip("\n")
+
+
+def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
+    try:
+        answers = begin(_become(uid))
+        with os.fdopen(asks) as requests:
+            for line in requests:
+                os.write(tells, _answer(answers, line.split()))
+        os._exit(0)
+    except (GridbridgeError, OSError) as error:
+        os.write(tells, _told(error))
+    finally:
+        os._exit(FAILED)
+
+
+def _answer(answers: "Answers", words: list[str]) -> bytes:
+    try:
+        return f"0 {answers(words)}\n".encode()
+    except (GridbridgeError, OSError) as error:
+        return _told(error)
+
+
+def _told(error: Exception) -> bytes:
+    return f"{owner.status_of(error)} {owner.in_a_line(error)}\n".encode("utf-8", "replace")
+
+
+def _become(uid: int) -> str:
+    """Become that person; a directory of accounts may be away for a while."""
+    try:
+        return owner.become(uid)
+    except NoAccount as error:
+        raise NoOwner(str(error)) from error

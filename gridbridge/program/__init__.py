@@ -1,0 +1,1 @@
+"""What all programs that act share: cycle, journal, configuration in force, log."""

@@ -1,0 +1,41 @@
+"""Looks at what rounds of rebalancing have published, for the check and for the status."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+
+from gridbridge.decisions.site import hanging_rounds as decisions
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
+from gridbridge.model.site.setup_findings import CheckFinding
+from gridbridge.state import published_round_files
+
+
+def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
+    """Judge whether rounds end, where some ever began, and whether they may move anything."""
+    yield from decisions.findings(_seen(folder), at)
+    if since := _quiesced(folder):
+        yield decisions.resting(since, at)
+
+
+def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
+    """Say which did not end for long, and whether somebody wants nothing to be moved."""
+    since = _quiesced(folder)
+    rest = (decisions.rests(since, at),) if since else ()
+    return (*decisions.late(_seen(folder), at), *rest)
+
+
+def _quiesced(folder: str) -> datetime | None:
+    with suppress(OSError, GridbridgeError):
+        return published_round_files.quiesced(folder)
+    return None
+
+
+def _seen(folder: str) -> dict[RebalanceRound, ShownRound]:
+    found = {}
+    for kind in RebalanceRound:
+        with suppress(OSError, GridbridgeError):
+            if last := published_round_files.read(kind, folder):
+                found[kind] = last
+    return found

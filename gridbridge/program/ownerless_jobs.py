@@ -1,0 +1,59 @@
+"""Deletes jobs whose owner's account is gone, as the service, which has to be an operator there.
+
+Nobody can act as such an owner. A job is deleted only if the cluster lists it as that person's,
+under the account of our own transfer or array. The service keeps the person's name.
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.batch import arrays_of, submitter
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.errors import GridbridgeError, OwnerUnknown
+from gridbridge.model.policy import Policy
+
+
+class NotDeleted(OwnerUnknown):
+    """The service may not delete a job, and nobody can act as the job's owner."""
+
+
+def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
+    """Delete the job of a transfer, found by its name where its id is not known."""
+    where = away(policy, cluster)
+    far, account = submitter(where), policy.clusters[cluster].users.account_of(owner)
+    try:
+        job = job or far.find_held(where, transfer, account)
+        if job and far.owner_and_account(where, job) == (account, transfer):
+            far.delete(where, job)
+    except GridbridgeError as error:
+        raise _not_deleted(policy, cluster, owner, job, error) from error
+
+
+def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
+    """Delete the array of a name: the jobs of these ids in root's ledger, and any others.
+
+    Returns the id of the array at the cluster; 0 for an array that was never submitted.
+    """
+    where = away(policy, cluster)
+    far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)
+    job_ids = [str(job) for job in ids if job]
+    try:
+        first = far.find_held(where, name, account)
+        for job in dict.fromkeys((*job_ids, *filter(None, (first,)))):
+            if far.owner_and_account(where, job) == (account, name):
+                far.delete_array(where, job)
+    except GridbridgeError as error:
+        raise _not_deleted(policy, cluster, owner, name, error) from error
+    return int(job_ids[0] if job_ids else first or 0)
+
+
+def _not_deleted(
+    policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
+) -> NotDeleted:
+    account = policy.clusters[cluster].users.account_of(policy.site.service_account)
+    wrong = (
+        f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
+    )
+    sets_up = adapter_of(away(policy, cluster)).sets_up
+    makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
+    return NotDeleted(f"{wrong}; {makes}delete the job there as root")

@@ -1,0 +1,172 @@
+"""What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.config import policy_file
+from gridbridge.decisions import disk_space
+from gridbridge.decisions.transfer import queue_health
+from gridbridge.decisions.transfer.transfer_explanation import tell, waits_for
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.accounting import AccountingRecord
+from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import (
+    PublishedState,
+    PublishedTransferTask,
+    ShownHistory,
+    ShownTransfer,
+)
+from gridbridge.model.status_report import (
+    SiteReport,
+    TaskExplanation,
+    TransferReport,
+    count,
+    printable,
+)
+from gridbridge.program import late_rounds, users_configuration
+from gridbridge.program.watch.disk_space_watch import own_rooms
+from gridbridge.shell import host
+from gridbridge.state import published_json as files
+
+MOST_TASKS = 100  # tasks of an array that are explained at once
+
+
+class UnknownJob(GridbridgeError):
+    """No transfer of that job is known."""
+
+
+def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
+    """Return the state of the clusters, the transfer queues and the open transfers."""
+    shown = files.read_all(folder)
+    routes = shown.service.routes if shown.service else ()
+    return SiteReport(
+        alarm=_alarm(shown, now, folder, path),
+        clusters=tuple(queue_health.judge_cluster(one, now) for one in shown.clusters.values()),
+        queues=tuple(queue_health.judge_queue(one, shown, now) for one in routes),
+        transfers=tuple(
+            TransferReport(
+                job=parse_transfer(one.transfer).local,
+                transfer=one,
+                waits_for=waits_for(one, shown, now),
+            )
+            for one in shown.transfers
+        ),
+        drained=tuple(
+            f"{name}: {queue_health.drained(name, shown, now)}; no campaign sends tasks there"
+            for name in shown.drained
+            if name not in {route.cluster for route in routes}
+        ),
+        late=late_rounds.late(now, folder),
+    )
+
+
+def why(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[str, tuple[TaskExplanation, ...]]:
+    """Explain each task of a job, after the alarm of health.alarm.
+
+    Of a large array only the first tasks are explained, and the number of the others is given.
+    Raises ParseError for anything but a job id, and UnknownJob.
+    """
+    number, _ = parse_local(job)
+    shown = files.read_all(folder)
+    every = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
+    tasks = every[:MOST_TASKS]
+    more = len(every) - len(tasks)
+    are = count(more, f"more task of job {job} is", f"more tasks of job {job} are")
+    left_out = f"{are} not told: name one, {job}.TASK" if more else ""
+    alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
+    if not tasks:
+        raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
+    return alarm, tuple(_explain(task, shown, now) for task in tasks)
+
+
+def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
+    """Say that the poller is silent, and perhaps why; else which file it refuses."""
+    silent = queue_health.alarm(shown, now)
+    if silent:
+        told = (silent, disk_space.lack(folder, host.room(folder)), _wrong(path))
+    else:
+        told = (queue_health.full(shown) or queue_health.misconfigured(shown), "", "")
+    return "; ".join(part for part in (*told, disk_space.lacks(own_rooms())) if part)
+
+
+def _wrong(path: str) -> str:
+    """Say what is wrong with the file that a new poller would read; other hosts may have none."""
+    if not os.path.exists(path):
+        return ""
+    try:
+        policy_file.load(path)
+    except ConfigError as error:
+        first = queue_health.first_of(tuple(map(printable, error.problems)))
+        return f"the gridbridge.toml that is there is refused: {first}"
+    return ""
+
+
+def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) -> TaskExplanation:
+    newest = (_newest(one, shown) for one in task.attempts)
+    attempts = tuple(tell(one, shown, now) for one in newest)
+    return TaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
+
+
+def of_its_owner(
+    tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
+) -> tuple[PublishedTransferTask, ...]:
+    """Return proved tasks and those whose owner is in home's accounting; all if there are none."""
+    if all(one.is_proved for one in tasks):
+        return tuple(tasks)
+    known = owners()
+    return tuple(one for one in tasks if one.is_proved or not known or owner(one) in known)
+
+
+def owner(task: PublishedTransferTask) -> str:
+    """Return the person whose processes told of a task."""
+    return task.attempts[-1].transfer.owner if task.attempts else ""
+
+
+def owners_at_home(job: int, path: str) -> frozenset[str]:
+    """Return the owners in home's accounting of a job; none if there is none, or no answer."""
+    try:
+        records = records_at_home(users_configuration.load(path)[0], job)
+    except GridbridgeError:
+        return frozenset()
+    return frozenset(one.owner for one in records)
+
+
+def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
+    """Return what home has accounted for a job; nothing where it keeps no records."""
+    home = away(policy, policy.site.cluster)
+    accounts = adapter_of(home).accounts
+    return accounts.records(home, job) if accounts else ()
+
+
+def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
+    """Return a history with its transfer as the list of open ones has it, if it does.
+
+    The list of open transfers is newer: it is written at any news, a history only at new events.
+    """
+    known = history.transfer
+    same = (one for one in shown.transfers if _key(one) == _key(known) and not known.closed_at)
+    return replace(history, transfer=next(same, known))
+
+
+def _key(one: ShownTransfer) -> tuple[str, str]:
+    return one.transfer, one.owner
+
+
+def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
+    """Say what is known of a job that was never sent: why it may still wait."""
+    keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
+    known = f"job {job}: no transfer of it{keep}"
+    routes = shown.service.routes if shown.service else ()
+    judged = (queue_health.judge_queue(one, shown, now) for one in routes)
+    closed = (f"{one.queue} takes no jobs: {one.why}" for one in judged if not one.is_open)
+    asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
+    return "; ".join((f"{known} ({asks})", *closed))

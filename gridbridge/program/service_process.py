@@ -1,0 +1,41 @@
+"""What each program of the service account begins with: its account, and its log."""
+
+import logging
+import os
+import pwd
+import time
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.program.log_file import RotatedLog
+
+
+def require_account(policy: Policy) -> None:
+    """Refuse to run as another account: the service could not read what that one writes.
+
+    A site of embedded clusters is one person's.
+    """
+    account = policy.site.service_account
+    runs_as = pwd.getpwuid(os.geteuid()).pw_name
+    if not policy.is_personal and runs_as != account:
+        words = f'[site] service_account = "{account}": this process is {runs_as}\'s'
+        raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
+
+
+def start_log(policy: Policy) -> None:
+    """Log to standard error, an event a line, in UTC."""
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(
+        format="%(asctime)sZ level=%(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+        handlers=[RotatedLog()],
+    )
+    for library in ("alembic", "paramiko"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    set_level(policy)
+
+
+def set_level(policy: Policy) -> None:
+    """Log from this level on."""
+    logging.getLogger().setLevel(policy.site.log_level.upper())

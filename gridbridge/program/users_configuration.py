@@ -1,0 +1,57 @@
+"""The gridbridge.toml by which people's own commands act: the one there, else the one in force."""
+
+import os
+
+from gridbridge.config import policy_file
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.places import CONFIG, IN_FORCE
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.site_section import Site
+from gridbridge.shell import files, trust
+
+
+def load(path: str) -> tuple[Policy, str]:
+    """Return a policy, and why it is not that of the file which is there; empty when it is.
+
+    While the usual file is wrong the service goes on with the one in force, and so do people's
+    jobs. Root obeys no file that the service could have written. Raises ConfigError.
+    """
+    try:
+        return policy_file.load(path), ""
+    except ConfigError as error:
+        kept = None if path != CONFIG or trust.demanded() is not None else _in_force()
+        if kept is None:
+            raise
+        return kept, error.problems[0]
+
+
+def with_own_cluster(path: str) -> Policy:
+    """Return a policy whose own cluster has its section; ConfigError names the file."""
+    policy, _ = load(path)
+    own = policy.site.cluster
+    if own not in policy.clusters:
+        known = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
+        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {known}"
+        raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
+    return policy
+
+
+def about(folder: str, path: str) -> Policy:
+    """Return the policy for a saved folder, or the site's policy without a folder.
+
+    A folder needs no configuration file: without it all keys have their defaults.
+    """
+    if not folder:
+        return with_own_cluster(path)
+    if not path:
+        return Policy(site=Site(cluster=""), clusters={}, queues={})
+    return load(path)[0]
+
+
+def _in_force() -> Policy | None:
+    """Return what the service keeps; None without a file that is its own."""
+    try:
+        service = os.stat(os.path.dirname(IN_FORCE)).st_uid
+        return policy_file.parse(IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0])
+    except (OSError, GridbridgeError):
+        return None

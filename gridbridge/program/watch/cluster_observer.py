@@ -1,0 +1,214 @@
+"""Ask one cluster for its status now and then, in a thread of its own, and never too often."""
+
+import logging
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gridbridge.batch.adapters import status_of
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.model.route import Away
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
+from gridbridge.model.text_tables import Users
+from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.program.watch.shared_answers import answer_of, place_of, without
+from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.snapshots import LastAnswer
+
+ROUND_S = 2.0  # an answer is shared by the round after it
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAnswer:
+    """What came of one question: a snapshot, or the reason why there is none."""
+
+    cluster: str
+    took_s: float = 0.0
+    snapshot: ClusterSnapshot | None = None
+    vocabulary: ClusterVocabulary | None = None  # now and then
+    trouble: str = ""
+    shared: LastAnswer | None = None  # where other programs want to know it
+
+
+class QueryPace(Protocol):
+    """How often clusters are asked, by gridbridge.toml."""
+
+    @property
+    def interval_s(self) -> float:
+        """Between two questions to a cluster."""
+        ...
+
+    @property
+    def query_share(self) -> float:
+        """Of the time, that questions to it may take at most."""
+        ...
+
+    @property
+    def stale_s(self) -> float:
+        """The age of an answer by which its queues close."""
+        ...
+
+    @property
+    def vocabulary_s(self) -> float:
+        """Between two questions for the names that it offers."""
+        ...
+
+
+def _none(_cluster: str) -> SentJob:
+    return SentJob()
+
+
+def stretched(usual_s: float, pace: QueryPace) -> float:
+    """Return the interval of a cluster that usually takes this long to answer.
+
+    It is so long that questions take at most `query_share` of the time, but not so long that its
+    queues would close between two answers.
+    """
+    longest_s = pace.stale_s / 2
+    return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
+
+
+class ClusterObserver:
+    """One cluster's questioner."""
+
+    def __init__(
+        self,
+        cluster: str,
+        where: Away,
+        pace: QueryPace,
+        clock: Clock,
+        users: Users | None = None,
+        transfer_queues: Collection[str] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.interval_s = pace.interval_s
+        self._threads = ThreadPool(max_workers=1, thread_name_prefix=cluster)
+        self._where = where
+        self._pace = pace
+        self._clock = clock
+        self._users = users or Users()
+        self._transfer_queues = transfer_queues
+        self._due = clock.steady_s()
+        self._asked_at = clock.steady_s()
+        self._asked: Future[ClusterAnswer] | None = None
+        self._last_took_s = 0.0
+        self._usual_s = 0.0
+        self._words_due = clock.steady_s()
+
+    def follow(self, where: Away, pace: QueryPace, transfer_queues: Collection[str]) -> None:
+        """Go on under another configuration, in which the cluster is the same.
+
+        The cluster has often changed as well, so its words are asked for again.
+        """
+        self._where = where
+        self._pace = pace
+        self._transfer_queues = transfer_queues
+        self._keep_to_interval()
+        self._words_due = self._clock.steady_s()
+
+    def ask_if_due(
+        self,
+        wanted: Callable[[], frozenset[int]],
+        sent: Callable[[str], SentJob] = _none,
+    ) -> None:
+        """Ask when it is time and no question is open.
+
+        `wanted` tells the jobs to keep, `sent` what others sent to a cluster: it is not pending.
+        """
+        if self._asked is None and self._clock.steady_s() >= self._due:
+            self._asked_at = self._clock.steady_s()
+            self._due = self._asked_at + self.interval_s
+            self._asked = self._threads.submit(self._ask, wanted(), sent(self.cluster))
+
+    def answer(self) -> ClusterAnswer | None:
+        """Return the answer once, None while there is none.
+
+        A failed question does not make the interval longer: the time until it failed says nothing
+        about the load. Nor does a single slow answer, from a qmaster that had stopped for a moment.
+        """
+        if self._asked is None or not self._asked.done():
+            return None
+        answer = self._came(self._asked)
+        self._asked = None
+        self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
+        self._last_took_s = answer.took_s
+        self._keep_to_interval()
+        return self._dated(answer)
+
+    def _came(self, asked: "Future[ClusterAnswer]") -> ClusterAnswer:
+        try:
+            return asked.result()
+        except ThreadNotStarted as error:
+            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
+
+    def _keep_to_interval(self) -> None:
+        """Set the time of the next question, after the last one."""
+        interval_s = stretched(self._usual_s, self._pace)
+        self._due += interval_s - self.interval_s
+        self.interval_s = interval_s
+
+    def _dated(self, answer: ClusterAnswer) -> ClusterAnswer:
+        """Date an answer by its age, since the clock may have been set after the question."""
+        taken_at = self._clock.moment(self._asked_at)
+        shared = answer.shared and replace(
+            answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
+        )
+        seen = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
+        return replace(answer, snapshot=seen, shared=shared)
+
+    def dismiss(self) -> None:
+        """Stop asking; a question that is under way ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
+        """Ask for both at once; what others sent is in what they read alone."""
+        answer = self._answered(wanted, sent)
+        seen = answer.snapshot
+        if sent.is_watched:
+            place = place_of(self._where, self._transfer_queues)
+            shared = answer_of(seen, sent, place, self._clock.now(), trouble=answer.trouble)
+            answer = replace(answer, shared=shared)
+        return replace(answer, snapshot=seen and without(seen, sent.jobs - wanted))
+
+    def _answered(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
+        try:
+            seen, took_s = status_of(self._where).snapshot(
+                self._where, self.cluster, wanted | sent.jobs, self._transfer_queues, sent.jobs
+            )
+        except (GridbridgeError, OSError) as error:
+            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
+        except Exception as error:  # an odd answer of one cluster does not end the service
+            _log.exception("event=fault cluster=%s", self.cluster)
+            return ClusterAnswer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
+        return ClusterAnswer(
+            cluster=self.cluster,
+            took_s=took_s,
+            snapshot=self._owned(seen),
+            vocabulary=self._vocabulary(),
+        )
+
+    def _vocabulary(self) -> ClusterVocabulary | None:
+        """Ask which names it offers when that is due; without an answer the last ones count."""
+        if self._clock.steady_s() < self._words_due:
+            return None
+        self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
+        try:
+            return status_of(self._where).vocabulary(self._where)
+        except Exception as error:  # as of its status
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, plain_words(error))
+            return None
+
+    def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Replace the owner of each job by the person here who has that account."""
+        if self._where.login is None:
+            return seen
+        jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}
+        return replace(seen, jobs=jobs, copies=self._called(seen.copies))
+
+    def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
+        person_of = self._users.person_of
+        return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)

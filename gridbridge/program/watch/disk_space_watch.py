@@ -1,0 +1,56 @@
+"""Checks regularly whether people can write messages and the service can write its files."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+from gridbridge.decisions.disk_space import lacks
+from gridbridge.model.places import CAMPAIGNS
+from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.shell import host
+
+LOOK_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class RoomWatch:
+    """Remembers which folder was full at the last check."""
+
+    def __init__(
+        self,
+        folders: Iterable[str],
+        clock: Callable[[], float],
+        tmpdirs: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._folders = tuple(folders)
+        self._tmpdirs = tmpdirs  # starters' folders, where the service may not be able to write
+        self._clock = clock
+        self._looked_at = -LOOK_S
+        self._lacks = ""
+
+    def lacks(self) -> str:
+        """Say which folder is full, empty when none is; the queues are closed meanwhile."""
+        if self._clock() - self._looked_at >= LOOK_S:
+            self._looked_at = self._clock()
+            self._look()
+        return self._lacks
+
+    def _look(self) -> None:
+        rooms = {folder: host.room_by_trying(folder) for folder in self._folders}
+        found = lacks(rooms) or lacks(rooms_of(self._tmpdirs()))
+        if bool(found) != bool(self._lacks):
+            words = f"event=full why={found!r}" if found else "event=room_again"
+            _log.log(logging.ERROR if found else logging.INFO, words)
+        self._lacks = found
+
+
+def own_rooms(folder: str = CAMPAIGNS) -> dict[str, FolderRoom]:
+    """Return the room of the folder for campaigns where that is a filesystem of its own."""
+    return {folder: host.room(folder)} if os.path.ismount(folder) else {}
+
+
+def rooms_of(tmpdirs: Iterable[str]) -> dict[str, FolderRoom]:
+    """Return the room of folders for TMPDIR; missing folders are execd's trouble."""
+    rooms = {folder: host.room(folder) for folder in tmpdirs}
+    return {folder: room for folder, room in rooms.items() if not room.trouble}

@@ -1,0 +1,97 @@
+"""Job ends that an OAR cluster pushes, over the connection by which it is asked.
+
+A push only says where to look. What is missed, because the connection was cut or nobody
+listened, the next poll finds.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, Full, Queue
+
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.program.watch.pushed_ends import AGAIN_S, PushRate
+from gridbridge.shell.retry import until_stopped
+
+ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
+
+_log = logging.getLogger(__name__)
+
+
+class EndListener:
+    """Listens to one cluster in a thread of its own."""
+
+    def __init__(
+        self,
+        cluster: str,
+        listen: Callable[[], Iterator[list[int]]],
+        limit_per_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._ends = listen
+        self._rate = PushRate(limit_per_s, clock)
+        self._heard: Queue[int] = Queue(ROOM)
+        self._stopped = threading.Event()
+        self._told = ""
+        self._thread = threading.Thread()
+        self._listen_on()
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate."""
+        self._listen_on()
+        return self._rate.within(self._take())
+
+    def stop(self) -> None:
+        """Stop listening; the thread ends within seconds."""
+        self._stopped.set()
+
+    def _listen_on(self) -> None:
+        """Start a thread that listens, if none does; after a failure the next look tries again."""
+        if self._thread.ident:
+            return
+        name = f"{self._cluster}-ends"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._tell(plain_words(error))
+
+    def _take(self) -> list[int]:
+        ids = []
+        try:
+            while True:
+                ids.append(self._heard.get_nowait())
+        except Empty:
+            return ids
+
+    def _run(self) -> None:
+        until_stopped(self._listen, AGAIN_S, self._stopped)
+
+    def _listen(self) -> None:
+        try:
+            self._hear()
+        except (GridbridgeError, OSError) as error:
+            self._tell(plain_words(error))
+
+    def _hear(self) -> None:
+        for ids in self._ends():
+            for one in ids:
+                self._keep(one)
+            if self._stopped.is_set():
+                return
+
+    def _keep(self, one: int) -> None:
+        """Keep an id until it is looked at; meanwhile the far side is not read."""
+        while not self._stopped.is_set():
+            try:
+                self._heard.put(one, timeout=AGAIN_S)
+            except Full:
+                continue
+            return
+
+    def _tell(self, why: str) -> None:
+        """Log why nobody listens, once for each reason."""
+        if why != self._told:
+            _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
+        self._told = why

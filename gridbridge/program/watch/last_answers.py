@@ -1,0 +1,81 @@
+"""The clusters' last answers: kept here, summed up in the state file, and published."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
+from gridbridge.program.watch.shared_answers import AnswerSharing
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.snapshots import SnapshotRows
+
+FAILED_IN_A_ROW = 2  # failed answers that close a cluster's queues: one may be an accident
+
+_log = logging.getLogger(__name__)
+
+
+class LastClusterAnswers:
+    """The last good answer of each cluster; a bad one says nothing about any job."""
+
+    def __init__(
+        self,
+        observers: Mapping[str, ClusterObserver],
+        database: StateFile,
+        show: Callable[[ClusterAnswer, ClusterSnapshot | None], None],
+        clock: Clock,
+    ) -> None:
+        self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
+        self._clock = clock
+        self._failed: Counter[str] = Counter()  # in a row
+        self._observers = observers
+        self._snapshots = SnapshotRows(database)
+        self._sharing = AnswerSharing(database, clock)
+        self._show = show
+
+    def take(self) -> tuple[ClusterAnswer, ...]:
+        """Return the answers that came since the last call."""
+        came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
+        for answer in came:
+            self._remember(answer)
+        return came
+
+    def silent(self) -> frozenset[str]:
+        """Return the clusters whose last answers failed; a good one takes its cluster out."""
+        return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
+
+    def forget(self, cluster: str) -> None:
+        """Forget a cluster's answers: it is asked in another place now, or not at all."""
+        self.good.pop(cluster, None)
+        self._failed.pop(cluster, None)
+
+    def _remember(self, answer: ClusterAnswer) -> None:
+        if answer.snapshot:
+            self.good[answer.cluster] = answer.snapshot
+            self._failed.pop(answer.cluster, None)
+        else:
+            self._failed[answer.cluster] += 1
+            _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+        self._snapshots.record(
+            cluster=answer.cluster,
+            taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
+            ok=answer.snapshot is not None,
+            took=timedelta(seconds=answer.took_s),
+            summary=_summary(answer),
+        )
+        if answer.shared:
+            self._sharing.put(answer.cluster, answer.shared)
+        self._show(answer, self.good.get(answer.cluster))
+
+
+def _moved(seen: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
+    return replace(seen, taken_at=seen.taken_at + step)
+
+
+def _summary(answer: ClusterAnswer) -> dict[str, object]:
+    if answer.snapshot is None:
+        return {"trouble": answer.trouble}
+    return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}

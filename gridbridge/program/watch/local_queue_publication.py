@@ -1,0 +1,26 @@
+"""Publishes which queues of a cluster send no jobs on, for all that submit jobs there."""
+
+from collections.abc import Container
+
+from gridbridge.decisions.local_only_queues import local_queues
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.vocabulary import encode_queues
+from gridbridge.shell import files
+from gridbridge.state import published_values
+from gridbridge.state.published_files import put
+
+
+def show(
+    seen: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
+) -> None:
+    """Publish it when it is not what is published: poller and runner both do, as each sees it."""
+    found = local_queues(seen.queues, transfer_queues)
+    now = encode_queues(found) if found else None
+    if published_values.read_stay(seen.cluster, folder) == now:
+        return
+    path = published_values.stay_path(seen.cluster, folder)
+    if now:
+        put(path, now)
+    else:
+        files.remove(path)

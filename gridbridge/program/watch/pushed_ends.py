@@ -1,0 +1,95 @@
+"""Job ends that a cluster pushes: `qevent -trigger` runs sge-methods/ended at each.
+
+A push only says where to look: the accounting record decides. qevent runs its program for every job
+of the cell, one after the other, so when too many come the poll has to find the ends.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+
+from gridbridge.errors import StateError
+from gridbridge.model.ids import job_ids
+from gridbridge.shell.child_program import ChildProgram
+
+ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
+AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again after that long
+WINDOW_S = 10.0  # the time over which the rate is measured
+
+
+class PushRate:
+    """How many ends come; above the limit the next poll has to find them."""
+
+    def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
+        self._most = limit_per_s * WINDOW_S
+        self._clock = clock
+        self._times: deque[float] = deque()
+
+    def within(self, ids: list[int]) -> frozenset[int]:
+        """Return these ids, or none while there are too many."""
+        now = self._clock()
+        self._times.extend(now for _ in ids)
+        while self._times and self._times[0] < now - WINDOW_S:
+            self._times.popleft()
+        return frozenset(ids) if len(self._times) <= self._most else frozenset()
+
+
+class PushedEnds:
+    """The ends that one cluster pushes."""
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        limit_per_s: float,
+        folder: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._argv = argv
+        self._environment = environment
+        self._rate = PushRate(limit_per_s, clock)
+        self._folder = folder
+        self._clock = clock
+        self._child: ChildProgram | None = None
+        self._started_at = -AGAIN_S
+        self._fifo = _open_fifo(folder)
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate."""
+        self._keep_running()
+        return self._rate.within(_read_ids(self._fifo))
+
+    def stop(self) -> None:
+        """End qevent, and close the FIFO that it writes to."""
+        if self._child:
+            self._child.end()
+            self._child = None
+        if self._fifo >= 0:
+            os.close(self._fifo)
+            self._fifo = -1
+
+    def _keep_running(self) -> None:
+        if self._child and self._child.is_alive():
+            return
+        if self._clock() - self._started_at >= AGAIN_S:
+            self._started_at = self._clock()
+            self._child = ChildProgram(self._argv, self._environment, self._folder)
+
+
+def _open_fifo(folder: str) -> int:
+    """Make the FIFO and open it both ways, so that its writers never wait for us."""
+    path = f"{folder}/{ENDS}"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.exists(path):
+            os.mkfifo(path, 0o600)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _read_ids(fifo: int) -> list[int]:
+    try:
+        return job_ids(os.read(fifo, 65536))
+    except BlockingIOError:
+        return []

@@ -1,0 +1,42 @@
+"""Finds the folders in which execd makes our queues' TMPDIRs, where starters write notes."""
+
+from collections.abc import Callable
+
+from gridbridge.batch import keeper_of
+from gridbridge.batch.clusters import home
+from gridbridge.model.policy import Policy
+from gridbridge.program.work.background_query import BackgroundQuery
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.shell import host
+
+ASK_S = 600.0  # between two questions: an administrator may move the folder
+TMPDIR = "tmpdir"  # queue_conf(5)
+
+
+class Tmpdirs:
+    """Asks home now and then; no round waits for the answer."""
+
+    def __init__(self, policy: Policy, workers: OwnerThreads, clock: Callable[[], float]) -> None:
+        self._policy = policy
+        self._known: frozenset[str] = frozenset()
+        self._question = BackgroundQuery[tuple[str, ...], frozenset[str]](
+            workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
+        )
+
+    def follow(self, policy: Policy) -> None:
+        """Go on with another configuration."""
+        self._policy = policy
+
+    def folders(self) -> frozenset[str]:
+        """Return the folders of the last answer; none before the first answer."""
+        if answer := self._question.answer():
+            self._known = answer[1]
+        queues = () if self._policy.why_no_queues else tuple(self._policy.queues)
+        if queues and self._question.may_ask():
+            self._question.ask(queues)
+        return self._known
+
+    def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
+        at, here = home(self._policy, self._policy.site.cluster), host.name()
+        folders = (keeper_of(at).queue_value(at, queue, TMPDIR, here) for queue in queues)
+        return frozenset(folder for folder in folders if folder.startswith("/"))

@@ -1,0 +1,63 @@
+"""A question to one cluster about many jobs, one at a time; no round waits for the answer."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.program.work.workers import OwnerThreads
+
+AT_ONCE = 100  # jobs in one question
+
+Subject = TypeVar("Subject")
+Told = TypeVar("Told")
+
+_log = logging.getLogger(__name__)
+
+
+class BackgroundQuery(Generic[Subject, Told]):
+    """A question, the jobs that it is about now, and when it may be asked again."""
+
+    def __init__(
+        self,
+        workers: OwnerThreads,
+        cluster: str,
+        name: str,
+        ask: Callable[[Subject], Told],
+        clock: Callable[[], float],
+        pause_s: float = 0.0,
+        first_s: float = 0.0,
+    ) -> None:
+        self._workers = workers
+        self._cluster = cluster
+        self._name = name
+        self._ask = ask
+        self._clock = clock
+        self._pause_s = pause_s
+        self._due_s = clock() + first_s
+        self._asked: tuple[Subject, Future[Told]] | None = None
+
+    def may_ask(self) -> bool:
+        """Say whether no question is under way and the pause is over; if so begin a new pause."""
+        if self._asked is not None or self._clock() < self._due_s:
+            return False
+        self._due_s = self._clock() + self._pause_s
+        return True
+
+    def ask(self, subject: Subject) -> None:
+        """Ask about these in a thread; the answer comes in a later round."""
+        asked = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
+        self._asked = subject, asked
+
+    def answer(self) -> tuple[Subject, Told] | None:
+        """Return the answer once, with the jobs it is about; None without one."""
+        if self._asked is None or not self._asked[1].done():
+            return None
+        (subject, asked), self._asked = self._asked, None
+        try:
+            return subject, asked.result()
+        except (GridbridgeError, OSError) as error:
+            where = f"act={self._name} cluster={self._cluster}"
+            _log.warning("event=failed %s why=%r", where, plain_words(error))
+            return None

@@ -1,0 +1,1 @@
+"""Waiting tasks and staged data that lie in the wrong place are moved."""

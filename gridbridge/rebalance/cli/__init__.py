@@ -1,0 +1,1 @@
+"""gridbridge rebalance and gridbridge data."""

@@ -1,0 +1,274 @@
+"""gridbridge rebalance: which waiting tasks and copies should be on other hosts."""
+
+import sys
+from dataclasses import replace
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.command_group import CommandGroup
+from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.cli.plots import plot_file
+from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves, RejectedMove
+from gridbridge.program import log_file
+from gridbridge.rebalance.mover.rule_choice import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    worded,
+)
+
+MOST_SHOWN = 20
+ENDS = """For root and the service account.
+    Exit status: 0 also when nothing is to be moved, 1 another one runs, 2 for an error."""
+APPLY = click.option("--apply", "is_acting", is_flag=True, help="Make the moves that still hold.")
+FROM = click.option("--from", "source", metavar="FILE", help="Decide about this file.")
+PLOT = click.option(
+    "--plot",
+    "picture",
+    metavar="FILE",
+    callback=plot_file.named,
+    help="Draw the hosts before and after: .png, .svg ...",
+)
+
+
+@click.group(cls=CommandGroup)
+def rebalance() -> None:
+    """Say which waiting tasks and staged data should be on other hosts, and move them.
+
+    A host is a cluster; a job is a campaign, or one whose tasks transfer queues have sent away. A
+    task is moved only while it waits: it is deleted there, and its campaign sends it to another
+    cluster, or it comes home, and Grid Engine sends it on. A host is a storage area, too, and a job
+    a dataset, OWNER/NAME: its replicas are copied and removed by the owner's own process.
+
+    \b
+    Example:
+      gridbridge rebalance plan
+      gridbridge rebalance auto --apply
+    """
+
+
+@rebalance.command()
+@click.argument(
+    "what", required=False, type=click.Choice([each.value for each in RebalanceRequest if each])
+)
+@click.argument("name", required=False, metavar="[NAME]")
+@FROM
+@PLOT
+@CONFIG_FILE
+@JSON
+def plan(
+    what: str | None,
+    name: str | None,
+    source: str | None,
+    picture: str | None,
+    path: str,
+    is_json: bool,
+) -> None:
+    """Say what would be moved, and what not, and why; nothing is done.
+
+    Without a word it is what a round does by itself: what failed first, then the lightest and the
+    heaviest host, then a job. `host NAME` evens one host out; `job NAME` repairs a job, and only a
+    whole one is spread evenly; `fail NAME` takes everything from a host.
+    It looks at the clusters and at the tasks that wait there, and at the storage areas and the
+    datasets that their owners let the service look after; or at a file that is described on the
+    page about rebalancing. --plot draws the disk and the load of every host as they are, and
+    as they would be. Without a file: for root and the service account.
+    Exit status: 0 also when nothing is to be moved, 2 for a wrong option or file.
+
+    \b
+    Example:
+      gridbridge rebalance plan
+      gridbridge rebalance plan host h17 --from hosts.json --json
+      gridbridge rebalance plan fail h17 --from hosts.json --plot h17.png
+    """
+    if what and not name:
+        raise click.UsageError(f"{what}: several; expected its name")
+    asked = RebalanceQuestion(what=RebalanceRequest(what or ""), name=name or "")
+    planned = _of_file(source, asked) if source else _of_site(path, asked)
+    if picture:
+        from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second
+
+        plots.draw(planned.loads, planned.advice.sentence, picture)
+    show(planned, None, is_json=is_json)
+
+
+def _of_file(source: str, asked: RebalanceQuestion) -> RebalancePlan:
+    from gridbridge.rebalance.mover import offline_plan
+
+    return offline_plan.plan(source, asked.what, asked.name)
+
+
+def _of_site(path: str, asked: RebalanceQuestion) -> RebalancePlan:
+    from gridbridge.rebalance.mover.service_account import policy_for_plan
+
+    policy = policy_for_plan(path)
+    from gridbridge.rebalance.mover import mover_wiring  # a third of a second: clients log in
+
+    return mover_wiring.plan(asked, policy)
+
+
+def _acting(word: str, asked: RebalanceQuestion, told: str) -> None:
+    """Add a command that decides about what there is now, and acts if that is wanted."""
+
+    @rebalance.command(word, help=told.format(ends=ENDS))
+    @APPLY
+    @CONFIG_FILE
+    @JSON
+    def act(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
+        from gridbridge.rebalance.mover import mover_wiring
+
+        about = replace(asked, name=name)
+        planned, checked = mover_wiring.run(about, path, is_acting=is_acting)
+        show(planned, checked, is_json=is_json)
+
+    if asked.what:
+        act.params.insert(0, click.Argument(["name"]))
+
+
+_acting(
+    "auto",
+    RebalanceQuestion(),
+    """Do one round: what failed first, then the lightest and the heaviest host, then a job.
+
+    Without --apply it says what it would do. A line of cron has it go on by itself. {ends}
+
+    \b
+    Example:
+      gridbridge rebalance auto
+      gridbridge rebalance auto --apply
+    """,
+)
+_acting(
+    "data",
+    RebalanceQuestion(is_of_data=True),
+    """Do one round about datasets: what failed first, then what they lack, then uneven disks.
+
+    With --apply the copies are waited for, and then replicas that nobody has read for long are
+    read. What a round that was killed had begun goes on. {ends}
+
+    \b
+    Example:
+      gridbridge rebalance data
+      gridbridge rebalance data --apply
+    """,
+)
+_acting(
+    "host",
+    RebalanceQuestion(what=RebalanceRequest.HOST),
+    """Even a host out: give it its share of each job, and no more.
+
+    Without --apply it says what it would do. {ends}
+
+    \b
+    Example:
+      gridbridge rebalance host beta --apply
+    """,
+)
+_acting(
+    "job",
+    RebalanceQuestion(what=RebalanceRequest.JOB),
+    """Spread the waiting tasks of a job evenly.
+
+    A campaign is called by its number, and job 12 of alpha whose tasks transfer queues have sent
+    away gb.alpha.12. Without --apply it says what it would do. {ends}
+
+    \b
+    Example:
+      gridbridge rebalance job 12 --apply
+      gridbridge rebalance job gb.alpha.12 --apply
+    """,
+)
+_acting(
+    "fail",
+    RebalanceQuestion(what=RebalanceRequest.FAIL),
+    """Take what waits from a host that is drained, or is to be given up.
+
+    Without --apply it says what it would do. {ends}
+
+    \b
+    Example:
+      gridbridge rebalance fail beta --apply
+    """,
+)
+
+
+@rebalance.command()
+@click.option("--off", "is_off", is_flag=True, help="Let tasks be moved again.")
+@CONFIG_FILE
+@JSON
+def quiesce(is_off: bool, path: str, is_json: bool) -> None:
+    """Let nothing be moved, whoever asks for it, until --off.
+
+    It acts at once, without --apply: it moves nothing. What is on its way goes on. For root and the
+    service account. Exit status: 0, 2 for an error.
+
+    \b
+    Example:
+      gridbridge rebalance quiesce
+      gridbridge rebalance quiesce --off
+    """
+    from gridbridge.rebalance.mover import mover_wiring
+
+    mover_wiring.quiesce(path, is_quiesced=not is_off)
+    if is_json:
+        output.as_json({"quiesced": not is_off})
+    else:
+        output.line("tasks may be moved again" if is_off else "nothing is moved any more")
+
+
+def show(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool) -> None:
+    """Print what is advised, and what was done of it."""
+    advice = planned.advice
+    if is_json:
+        done = {"moved": len(checked.moves)} if checked else {}
+        dropped = {"dropped": [_rejected(one) for one in checked.dropped]} if checked else {}
+        output.as_json(plain(advice) | done | dropped)
+        return
+    _say(advice.sentence)
+    for move in advice.moves:
+        _say(f"  {worded(move)}")
+    for one in advice.rejected[:MOST_SHOWN]:
+        _say(f"  not {_named(one)}: {one.reason}")
+    if (more := len(advice.rejected) - MOST_SHOWN) > 0:
+        _say(f"  and {more} more that are not moved; --json has all")
+    if checked:
+        _say(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
+        for one in checked.dropped:
+            _say(f"  not {_named(one)} any more: {one.reason}")
+
+
+def _say(text: str) -> None:
+    """Print a line, with the time in a log that cron appends to."""
+    output.line(log_file.dated(text, sys.stdout))
+
+
+def plain(advice: MovePlan) -> dict[str, object]:
+    """Return it as JSON has it."""
+    return {
+        "moves": [
+            {
+                "kind": move.kind.value,
+                "job": move.job,
+                "number": move.number,
+                "from": move.source or None,
+                "to": move.target or None,
+            }
+            for move in advice.moves
+        ],
+        "rejected": [_rejected(one) for one in advice.rejected],
+        "sentence": advice.sentence,
+    }
+
+
+def _rejected(one: RejectedMove) -> dict[str, object]:
+    return {
+        "job": one.job,
+        "number": one.number,
+        "to": one.target or None,
+        "reason": one.reason,
+    }
+
+
+def _named(one: RejectedMove) -> str:
+    return f"{one.job} {one.number}{f' to {one.target}' if one.target else ''}"

@@ -1,0 +1,55 @@
+"""The picture of a rebalancing plan: disk and load of every host, before and after."""
+
+from collections.abc import Callable, Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from gridbridge.cli.plots import plot_file
+from gridbridge.model.rebalance.host_load import HostLoad
+from gridbridge.model.status_report import count
+
+mpl.use("Agg")
+WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
+MOST_NAMED = 40  # hosts, up to which each has its name below
+BEFORE, AFTER = "#999999", "#0072B2"
+Value = Callable[[HostLoad], float]
+
+
+def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
+    """Write it; OutputError when it can't be written."""
+    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
+    disk, load = figure.subplots(2, 1, sharex=True)
+    figure.suptitle(title, fontsize=11, wrap=True)
+    _panel(disk, hosts, "disk used", lambda one: one.disk, lambda one: one.disk_after)
+    _panel(load, hosts, "load", lambda one: one.score, lambda one: one.score_after)
+    disk.yaxis.set_major_formatter(PercentFormatter(1.0))
+    disk.set_ylim(0, 1.05)
+    load.set_ylim(0, 105)
+    disk.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    _name(load, hosts)
+    plot_file.save(figure, path, DOTS)
+
+
+def _panel(axes: Axes, hosts: Sequence[HostLoad], what: str, before: Value, after: Value) -> None:
+    """Draw a pair of bars a host, or two lines where they are too many for bars."""
+    places = range(len(hosts))
+    first, second = [before(one) for one in hosts], [after(one) for one in hosts]
+    if len(hosts) > MOST_NAMED:
+        axes.plot(places, first, ".", color=BEFORE, label="before", markersize=4)
+        axes.plot(places, second, ".", color=AFTER, label="after", markersize=2)
+    else:
+        axes.bar([at - 0.2 for at in places], first, 0.4, color=BEFORE, label="before")
+        axes.bar([at + 0.2 for at in places], second, 0.4, color=AFTER, label="after")
+    axes.set_ylabel(what)
+    axes.grid(axis="y", alpha=0.3)
+
+
+def _name(axes: Axes, hosts: Sequence[HostLoad]) -> None:
+    if len(hosts) > MOST_NAMED:
+        axes.set_xlabel(f"{count(len(hosts), 'host')}, by kind and name")
+        return
+    turned = 60 if len(hosts) > 10 else 0
+    axes.set_xticks(range(len(hosts)), [one.host for one in hosts], rotation=turned)

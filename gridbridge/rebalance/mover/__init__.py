@@ -1,0 +1,1 @@
+"""Rounds that move waiting tasks between clusters."""

@@ -1,0 +1,107 @@
+"""What would be moved of the hosts, jobs and tasks that a file tells of."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from gridbridge.config.rebalance import SECTION
+from gridbridge.errors import ConfigError
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.rebalance.mover.rule_choice import (
+    RebalancePlan,
+    RebalanceQuestion,
+    RebalanceRequest,
+    planned,
+)
+from gridbridge.rebalance.store import snapshot_file
+
+MS, MIN = 0.001, 60.0
+HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and its units
+    name: (own, times)
+    for names, own, times in (
+        (("autoBalanceLevel",), "level", 1.0),
+        (("tasksMovedFullRebalance", "spawnbalance.tasks.fullbalance"), "tasks_per_round", 1.0),
+        (("bytesMovedFullRebalance", "spawnbalance.bytes.fullbalance"), "bytes_per_round", 1.0),
+        (
+            ("tasksMovedPerUnspecifiedHost", "spawnbalance.host.unspecified"),
+            "tasks_per_host",
+            1.0,
+        ),
+        (("hostDiskFactor", "spawnbalance.host.factor"), "disk_share", 1.0),
+        (("minTaskSizeBytes", "spawnbalance.mintaskbytes"), "min_task_bytes", 1.0),
+        (("extremeHostRatio", "spawnbalance.extreme.ratio"), "extreme_ratio", 1.0),
+        (("alleviateHostPercentage", "spawnbalance.alleviate.perc"), "other_extreme", 1.0),
+        (
+            ("minFreeDiskSpaceToRecieveNewTasks", "spawnbalance.disk.free.newtasks"),
+            "min_free_bytes",
+            1.0,
+        ),
+        (
+            ("minFreeDiskSpaceToRunJobs", "spawnbalance.disk.free.runjobs"),
+            "full_free_bytes",
+            1.0,
+        ),
+        (("activeTaskMilliCutoff", "spawnbalance.active.task.cutoff"), "active_s", MS),
+        (("siblingWeight", "spawnbalance.sib.wt"), "sibling_weight", 1.0),
+        (("activeTaskWeight", "spawnbalance.active.task.wt"), "active_weight", 1.0),
+        (("diskUsedWeight", "spawnbalance.disk.used.wt"), "disk_weight", 1.0),
+        (("recentlyBalancedHosts", "spawnbalance.host.balance.interval.mins"), "host_rest_s", MIN),
+        (
+            ("recentlyReplicatedToHosts", "spawnbalance.host.replicate.interval.mins"),
+            "replicated_rest_s",
+            MIN,
+        ),
+        (
+            ("recentlyAutobalancedJobs", "spawnbalance.job.autobalance.interval.mins"),
+            "job_rest_s",
+            MIN,
+        ),
+        (("maxMovingTasks", "host.fail.maxMovingTasks"), "moves_from_failed", 1.0),
+        (("maxMovingTasksDiskFull", "host.fail.maxMovingTasksDiskFull"), "moves_from_full", 1.0),
+    )
+    for name in names
+}
+
+
+def plan(
+    path: str, what: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
+) -> RebalancePlan:
+    """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
+
+    Raises ParseError for what is no JSON, and ConfigError with a line for each thing that is wrong.
+    """
+    snapshot, policy = snapshot_file.read(path)
+    return planned(path, snapshot, _rules(path, policy), RebalanceQuestion(what=what, name=name))
+
+
+def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
+    """Return the usual rules with what a file says of them."""
+    table: Any = {}
+    names: dict[str, str] = {}
+    problems = []
+    for key, value in policy.items():
+        own, told = _ours(key, value)
+        if own in table:
+            right = f"{names[own]} is the same; expected one of the two"
+            problems.append(f"{path}: policy: {key}: {right}")
+        names[own], table[own] = key, told
+    problems += [f"{path}: policy: {told}" for told in SECTION.problems(table)]
+    if problems:
+        raise ConfigError(tuple(problems))
+    given = SECTION.read(table)
+    assert isinstance(given, Rebalance)
+    return given
+
+
+def _ours(key: str, value: object) -> tuple[str, object]:
+    """Return a key and its value as gridbridge.toml has them."""
+    own, times = HYDRAS.get(key, (key, 1.0))
+    if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # too large in any unit: its section says so
+            value = value * times
+    return own, _whole(value)
+
+
+def _whole(value: object) -> object:
+    """Return a number such as 3e11 as the whole number that it is; anything else stays."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,227 @@
+"""What clusters and the state file tell of tasks, for one rebalancing decision."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+
+from gridbridge.batch.adapters import adapter_of, status_of
+from gridbridge.batch.clusters import away
+from gridbridge.campaigns.acts.listed_arrays import ours_alone
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_events import BARRING, EventCode
+from gridbridge.model.campaigns.cancellation import OF_MOVES, CancellationMark
+from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.note_age import NEVER, STUCK, is_lately
+from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.placement_snapshot import StayReason
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.rebalance.mover.sent_away import SentAway
+from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.sent_jobs import sent_to
+
+SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
+
+_log = logging.getLogger(__name__)
+
+
+class TaskObserver:
+    """Asks all clusters, each once a look."""
+
+    def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
+        self._policy = policy
+        self._database = database
+        self._clock = clock
+        self._campaigns = CampaignRows(database)
+        self._events = CampaignEvents(database)
+        self._marks = CancellationMarks(database)
+        self._notes = RebalanceNotes(database)
+        self._sent_away = SentAway(policy, database, clock)
+
+    def look(self) -> ObservedTasks:
+        """Return everything as it is now."""
+        campaigns = tuple(
+            one for one in self._campaigns.unfinished() if one.state is CampaignState.IN_TREATMENT
+        )
+        going = {one.number for one in campaigns}
+        arrays = [one for one in self._campaigns.open_arrays() if one.campaign in going]
+        transfers = self._sent_away.transfers()
+        answers = self._ask(arrays, {one.remote_id for one in transfers if one.remote_id})
+        dead = self._dead(transfers, answers)
+        sent = tuple(self._sent_away.listed(transfers, answers, dead))
+        staying, reached = self._at_home(sent, answers)
+        return ObservedTasks(
+            now=self._clock.now(),
+            answers=answers,
+            campaigns=campaigns,
+            tasks=(
+                *self._listed(campaigns, arrays, answers),
+                *self._unheard_of(campaigns, arrays, dead),
+            ),
+            away=sent,
+            staying=staying,
+            reached=reached,
+            unsent=self._campaigns.waiting(),
+            closed=frozenset(
+                (one.campaign, one.cluster) for one in self._events.open() if one.code in BARRING
+            ),
+            drained=drains.names(),
+            dead=dead,
+            recent=self._notes.recent(),
+        )
+
+    def _dead(
+        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> frozenset[str]:
+        """Return the clusters that have been silent for as long as tasks wait for one to answer.
+
+        Of a cluster where nobody has looked before nothing is known.
+        """
+        heard = {
+            one.cluster: one.opened_at
+            for one in self._events.open()
+            if one.code is EventCode.GET_JOBS
+        }
+        for one in transfers:
+            last = one.seen_at or one.created_at
+            heard[one.remote] = max(heard.get(one.remote, last), last)
+        now = self._clock.now()
+        return frozenset(
+            name
+            for name, seen in answers.items()
+            if seen is None and name in heard and now - heard[name] >= self._patience(name)
+        )
+
+    def _patience(self, cluster: str) -> timedelta:
+        queues = self._policy.queues.values()
+        limits = (one.recall_unreachable_s for one in queues if one.cluster == cluster)
+        return timedelta(seconds=max(limits, default=SILENT_S))
+
+    def _unheard_of(
+        self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
+    ) -> Iterator[ListedTask]:
+        """Give the tasks that were sent to clusters which are silent, as the state file knows them.
+
+        Each may start there yet.
+        """
+        known = {one.number: one for one in campaigns}
+        for array in arrays:
+            if array.cluster not in dead or array.is_of_copies or not array.job_id:
+                continue
+            listed = _of(array, known[array.campaign])
+            for one in self._campaigns.pending(array):
+                if not is_step(one.task):
+                    yield listed(
+                        task=one.task, place=one.place, is_waiting=False, stays=StayReason.SILENT
+                    )
+
+    def _at_home(
+        self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the jobs that stay where they are, and the clusters where others may start.
+
+        While home does not tell what its jobs' owners want none may go anywhere.
+        """
+        try:
+            return self._sent_away.staying(sent), self._sent_away.reached(answers)
+        except (GridbridgeError, OSError) as error:
+            _log.warning(
+                "event=no_answer cluster=%s why=%r", self._policy.site.cluster, plain_words(error)
+            )
+            return frozenset(), frozenset()
+
+    def _ask(self, arrays: Iterable[Array], others: Set[int]) -> dict[str, ClusterSnapshot | None]:
+        submitted = [one for one in arrays if one.job_id]
+        names = [
+            name
+            for name in sorted(self._policy.clusters)
+            if adapter_of(away(self._policy, name)).array_ends
+        ]
+        sent = {name: sent_to(self._database, name).jobs | others for name in names}
+        with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
+            answers = dict(zip(names, threads.map(self._one, names, sent.values()), strict=True))
+        return {
+            name: ours_alone(self._policy, seen, submitted) if seen else None
+            for name, seen in answers.items()
+        }
+
+    def _one(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
+        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        try:
+            return status_of(where).snapshot(where, name, jobs, queues)[0]
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_answer cluster=%s why=%r", name, plain_words(error))
+            return None
+
+    def _listed(
+        self,
+        campaigns: Iterable[Campaign],
+        arrays: Iterable[Array],
+        answers: Mapping[str, ClusterSnapshot | None],
+    ) -> Iterator[ListedTask]:
+        """Give the tasks that are listed, and those that are moved and have no new place yet.
+
+        What could not be moved for long holds up nobody else: its owner's key may be gone.
+        """
+        marks, known = self._marks.all(), {one.number: one for one in campaigns}
+        noted, now = self._notes.moved(), self._clock.now()
+        for array in arrays:
+            seen = answers.get(array.cluster)
+            if seen is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
+                continue
+            listed = _of(array, known[array.campaign])
+            at = {one.place: one.task for one in self._campaigns.pending(array)}
+            marked = marks.get((array.campaign, array.number), {})
+            moved = dict.fromkeys(place for place, mark in marked.items() if _is_moved(mark))
+            for place, row in (moved | dict(_places(array, seen))).items():
+                if place in at and not is_step(at[place]):
+                    since = noted.get((array.campaign, array.number, place), NEVER)
+                    is_moved = place in moved
+                    is_stuck = is_moved and not is_lately(since, now, STUCK)
+                    yield listed(
+                        task=at[place],
+                        place=place,
+                        is_waiting=bool(row and self._waits(array, row) and place not in marked),
+                        is_running=bool(row and row.state.has_begun),
+                        is_moving=is_moved and not is_stuck,
+                        stays=StayReason.STUCK if is_stuck else StayReason.HELD,
+                    )
+
+    def _waits(self, array: Array, row: JobStatus) -> bool:
+        """Say whether a task waits, and so long that it will not start in the next moment."""
+        least = timedelta(seconds=self._policy.rebalance.least_wait_s)
+        is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
+        return is_free and not is_lately(array.intended_at, self._clock.now(), least)
+
+
+def _of(array: Array, campaign: Campaign) -> Callable[..., ListedTask]:
+    """Return what tells of a task of an array."""
+    return partial(
+        ListedTask,
+        campaign=array.campaign,
+        array=array.number,
+        cluster=array.cluster,
+        slots=campaign.jdl.slots_at(array.cluster),
+    )
+
+
+def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
+    whole = (range(1, array.size + 1),)
+    for row in seen.jobs.get(array.job_id, ()):
+        for some in row.tasks or whole:
+            for place in some:
+                yield place, row
+
+
+def _is_moved(mark: CancellationMark) -> bool:
+    return mark.wiped_for in OF_MOVES

@@ -1,0 +1,94 @@
+"""What the service may have done about a person's dataset, as that person.
+
+Each act is judged here anew, by the owner's own record and by what the areas have just now: whoever
+has the service's account can have replicas carried about, so often, and none removed of which as
+many as wished for are not whole elsewhere. What is not needed is not done, and not called done.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, ReplicaOutcome
+from gridbridge.model.rebalance.note_age import is_lately
+from gridbridge.model.status_report import count
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+
+MOST_A_DAY = 50  # acts about a dataset
+DAY = timedelta(days=1)
+
+
+class DelegatedDatasets(OwnerDatasets):
+    """A person's datasets, as the service may have them treated."""
+
+    def look(self, name: str) -> tuple[Dataset, bool] | None:
+        """Return a dataset as it was last seen, and whether a command works on it; None: none."""
+        if not self._records.has(name):
+            return None
+        return self.seen(name)
+
+    def seen(self, name: str) -> tuple[Dataset, bool]:
+        """Return the same of one that is there; GridbridgeError when it can't be read."""
+        return self._records.load(name), self._records.is_busy(name)
+
+    def is_gone(self, name: str) -> bool:
+        """Say whether there is surely no such dataset; GridbridgeError when nobody can see it."""
+        return self._records.is_gone(name)
+
+    def copy(self, name: str, to: str, leaving: str = "") -> DatasetOutcome:
+        """Make or repair a replica if one is missing, or would be without that in `leaving`.
+
+        One that is not needed is refused; so is one that is there, but where one is to leave.
+        """
+        self._require(to)
+        self._require_turn(name)
+        with self._opened(name) as (dataset, sums):
+            dataset = self._replicas.looked(dataset, sums)
+            if to in dataset.whole and leaving:
+                return DatasetOutcome(dataset=dataset, is_done=True)
+            others = len(set(dataset.whole) - {leaving})
+            is_met = others >= dataset.wished
+            if to in dataset.whole or is_met:
+                are = count(dataset.wished, "replica is", "replicas are")
+                has = f"{others} of {are} whole" if is_met else "it has a whole replica"
+                dataset = self._replicas.swept(dataset, is_met=is_met)
+                refused = (RefusedArea(what=to, reason=f"{has}: it is not needed"),)
+                return DatasetOutcome(dataset=dataset, refused=refused, is_done=False)
+            outcome = self._replicas.to(dataset, sums, to)
+            self._note(outcome, target=to, source=leaving)
+            return outcome
+
+    def drop_spare(self, name: str, storage: str) -> DatasetOutcome:
+        """Remove a replica if as many as wished for are whole elsewhere."""
+        self._require_turn(name)
+        with self._opened(name) as (dataset, sums):
+            if storage not in dataset.storages:
+                return DatasetOutcome(dataset=dataset, is_done=True)
+            dataset = self._replicas.looked(dataset, sums)
+            elsewhere = len(set(dataset.whole) - {storage})
+            refused: tuple[RefusedArea, ...]
+            if elsewhere < dataset.wished:
+                are = count(dataset.wished, "replica is", "replicas are")
+                why = f"{elsewhere} of {are} whole elsewhere: it stays"
+                refused = (RefusedArea(what=storage, reason=why),)
+            else:
+                dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
+            outcome = DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            self._note(outcome, source=storage)
+            return outcome
+
+    def done(self, name: str) -> list[ReplicaOutcome]:
+        """Return what the service had done about a dataset, the newest last."""
+        return self._records.done(name)
+
+    def _require_turn(self, name: str) -> None:
+        now, done = self._clock.now(), self._records.done(name)
+        if sum(is_lately(one.at, now, DAY) for one in done) >= MOST_A_DAY:
+            raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
+
+    def _note(self, outcome: DatasetOutcome, target: str = "", source: str = "") -> None:
+        why = "" if outcome.is_done else "; ".join(one.reason for one in outcome.refused)
+        done = ReplicaOutcome(at=self._clock.now(), target=target, source=source, why=why)
+        with suppress(GridbridgeError):  # no room: what is done is done
+            self._records.note_done(outcome.dataset.name, done)

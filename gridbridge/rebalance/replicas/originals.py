@@ -1,0 +1,108 @@
+"""The original of a dataset: looked at as its owner, each file with its checksum.
+
+A link counts as what it leads to, for so it is carried. The original itself is never changed.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
+from gridbridge.rebalance.replicas.storage_area import StorageArea, own_folders
+
+Above = tuple[tuple[int, int], ...]  # the folders that hold one
+RIGHT = "expected a readable file or folder of your own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginalFiles:
+    """What is at a path; names are below `top`."""
+
+    top: str
+    is_tree: bool
+    size_bytes: int
+    sums: dict[str, str]
+
+
+def top_of(path: str, *, is_tree: bool) -> str:
+    """Return the folder below which the names of a dataset are."""
+    return path if is_tree else os.path.dirname(path)
+
+
+def survey(path: str) -> OriginalFiles:
+    """Read all of it; GridbridgeError says in a line what can't be."""
+    try:
+        return _survey(path)
+    except OSError as error:
+        raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
+
+
+def require_apart(path: str, areas: Iterable[StorageArea]) -> None:
+    """Raise GridbridgeError for an original that lies where replicas do, or around them."""
+    real = os.path.realpath(path)
+    for area in areas:
+        if area.login is None and any(_meet(real, own) for own in own_folders(area)):
+            raise GridbridgeError(
+                f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
+                " that lies neither there nor around it"
+            )
+
+
+def _meet(real: str, own: str) -> bool:
+    own = os.path.realpath(own)
+    return os.path.commonpath((real, own)) in (real, own)
+
+
+def is_at(path: str, sums: Sums) -> bool:
+    """Say whether a path has just what these checksums are of."""
+    try:
+        return survey(path).sums == sums
+    except GridbridgeError:
+        return False
+
+
+def _survey(path: str) -> OriginalFiles:
+    facts = os.stat(path)
+    is_tree = stat.S_ISDIR(facts.st_mode)
+    if facts.st_uid != os.geteuid():
+        raise GridbridgeError(f"{path}: it is somebody else's; {RIGHT}")
+    top = top_of(path, is_tree=is_tree)
+    if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
+        raise GridbridgeError(f"{mark}: it makes that folder a replica of a dataset; {RIGHT}")
+    names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
+    if not names:
+        raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
+    read = {name: _read(f"{top}/{name}") for name in names}
+    sums = {name: digest for name, (digest, _) in read.items()}
+    return OriginalFiles(
+        top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums
+    )
+
+
+def _names(top: str) -> Iterator[str]:
+    """Give the names of all files; a link to a folder that holds it would have no end."""
+    left: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
+    while left:
+        below, above = left.pop()
+        facts = os.stat(f"{top}/{below}")
+        here = (facts.st_dev, facts.st_ino)
+        if here in above:
+            raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
+        for entry in os.listdir(f"{top}/{below}"):
+            name = f"{below}/{entry}" if below else entry
+            if os.path.isdir(f"{top}/{name}"):
+                left.append((name, (*above, here)))
+            else:
+                yield name
+
+
+def _read(path: str) -> tuple[str, int]:
+    """Return the checksum and the size of a file."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return digest, file.tell()

@@ -1,0 +1,223 @@
+"""A person's datasets: added, verified, replicated, dropped and taken from an area, as oneself."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import (
+    DATASET_NAME,
+    Dataset,
+    RefusedArea,
+    Sums,
+    sums_text,
+)
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.status_report import count
+from gridbridge.rebalance.replicas import originals
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome, OwnerReplicas, is_met
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.store.dataset_records import DatasetRecords
+
+MOST_REPLICAS = 100
+
+Noted = Callable[[], None]
+
+
+class OwnerDatasets:
+    """The datasets of whoever runs this, and the areas that they may be in."""
+
+    def __init__(
+        self,
+        records: DatasetRecords,
+        known: Mapping[str, StorageArea],
+        rules: Rebalance,
+        copier: ReplicaCopier,
+    ) -> None:
+        self._records = records
+        self._areas = known
+        self._clock = copier.clock
+        self._replicas = OwnerReplicas(records, known, rules, copier)
+
+    def listed(self) -> list[Dataset]:
+        """Return all of them, as they were last seen."""
+        return [self._records.load(name) for name in self._records.names()]
+
+    def add(
+        self,
+        name: str,
+        path: str,
+        wished: int,
+        *,
+        may_move: bool = True,
+        is_later: bool = False,
+        noted: Noted = lambda: None,
+    ) -> DatasetOutcome:
+        """Note a new dataset with its checksums, and make its replicas, or leave that for later.
+
+        `noted` is called once it is noted, before the first copy.
+        """
+        _require_name(name)
+        if not 0 < wished <= MOST_REPLICAS:
+            raise GridbridgeError(f"{count(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
+        self._require_areas()
+        with self._records.alone(name):
+            if self._records.has(name):
+                raise GridbridgeError(
+                    f"{name}: you have such a dataset already; expected another name, or"
+                    f" gridbridge data drop {name} first"
+                )
+            originals.require_apart(path, self._areas.values())
+            original = originals.survey(path)
+            dataset = replace(_new(name, path, wished, original), may_move=may_move)
+            self._records.save(dataset, original.sums)
+            noted()
+            if is_later:
+                return DatasetOutcome(dataset=dataset, is_done=True)
+            source = ReplicaFolder(login=None, folder=original.top)
+            return self._replicas.fill(dataset, original.sums, source=source)
+
+    def verify(self, name: str) -> DatasetOutcome:
+        """Read every replica, and note what is whole."""
+        with self._opened(name) as (dataset, sums):
+            dataset = self._replicas.looked(dataset, sums)
+            return DatasetOutcome(dataset=dataset, is_done=is_met(dataset) and not _broken(dataset))
+
+    def replicate(self, name: str, to: str = "", *, noted: Noted = lambda: None) -> DatasetOutcome:
+        """Make the replicas that are missing, and repair those that are not whole.
+
+        With `to` one is made or repaired in that area, beyond what is wished for if need be.
+        `noted` is called before the first copy.
+        """
+        if to:
+            self._require(to)
+        with self._opened(name) as (dataset, sums):
+            noted()
+            dataset = self._replicas.looked(dataset, sums)
+            return (
+                self._replicas.to(dataset, sums, to) if to else self._replicas.fill(dataset, sums)
+            )
+
+    def drop(
+        self, name: str, storage: str = "", *, is_lost: bool = False, noted: Noted = lambda: None
+    ) -> DatasetOutcome:
+        """Remove a replica, or all of them with the dataset; the original stays.
+
+        The last whole replica alone is not removed, nor one that may be it while nobody can read
+        it. One that `is_lost` is forgotten where it can't be removed. `noted` is called before the
+        first of all goes.
+        """
+        with self._alone(name) as dataset:
+            if not storage:
+                noted()
+                return self._drop_all(dataset, is_lost=is_lost)
+            self._require_touched(dataset, storage)
+            dataset = self._replicas.looked(dataset, self._records.sums(dataset))
+            _require_another(dataset, storage, is_lost=is_lost)
+            dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
+            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+
+    def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedArea]:
+        """Take all replicas from an area, each once enough others are whole elsewhere.
+
+        A dataset that is busy or whose record is wrong hides no other.
+        """
+        if storage not in self._areas and not self._replicas.is_known(storage):
+            self._require(storage)
+        for name in self._records.names():
+            try:
+                if storage in self._records.load(name).touched:
+                    yield self._drained(name, storage)
+            except GridbridgeError as error:
+                yield RefusedArea(what=name, reason=str(error))
+
+    def _drained(self, name: str, storage: str) -> DatasetOutcome:
+        with self._opened(name) as (dataset, sums):
+            filled = self._replicas.fill(
+                self._replicas.looked(dataset, sums), sums, leaving=storage
+            )
+            elsewhere = set(filled.dataset.whole) - {storage}
+            if len(elsewhere) < dataset.wished:
+                are = count(dataset.wished, "replica is", "replicas are")
+                why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
+                others = (one for one in filled.refused if one.what != storage)
+                refused = (RefusedArea(what=storage, reason=why), *others)
+                return DatasetOutcome(dataset=filled.dataset, refused=refused, is_done=False)
+            dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
+            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+
+    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetOutcome:
+        told: tuple[RefusedArea, ...] = ()
+        for storage in dataset.touched:
+            dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
+            told += refused
+        if not told:
+            self._records.remove(dataset.name)
+        return DatasetOutcome(dataset=dataset, refused=told, is_done=not told)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[Dataset]:
+        """Have a dataset for oneself."""
+        _require_name(name)
+        self._records.load(name)  # without it nothing is made
+        with self._records.alone(name):
+            yield self._records.load(name)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
+        """Have a dataset and its checksums for oneself."""
+        with self._alone(name) as dataset:
+            yield dataset, self._records.sums(dataset)
+
+    def _require(self, storage: str) -> None:
+        self._require_areas()
+        if storage not in self._areas:
+            raise GridbridgeError(f"{storage}: no storage area; expected {_any(self._areas)}")
+
+    def _require_areas(self) -> None:
+        if not self._areas:
+            raise GridbridgeError("gridbridge.toml has no storage area: a [storage.NAME] is needed")
+
+    def _require_touched(self, dataset: Dataset, storage: str) -> None:
+        if storage not in dataset.touched:
+            held = f"expected {_any(dataset.storages)}" if dataset.storages else "it has none"
+            raise GridbridgeError(f"{storage}: no replica of {dataset.name} there; {held}")
+
+
+def _require_name(name: str) -> None:
+    if not DATASET_NAME.holds(name):
+        raise GridbridgeError(f"{name!r}: no name of a dataset; {DATASET_NAME.right}")
+
+
+def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
+    """Raise GridbridgeError for the last whole replica; one that is away counts as it was."""
+    last = next((one for one in dataset.replicas if one.storage == storage and one.is_whole), None)
+    if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
+        return
+    away = f", as far as anybody can see now ({last.why})" if last.is_away else ""
+    raise GridbridgeError(
+        f"{storage} has the last whole replica of {dataset.name}{away}: gridbridge data replicate"
+        f" {dataset.name} first, or gridbridge data drop {dataset.name} for all of it"
+    )
+
+
+def _new(name: str, path: str, wished: int, original: originals.OriginalFiles) -> Dataset:
+    return Dataset(
+        name=name,
+        path=path,
+        is_tree=original.is_tree,
+        files=len(original.sums),
+        size_bytes=original.size_bytes,
+        sha256=hashlib.sha256(sums_text(original.sums)).hexdigest(),
+        wished=wished,
+    )
+
+
+def _broken(dataset: Dataset) -> bool:
+    return len(dataset.whole) < len(dataset.replicas)
+
+
+def _any(names: Iterable[str]) -> str:
+    return " or ".join(names)

@@ -1,0 +1,209 @@
+"""The replicas of one person's datasets: read, made and removed, as oneself.
+
+A replica counts only when it is whole just now: its files are read and compared with the list of
+checksums before anything is decided by it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from gridbridge.decisions.rebalance.next_replica import next_target, why_not
+from gridbridge.errors import GridbridgeError, ParseError, StorageAway, StorageUnusable
+from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica, Sums, difference
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.rebalance.replicas import originals, storage_area
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.store.dataset_records import DatasetRecords
+
+NOT_CONFIGURED = "gridbridge.toml has no such area any more"
+DRAINED = "it is drained: it gets no replica"
+AT_ONCE = 8  # areas that are looked at
+
+Asked = TypeVar("Asked")
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOutcome:
+    """A dataset as it is now, and why areas got nothing."""
+
+    dataset: Dataset
+    refused: tuple[RefusedArea, ...] = ()
+    is_done: bool
+
+
+class OwnerReplicas:
+    """What reads, makes and removes them; each change is noted in the dataset's record."""
+
+    def __init__(
+        self,
+        records: DatasetRecords,
+        known: Mapping[str, StorageArea],
+        rules: Rebalance,
+        copier: ReplicaCopier,
+    ) -> None:
+        self._records = records
+        self._areas = known
+        self._rules = rules
+        self._copier = copier
+
+    def fill(
+        self,
+        dataset: Dataset,
+        sums: Sums,
+        *,
+        source: ReplicaFolder | None = None,
+        leaving: str = "",
+    ) -> DatasetOutcome:
+        """Make replicas until there are as many as wished, but none in the area that is left."""
+        barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
+        measured = _at_once(lambda one: _measured(dataset, one), self._areas.values())
+        failed: dict[str, str] = {}
+        while len(set(dataset.whole) - {leaving}) < dataset.wished:
+            target, refused = next_target(dataset, measured, self._rules, barred | failed)
+            if not target:
+                return DatasetOutcome(
+                    dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False
+                )
+            dataset, why = self._copied(dataset, sums, self._areas[target], source)
+            failed |= {target: why} if why else {}
+        reasons = tuple(RefusedArea(what=name, reason=why) for name, why in failed.items())
+        return DatasetOutcome(
+            dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True
+        )
+
+    def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetOutcome:
+        """Make or repair the replica in one area, beyond the wish if need be."""
+        measured = [_measured(dataset, self._areas[to])]
+        target, refused = next_target(dataset, measured, self._rules, self._drained_areas())
+        is_done = to in dataset.whole
+        if target:
+            dataset, why = self._copied(dataset, sums, self._areas[to], None)
+            refused, is_done = (RefusedArea(what=to, reason=why),) if why else (), not why
+        dataset = self.swept(dataset, is_met=is_met(dataset), but=to)
+        return DatasetOutcome(dataset=dataset, refused=refused, is_done=is_done)
+
+    def _copied(
+        self, dataset: Dataset, sums: Sums, area: StorageArea, source: ReplicaFolder | None
+    ) -> tuple[Dataset, str]:
+        """Make one replica and note it; the second value says why there is none."""
+        try:
+            taken = source or self._source(dataset, sums)
+            known, relay = self.is_known(area.name), self._records.relay(dataset.name)
+            with self._records.turn(area.name, area.copies_at_once):
+                storage_area.prepare(area, dataset, is_known=known)
+                dataset = dataset.beginning(area.name)
+                self._records.save(dataset)
+                made = self._copier.copy(dataset, sums, taken, area, relay=relay)
+        except StorageUnusable as error:
+            return dataset, str(error)
+        dataset = dataset.holding(made).ended(area.name)
+        self._records.save(dataset)
+        return dataset, ""
+
+    def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
+        """Remove what failed copies left where none will go on: enough are whole, or no room is.
+
+        What can't be removed now is kept in mind.
+        """
+        if is_met and but not in dataset.begun:
+            self._records.remove_relay(dataset.name)
+        for area in (self._areas[name] for name in dataset.begun if name in self._areas):
+            if (is_met and area.name != but) or self._is_short(dataset, area):
+                with suppress(StorageUnusable):
+                    storage_area.sweep(area, dataset)
+                    dataset = dataset.ended(area.name)
+                    self._records.save(dataset)
+        return dataset
+
+    def _is_short(self, dataset: Dataset, area: StorageArea) -> bool:
+        measured = _measured(dataset, area)
+        return not measured.fault and bool(why_not(dataset, measured, self._rules))
+
+    def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
+        """Return where to copy from: a whole replica that is seen here, the original, any other."""
+        whole = [self._areas[name] for name in dataset.whole if name in self._areas]
+        best = min(whole, key=lambda one: one.login is not None, default=None)
+        is_here = best is not None and best.login is None
+        if not is_here and originals.is_at(dataset.path, sums):  # all of it is read for that
+            top = originals.top_of(dataset.path, is_tree=dataset.is_tree)
+            return ReplicaFolder(login=None, folder=top)
+        if best is None:
+            raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
+        return ReplicaFolder(
+            login=best.login, folder=storage_area.located(best).replica(dataset.name)
+        )
+
+    def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
+        """Read every replica, and note what was found."""
+        found = _at_once(lambda one: self._checked(dataset, sums, one), dataset.replicas)
+        for replica in found:
+            dataset = dataset.holding(replica)
+        self._records.save(dataset)
+        return dataset
+
+    def _checked(self, dataset: Dataset, sums: Sums, last: Replica) -> Replica:
+        """Return a replica as it is now; of one that can't be reached what was known stays."""
+        seen = replace(last, checked_at=self._copier.clock.now(), is_away=False)
+        area = self._areas.get(last.storage)
+        if area is None:
+            return replace(seen, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
+        try:
+            found = storage_area.check(area, dataset.name, dataset)
+        except StorageAway as error:
+            return replace(seen, why=str(error), is_away=True)
+        except (StorageUnusable, ParseError) as error:
+            return replace(seen, size_bytes=0, is_whole=False, why=str(error))
+        why = difference(sums, found.sums)
+        return replace(seen, size_bytes=found.size_bytes, is_whole=not why, why=why)
+
+    def dropped(
+        self, dataset: Dataset, storage: str, *, is_lost: bool
+    ) -> tuple[Dataset, tuple[RefusedArea, ...]]:
+        """Remove a replica and forget it; one that can't be removed is kept in mind."""
+        try:
+            if storage not in self._areas:
+                raise StorageUnusable(NOT_CONFIGURED)
+            storage_area.drop(self._areas[storage], dataset)
+        except StorageUnusable as error:
+            if not is_lost:
+                return dataset, (RefusedArea(what=storage, reason=f"{error}; --lost forgets it"),)
+        dataset = dataset.without(storage)
+        self._records.save(dataset)
+        return dataset, ()
+
+    def _drained_areas(self) -> dict[str, str]:
+        return {name: DRAINED for name, one in self._areas.items() if one.is_drained}
+
+    def is_known(self, storage: str) -> bool:
+        """Say whether we have had a folder in an area: it must be there, then."""
+        return any(storage in one.touched for one in self._readable())
+
+    def _readable(self) -> Iterator[Dataset]:
+        for name in self._records.names():
+            with suppress(GridbridgeError):
+                yield self._records.load(name)
+
+
+def is_met(dataset: Dataset) -> bool:
+    """Say whether as many replicas are whole as are wished for."""
+    return len(dataset.whole) >= dataset.wished
+
+
+def _measured(dataset: Dataset, area: StorageArea) -> MeasuredArea:
+    """Measure an area for a dataset: what came of a copy that was begun there has not to come."""
+    is_begun = area.name in dataset.begun
+    return (
+        storage_area.measure_begun(area, dataset.name) if is_begun else storage_area.measure(area)
+    )
+
+
+def _at_once(look: Callable[[Asked], Seen], what: Iterable[Asked]) -> list[Seen]:
+    """Look at several areas at the same time: one that does not answer takes its limit."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(look, what))

@@ -1,0 +1,64 @@
+"""A person's datasets put together: the areas of gridbridge.toml, as that person reaches them."""
+
+import os
+import posixpath
+import pwd
+from collections.abc import Set
+
+from gridbridge.batch.clusters import away
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.replica_copy import CopyFiles, ReplicaCopier, Tell, by_rsync
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.store.dataset_records import DatasetRecords
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+
+RECORDS = ".gridbridge/data"  # below one's home
+
+
+def datasets(
+    policy: Policy, records: str, tell: Tell, carry: CopyFiles = by_rsync
+) -> DelegatedDatasets:
+    """Return the datasets of whoever runs this; `records` is empty for the usual folder.
+
+    Raises GridbridgeError for root, who has no account of their own at clusters by ssh.
+    """
+    me = pwd.getpwuid(os.geteuid())
+    known = areas(policy)
+    if not me.pw_uid and any(area.login for area in known.values()):
+        raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
+    copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
+    folder = DatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
+    return DelegatedDatasets(folder, known, policy.rebalance, copier)
+
+
+def served(policy: Policy) -> DelegatedDatasets:
+    """Return the same for the service, which is told nothing while a copy goes on."""
+    return datasets(policy, "", lambda _: None)
+
+
+def areas(policy: Policy) -> dict[str, StorageArea]:
+    """Return the areas as whoever runs this reaches them."""
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    drained = drains.names()
+    return {name: _area(policy, name, one, me, drained) for name, one in policy.storage.items()}
+
+
+def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> StorageArea:
+    where = away(policy, storage.cluster)
+    account = where.login.user if where.login else ""
+    return StorageArea(
+        name=name,
+        cluster=storage.cluster,
+        path=posixpath.normpath(storage.path),
+        account=account or me,
+        login=where.login,
+        timeout_s=where.timeout_s,
+        max_bytes=storage.max_bytes,
+        bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
+        copies_at_once=storage.copies_at_once,
+        is_drained=storage.drained or bool({name, storage.cluster} & drained),
+    )

@@ -1,0 +1,354 @@
+"""Datasets kept as their owners wish: look, decide, keep, and have replicas made and removed.
+
+The service decides, and each act is done by the owner's own process, which judges it anew
+(gridbridge-as-user). What is to be done is noted before it is done: what a round that was killed
+had begun goes on in the next one, and as a copy that was made and a replica that was not yet
+removed it is found by the same note. A round whose copies take longer than an hour lets the next
+one begin, and sees to the end of them.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.rebalance import storage_balance
+from gridbridge.decisions.rebalance.storage_balance import DatasetAct
+from gridbridge.model.places import CARRYING_LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.model.rebalance.moves import MovePlan, PlacementMove, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover.dataset_fairness import OwnerTurns, owner_of
+from gridbridge.rebalance.mover.rule_choice import (
+    RebalancePlan,
+    RebalanceQuestion,
+    later,
+    planned,
+)
+from gridbridge.rebalance.replicas import owner_processes as owners
+from gridbridge.rebalance.replicas import owner_wiring, storage_area
+from gridbridge.rebalance.store import delegation_files as letters
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
+from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+
+KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
+LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
+BEGINS_S = 3600.0  # after so long a round begins nothing more, and the next one may begin
+LOOK_S = 5.0  # between two looks whether it has come to that
+WHERE = "the storage areas"
+QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
+LATE = "its round began nothing more after an hour: the next one does"
+TAKEN = "copies that earlier rounds began are all that go on at once (copies_at_once)"
+CUT, CUT_BEFORE = "it was cut", "what was to be done before was not"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSituation:
+    """What a decision looks at."""
+
+    stored: StorageState
+    is_quiesced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetActOutcome:
+    """How an act ended."""
+
+    why: str = ""  # it was not done
+    is_left: bool = False  # but for a replica that is to go still: the new one is there
+
+
+class ReplicaReconciler:
+    """The verbs of one round about datasets."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        asked: RebalanceQuestion,
+        *,
+        is_dry: bool = False,
+        carrying: str = CARRYING_LOCK,
+        let_go: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        `let_go` lets the next round begin, and has `carrying` held as long as this one goes on; it
+        says whether that is so.
+        """
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._policy = policy
+        self._rules = policy.rebalance
+        self._asked = replace(asked, is_of_data=True)
+        self._clock = clock
+        self._notes = RebalanceNotes(self.database)
+        self._carried = CarriedReplicas(self.database)
+        self._carrying, self._let_go = carrying, let_go
+        self.checked = RecheckedMoves()  # of what was applied
+
+    def gather(self) -> DatasetSituation:
+        """Measure the areas, and ask owners for their datasets."""
+        return DatasetSituation(
+            stored=StorageState(
+                now=self._clock.now(),
+                kept=tuple(owners.look(letters.listed())),
+                areas=tuple(self._measure()),
+                drained=_drained(self._policy),
+                carried=self._carried.all(),
+                leaving=self._notes.leaving(),
+            ),
+            is_quiesced=self._is_quiesced(),
+        )
+
+    def decide(self, seen: DatasetSituation) -> RebalancePlan:
+        """Decide by the rules, unless somebody wants nothing to be moved.
+
+        ConfigError for an area or a dataset that is not there.
+        """
+        snapshot = storage_balance.snapshot(seen.stored, self._rules)
+        why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
+        return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
+
+    def entry(self, seen: DatasetSituation, plan: RebalancePlan) -> JournalEntry | None:
+        """Tell what is done; nothing when that is nothing."""
+        del seen
+        return rebalance_journal.entry(plan, self._asked, self._clock.now())
+
+    def apply(self, seen: DatasetSituation, plan: RebalancePlan) -> None:
+        """Have it done, what was begun earlier first; a dataset's acts follow each other.
+
+        While an earlier round goes on, what was begun is its own to end.
+        """
+        if seen.is_quiesced:
+            return
+        now = self._clock.now()
+        sizes = {one.name: one.dataset.size_bytes for one in seen.stored.kept}
+        is_shared = self._is_carried()
+        made, begun = ([], []) if is_shared else _begun(seen.stored)
+        for one in made:
+            self._end(one, "")
+        told = [
+            _carried(act, sizes, now)
+            for act in storage_balance.acts(plan.snapshot, plan.advice.moves)
+        ]
+        kept = {one.name: one for one in seen.stored.kept}
+        if not is_shared:
+            self._close_strays(seen.stored, kept)
+        self._forget_left(seen.stored, kept)
+        earlier = _under_way(seen.stored) if is_shared else []
+        turns = OwnerTurns(
+            _by_dataset([*begun, *told]),
+            seen.stored.carried,
+            earlier=earlier,
+            most=self._rules.copies_at_once,
+            into={name: one.copies_at_once for name, one in self._policy.storage.items()},
+        )
+        self._do(turns, kept, _left(self._rules.copies_at_once, earlier))
+        self._carried.forget(now - max(KEPT, storage_balance.longest_rest(self._rules)))
+
+    def _do(self, turns: OwnerTurns, kept: Mapping[str, DelegatedDataset], most: int) -> None:
+        """Have acts done, those of so many datasets at once; none begins once that is not wanted.
+
+        What may not begin because earlier rounds' copies go on is told.
+        """
+        going = dict[Future[list[DatasetActOutcome]], list[CarriedReplica]]()
+        told = list[tuple[CarriedReplica, str]]()
+        until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            while turns or going:
+                why = self._why_none(until_s)
+                while not why and len(going) < most and (group := turns.next()):
+                    self._carried.begin(group)
+                    going[pool.submit(self._act, kept[group[0].dataset], group)] = group
+                    why = self._why_none(until_s)
+                if why or not going:
+                    told += [(one, why or TAKEN) for group in turns.left() for one in group]
+                for done in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
+                    turns.end(group := going.pop(done))
+                    told += self._ended(group, done.result())
+                if going and self._clock.steady_s() > until_s:
+                    is_alone = is_alone and not self._let_go()
+        self.checked = RecheckedMoves(
+            moves=tuple(_move(one) for one, why in told if not why),
+            dropped=tuple(_rejected(one, why) for one, why in told if why),
+        )
+
+    def _is_carried(self) -> bool:
+        """Say whether copies of an earlier round go on, which sees to their ends."""
+        with MomentaryLock(self._carrying) as is_ours:
+            return not is_ours
+
+    def _why_none(self, until_s: float) -> str:
+        """Say why nothing more is begun; empty when it is."""
+        if self._is_quiesced():
+            return QUIESCED
+        return LATE if self._clock.steady_s() > until_s else ""
+
+    def _ended(
+        self, group: list[CarriedReplica], ends: list[DatasetActOutcome]
+    ) -> list[tuple[CarriedReplica, str]]:
+        """Note how a dataset's acts ended."""
+        for one, done in zip(group, ends, strict=True):
+            self._note_leaving(one, done)
+            self._end(one, done.why)
+        return [(one, done.why) for one, done in zip(group, ends, strict=True)]
+
+    def _note_leaving(self, one: CarriedReplica, done: DatasetActOutcome) -> None:
+        """Keep in mind what is to be removed still, also after a removal that failed again."""
+        if not one.source:
+            return
+        if not done.why:
+            self._notes.left(one.dataset, one.source)
+        elif done.is_left or (one.dataset, one.source) in self._notes.leaving():
+            self._notes.leave(one.dataset, one.source, self._clock.now())
+
+    def _act(self, one: DelegatedDataset, group: list[CarriedReplica]) -> list[DatasetActOutcome]:
+        """Have a dataset's acts done; return how each ended. Nothing follows a failure."""
+        ends: list[DatasetActOutcome] = []
+        for each in group:
+            is_cut = any(done.why for done in ends)
+            ends.append(DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._one(one, each))
+        return ends
+
+    def _one(self, one: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
+        if carried.target and carried.target in _closed(self._policy):
+            return DatasetActOutcome(why=f"{carried.target} is drained")
+        if carried.target and (why := owners.copy(one, carried.target, carried.source)):
+            return DatasetActOutcome(why=why)
+        why = owners.drop(one, carried.source) if carried.source else ""
+        return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
+
+    def _end(self, one: CarriedReplica, why: str) -> None:
+        self._carried.end(one.token, self._clock.now(), why)
+        _log.info(
+            "event=replica_carried dataset=%s to=%s from=%s why=%r",
+            *(one.dataset, one.target or "-", one.source or "-", why),
+        )
+
+    def _close_strays(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
+        """Note the end of what was cut and nobody goes on with: others do, or it can't be seen."""
+        for one in stored.carried:
+            of = kept.get(one.dataset)
+            is_left = of is None or of.is_busy
+            if one.ended_at is None and is_left and stored.now - one.began_at > LONGEST:
+                self._carried.end(one.token, stored.now, CUT)
+
+    def _forget_left(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
+        """Note which replicas are gone that were to go, by whoever's hand, and which are not."""
+        for dataset, area in stored.leaving:
+            one = kept.get(dataset)  # None: it is gone, or nobody knows just now
+            if one and area in one.dataset.storages:
+                self._notes.leave(dataset, area, stored.now)
+            elif one:
+                self._notes.left(dataset, area)
+        self._notes.forget_leaving(stored.now - KEPT)
+
+    def _is_quiesced(self) -> bool:
+        return self._notes.quiesced() is not None
+
+    def _measure(self) -> list[MeasuredArea]:
+        """Measure the areas; what an account may write there is its owner's process to know."""
+        known = owner_wiring.areas(self._policy).values()
+        with ThreadPoolExecutor(max_workers=max(1, len(known))) as pool:
+            return list(pool.map(storage_area.measure_all, known))
+
+
+def merged(one: RebalancePlan, other: RebalancePlan) -> RebalancePlan:
+    """Return two plans of different hosts, jobs and tasks as one."""
+    first, second = one.snapshot, other.snapshot
+    snapshot = PlacementSnapshot(
+        now=first.now,
+        hosts=(*first.hosts, *second.hosts),
+        jobs=(*first.jobs, *second.jobs),
+        tasks=(*first.tasks, *second.tasks),
+        recent=first.recent,
+    )
+    advice = MovePlan(
+        moves=(*one.advice.moves, *other.advice.moves),
+        rejected=(*one.advice.rejected, *other.advice.rejected),
+        sentence=f"{one.advice.sentence}; {other.advice.sentence}",
+    )
+    return RebalancePlan(snapshot=snapshot, rules=one.rules, advice=advice)
+
+
+def _drained(policy: Policy) -> frozenset[str]:
+    """Return the clusters and areas that are drained."""
+    return drains.names() | {name for name, one in policy.storage.items() if one.drained}
+
+
+def _closed(policy: Policy) -> frozenset[str]:
+    """Return the areas that are drained, now."""
+    drained = _drained(policy)
+    return frozenset(name for name, one in policy.storage.items() if {name, one.cluster} & drained)
+
+
+def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedReplica]]:
+    """Return what a round that was killed had begun: what was made since, and what is to go on.
+
+    The owner's process may have gone on without it.
+    """
+    free = {one.name: one.dataset for one in stored.kept if not one.is_busy}
+    begun = [one for one in stored.carried if one.ended_at is None and one.dataset in free]
+    made = [one for one in begun if not one.source and one.target in free[one.dataset].whole]
+    return made, [one for one in begun if one not in made]
+
+
+def _under_way(stored: StorageState) -> list[list[CarriedReplica]]:
+    """Return what was begun about datasets, and has not ended."""
+    return [*_by_dataset(one for one in stored.carried if one.ended_at is None)]
+
+
+def _left(most: int, earlier: list[list[CarriedReplica]]) -> int:
+    """Return how many may be begun beside what goes on.
+
+    Where one owner's are all of them others have one more: else nothing of theirs would be done for
+    as long as that owner's take.
+    """
+    owners = {owner_of(group[0]) for group in earlier}
+    return max(most - len(earlier), 1 if len(owners) == 1 else 0)
+
+
+def _by_dataset(carried: Iterable[CarriedReplica]) -> Iterable[list[CarriedReplica]]:
+    groups: dict[str, list[CarriedReplica]] = {}
+    for one in carried:
+        groups.setdefault(one.dataset, []).append(one)
+    return groups.values()
+
+
+def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> CarriedReplica:
+    return CarriedReplica(
+        token=files.random_name(),
+        dataset=act.dataset,
+        target=act.target,
+        source=act.source,
+        size_bytes=sizes[act.dataset],
+        began_at=now,
+    )
+
+
+def _move(one: CarriedReplica) -> PlacementMove:
+    kind = storage_balance.kind_of(one)
+    return PlacementMove(
+        kind=kind,
+        job=one.dataset,
+        number=storage_balance.ONLY,
+        source=one.source,
+        target=one.target,
+    )
+
+
+def _rejected(one: CarriedReplica, why: str) -> RejectedMove:
+    return RejectedMove(job=one.dataset, number=storage_balance.ONLY, target=one.target, reason=why)

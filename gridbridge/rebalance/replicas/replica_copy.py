@@ -1,0 +1,125 @@
+"""Make a replica: carried under another name, verified by the checksums, then put in its place.
+
+Killed anywhere it is done again, and what came before is not carried again. Files go by rsync, as
+those of staged jobs do; between two clusters by ssh they go by a folder here.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from gridbridge.errors import CommandFailed, StorageUnusable
+from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, difference
+from gridbridge.model.route import SshLogin
+from gridbridge.rebalance.replicas import storage_area
+from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.shell import rsync
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.rsync import CopyPace
+
+TRIES = 2  # the second carries what had another checksum
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFolder:
+    """A folder, here or where the login leads."""
+
+    login: SshLogin | None
+    folder: str
+
+
+class CopyFiles(Protocol):
+    """Bring files with these names from one folder to another; CommandFailed if not all came."""
+
+    def __call__(
+        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    ) -> None:
+        """Bring them; one of the two places is here."""
+        ...
+
+
+def by_rsync(
+    source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+) -> None:
+    """Bring files by rsync, over ssh where one of the places has a login."""
+    to = f"{target.folder}/"
+    if source.login:
+        rsync.pull(source.login, names, source.folder, to, lambda: False, pace=pace)
+    else:
+        paths = [f"{source.folder}/./{name}" for name in names]
+        rsync.push(target.login, paths, to, lambda: False, pace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCopier:
+    """Makes replicas, and tells how far each is."""
+
+    clock: Clock
+    tell: Tell
+    carry: CopyFiles = by_rsync
+
+    def copy(
+        self, dataset: Dataset, sums: Sums, source: ReplicaFolder, area: StorageArea, *, relay: str
+    ) -> Replica:
+        """Make a replica in an area that was prepared for it, and return it.
+
+        StorageUnusable says why it is not whole.
+        """
+        name, wrong = dataset.name, ""
+        target = ReplicaFolder(login=area.login, folder=storage_area.located(area).part(name))
+        for _ in range(TRIES):
+            self._carry(source, target, list(sums), area, relay)
+            found = storage_area.check(area, f".{name}.part", dataset)
+            spoilt = [each for each, digest in found.sums.items() if sums.get(each) != digest]
+            storage_area.clean(area, name, spoilt)
+            kept = {each: digest for each, digest in found.sums.items() if each in sums}
+            if not (wrong := difference(sums, kept)):
+                storage_area.finish(area, dataset)
+                return self._whole(area, dataset)
+        raise StorageUnusable(f"what came is not the dataset: {wrong}")
+
+    def _carry(
+        self,
+        source: ReplicaFolder,
+        target: ReplicaFolder,
+        names: list[str],
+        area: StorageArea,
+        relay: str,
+    ) -> None:
+        pace = CopyPace(
+            tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
+        )
+        is_relayed = source.login and target.login
+        with storage_area.told(area):
+            if is_relayed:
+                here = ReplicaFolder(login=None, folder=relay)
+                self.carry(source, here, names, pace)
+                source = here
+            with _told_when_full(area):
+                self.carry(source, target, names, pace)
+        if is_relayed:
+            rsync.remove(relay)
+
+    def _whole(self, area: StorageArea, dataset: Dataset) -> Replica:
+        return Replica(
+            storage=area.name,
+            size_bytes=dataset.size_bytes,
+            is_whole=True,
+            checked_at=self.clock.now(),
+        )
+
+
+@contextmanager
+def _told_when_full(area: StorageArea) -> Iterator[None]:
+    """Look whether an area is full when rsync says only that a file could not be written."""
+    try:
+        yield
+    except CommandFailed as error:
+        if error.status != rsync.FILE_ERROR:
+            raise
+        found = storage_area.measure(area)
+        if not found.fault and not found.free_bytes:
+            raise StorageUnusable(f"{area.own}: No space left on device") from error
+        raise

@@ -1,0 +1,93 @@
+"""Replicas that nobody has read for long are read, each dataset's by its owner's own process.
+
+That takes as long as it takes. So rounds don't wait for it, a dataset that can't be read goes to
+the end of the line, and who has one that can't, or many, holds up nobody else. It is tried again
+before long: its owner's home may have been away for a moment.
+"""
+
+import logging
+from collections.abc import Container, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from gridbridge.model.rebalance.delegation import DelegatedDataset
+from gridbridge.model.rebalance.note_age import NEVER, known
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.rebalance.replicas import owner_processes
+from gridbridge.rebalance.store import delegation_files as letters
+from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+
+LONGEST_S = 3600.0  # after so long no further dataset is begun
+AGAIN_S = 3600.0  # after so long one that could not be read is tried again
+
+_log = logging.getLogger(__name__)
+
+
+class ReplicaScrub:
+    """Has replicas read, and notes what was tried."""
+
+    def __init__(self, rules: Rebalance, database: StateFile, clock: Clock) -> None:
+        self._rules = rules
+        self._notes = RebalanceNotes(database)
+        self._clock = clock
+
+    def read(self) -> None:
+        """Have what is due read: the datasets of some owners at once, of each one by one."""
+        if self._notes.quiesced() is not None:
+            return
+        now = self._clock.now()
+        tried = {name: known(at, now) for name, at in self._notes.read().items()}
+        unread = {name: known(at, now) for name, at in self._notes.unread().items()}
+        again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
+        due = now - timedelta(seconds=self._rules.verify_every_s)
+        lines = _lines(owner_processes.look(letters.listed()), tried, due, now, again)
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            for read, failed in pool.map(lambda line: self._read(line, now), lines):
+                self._notes.note_read(read, failed, self._clock.now())
+
+    def _read(
+        self, line: list[DelegatedDataset], began_at: datetime
+    ) -> tuple[list[str], list[str]]:
+        """Have an owner's datasets read, none after one that can't be; return both."""
+        read: list[str] = []
+        for one in line:
+            if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
+                break
+            if why := owner_processes.verify(one):
+                _log.warning("event=dataset_unread file=%s why=%r", one.file, why)
+                return read, [one.name]
+            read.append(one.name)
+        return read, []
+
+
+def _lines(
+    kept: list[DelegatedDataset],
+    tried: Mapping[str, datetime],
+    due: datetime,
+    now: datetime,
+    again: Container[str],
+) -> list[list[DelegatedDataset]]:
+    """Return what is due of each owner, the oldest first; who had a turn last comes last.
+
+    What is tried again is due, whenever it was tried.
+    """
+    turns: dict[str, datetime] = {}
+    for name, at in tried.items():
+        owner = name.partition("/")[0]
+        turns[owner] = max(at, turns.get(owner, at))
+    lines: dict[str, list[DelegatedDataset]] = {}
+    read_at = {one.name: _read_at(one, tried, now) for one in kept}
+    for one in sorted(kept, key=lambda one: (read_at[one.name], one.name)):
+        is_due = one.name in again or read_at[one.name] <= due
+        if is_due and not one.is_busy and one.dataset.replicas:
+            lines.setdefault(one.owner, []).append(one)
+    return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
+
+
+def _read_at(one: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
+    """Return when a replica of a dataset was read last, or was to be."""
+    read = (known(each.checked_at, now) for each in one.dataset.replicas)
+    read_at = min(read, default=NEVER)
+    return max(read_at, tried.get(one.name, read_at))

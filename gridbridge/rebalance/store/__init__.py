@@ -1,0 +1,1 @@
+"""What is kept of moves and datasets."""

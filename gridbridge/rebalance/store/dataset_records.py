@@ -1,0 +1,249 @@
+"""A person's own records of datasets, in a folder that only they can write.
+
+NAME.json tells of a dataset, NAME.sums has the checksums of its files as `sha256sum -z` prints
+them. Each is put there whole; what somebody else owns or could have written is not read.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Any
+
+from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageUnusable
+from gridbridge.model.rebalance.datasets import (
+    DATASET_NAME,
+    Dataset,
+    Replica,
+    ReplicaOutcome,
+    Sums,
+    read_sums,
+    sums_text,
+)
+from gridbridge.shell import files, rsync
+from gridbridge.shell.poller_lock import MomentaryLock
+
+RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
+MOST_DONE = 100  # lines of what was done about a dataset
+MOST_BYTES = 1 << 20  # of a record
+MOST_SUMS = 1 << 28  # of checksums: two million files
+NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+class DatasetRecords:
+    """The datasets of whoever runs this."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def names(self) -> list[str]:
+        """Return the names of the datasets, in order."""
+        records = (name for name in files.names(self._folder) if name.endswith(RECORD))
+        return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
+
+    def has(self, name: str) -> bool:
+        """Say whether there is a dataset of this name; StateError when that can't be seen."""
+        return _is_there(self._path(name, RECORD))
+
+    def is_gone(self, name: str) -> bool:
+        """Say whether there is surely none; StateError where the folder of records is away.
+
+        The folder is kept open meanwhile: a home that is not mounted just now has lost nothing.
+        """
+        try:
+            return self._is_gone(f"{name}{RECORD}")
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
+
+    def load(self, name: str) -> Dataset:
+        """Return a dataset; GridbridgeError when there is none, StateError for a wrong file."""
+        path = self._path(name, RECORD)
+        try:
+            data, _ = files.read(path, MOST_BYTES, os.geteuid())
+            return decode(name, json.loads(data))
+        except FileNotFoundError as error:
+            known = ", ".join(self.names()) or "you have none yet"
+            raise GridbridgeError(f"{name}: no dataset of yours; yours: {known}") from error
+        except NO_RECORD as error:
+            raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
+
+    def sums(self, dataset: Dataset) -> dict[str, str]:
+        """Return the checksums of its files; StateError if they are not those of its record."""
+        path = self._path(dataset.name, SUMS)
+        try:
+            data, _ = files.read(path, MOST_SUMS, os.geteuid())
+        except FileNotFoundError as error:
+            raise StateError(f"{path}: no such file; the dataset has to be added again") from error
+        if hashlib.sha256(data).hexdigest() != dataset.sha256:
+            raise StateError(f"{path}: not the checksums of {dataset.name}; add it again")
+        try:
+            return read_sums(data)
+        except ParseError as error:
+            raise StateError(f"{path}: {error}") from error
+
+    def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
+        """Put a dataset there, with its checksums when it is new; StateError for too many."""
+        if sums is not None:
+            text = sums_text(sums)
+            if len(text) > MOST_SUMS:
+                raise StateError(
+                    f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
+                    f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
+                )
+            files.replace(self._path(dataset.name, SUMS), text, 0o600)
+        told = json.dumps(encode(dataset)).encode()
+        files.replace(self._path(dataset.name, RECORD), told, 0o600)
+
+    def remove(self, name: str) -> None:
+        """Forget a dataset; its checksums last, for without a record they say nothing."""
+        files.remove(self._path(name, RECORD))
+        files.remove(self._path(name, SUMS))
+        files.remove(self._hidden(name, DONE))
+        self.remove_relay(name)
+
+    def is_busy(self, name: str) -> bool:
+        """Say whether a command works on a dataset just now."""
+        if not os.path.lexists(self._hidden(name, LOCK)):
+            return False
+        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
+            return not is_ours
+
+    def note_done(self, name: str, done: ReplicaOutcome) -> None:
+        """Note what the service had done about a dataset; the oldest of many are forgotten."""
+        kept = [*self.done(name), done][-MOST_DONE:]
+        rows = "".join(f"{json.dumps(asdict(one) | {'at': one.at.isoformat()})}\n" for one in kept)
+        files.replace(self._hidden(name, DONE), rows.encode(), 0o600)
+
+    def done(self, name: str) -> list[ReplicaOutcome]:
+        """Return what the service had done about a dataset, the newest last."""
+        path = self._hidden(name, DONE)
+        try:
+            data, _ = files.read(path, MOST_BYTES, os.geteuid())
+            rows = map(json.loads, data.splitlines())
+            return [ReplicaOutcome(**row | {"at": _moment(row["at"])}) for row in rows]
+        except FileNotFoundError:
+            return []
+        except NO_RECORD as error:
+            raise StateError(f"{path}: not what was noted; remove it ({error!r})") from error
+
+    def relay(self, name: str) -> str:
+        """Return the folder by which files go from one cluster by ssh to another."""
+        return self._hidden(name, RELAY)
+
+    def remove_relay(self, name: str) -> None:
+        """Remove that folder, which has what a copy was that failed."""
+        rsync.remove(self.relay(name))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Work on a dataset while no other command does; GridbridgeError when one does."""
+        self._make()
+        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
+            if not is_ours:
+                raise GridbridgeError(f"{name}: another command of yours works on it; wait for it")
+            yield
+
+    @contextmanager
+    def turn(self, storage: str, most: int) -> Iterator[None]:
+        """Copy into an area as one of so many at once; StorageUnusable when those are under way."""
+        with ExitStack() as stack:
+            paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
+            if not any(stack.enter_context(_released(path)) for path in paths):
+                raise StorageUnusable(f"{most} copies of yours go there already (copies_at_once)")
+            yield
+
+    def _make(self) -> None:
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            files.shut_out_others(self._folder)
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
+
+    def _is_gone(self, record: str) -> bool:
+        end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(end).st_uid != os.geteuid():
+                raise StateError(f"{self._folder}: somebody else's")
+            return not _is_there(record, end)
+        finally:
+            os.close(end)
+
+    def _path(self, name: str, kind: str) -> str:
+        return f"{self._folder}/{name}{kind}"
+
+    def _hidden(self, name: str, kind: str) -> str:
+        return f"{self._folder}/.{name}{kind}"
+
+
+def _is_there(path: str, folder: int | None = None) -> bool:
+    """Say whether something is at a path; StateError when that can't be seen."""
+    try:
+        os.lstat(path, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    return True
+
+
+@contextmanager
+def _released(path: str) -> Iterator[bool]:
+    held = MomentaryLock(path)
+    is_ours = held.__enter__()
+    try:
+        yield is_ours
+    finally:
+        with suppress(OSError):
+            held.__exit__()
+
+
+def encode(dataset: Dataset) -> dict[str, Any]:
+    """Return a dataset as its record has it."""
+    told = asdict(dataset)
+    for one in told["replicas"]:
+        one["checked_at"] = one["checked_at"].isoformat()
+    return told
+
+
+def decode(name: str, told: dict[str, Any]) -> Dataset:
+    """Return the dataset of a record; one of NO_RECORD for what is none."""
+    if told["name"] != name:
+        raise ValueError(f"it is of {told['name']!r}")
+    replicas = tuple(_replica(one) for one in told["replicas"])
+    return Dataset(
+        name=name,
+        path=str(told["path"]),
+        is_tree=bool(told["is_tree"]),
+        files=int(told["files"]),
+        size_bytes=int(told["size_bytes"]),
+        sha256=str(told["sha256"]),
+        wished=int(told["wished"]),
+        replicas=replicas,
+        may_move=bool(told["may_move"]),
+        begun=tuple(map(str, told["begun"])),
+    )
+
+
+def _replica(told: dict[str, Any]) -> Replica:
+    return Replica(
+        storage=str(told["storage"]),
+        size_bytes=int(told["size_bytes"]),
+        is_whole=bool(told["is_whole"]),
+        checked_at=_moment(told["checked_at"]),
+        why=str(told["why"]),
+        is_away=bool(told["is_away"]),
+    )
+
+
+def _moment(told: str) -> datetime:
+    """Read a time; ValueError for one without its zone, which can be compared with no other.
+
+    The first and the last year have moments that can't be told by every clock.
+    """
+    found = datetime.fromisoformat(told)
+    if found.tzinfo is None or not MINYEAR < found.year < MAXYEAR:
+        raise ValueError(f"{told}: a time without its zone, or that no clock tells")
+    return found

@@ -1,0 +1,88 @@
+"""The files by which people let the service look after their datasets.
+
+Each lies in its owner's own folder among the campaign files (`u.UID`, where nobody else but the
+service's group may write), is that person's, and has the name of a dataset: no more, for the record
+itself is nobody else's to read. Its name follows from the dataset's, so that it is there once.
+"""
+
+import hashlib
+import json
+import os
+import pwd
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from gridbridge.campaigns.store import campaign_inbox as picked
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.places import CAMPAIGNS, KEPT_DATASET
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.shell import files
+
+MAX_BYTES = 1024
+MOST = 1000  # datasets of one person
+NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """A dataset that its owner lets the service look after."""
+
+    uid: int
+    owner: str
+    file: str  # below the folder
+    dataset: str
+
+
+def let(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Let the service look after a dataset of ours; StateError where that can't be told."""
+    require_room((dataset,), folder)
+    data = json.dumps({"dataset": dataset}).encode()
+    files.replace(f"{picked.mine(folder)}/{_file_of(dataset)}", data, mode=0o640)
+
+
+def take_back(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Let it no more; may be repeated."""
+    if mine := picked.mine_now(folder):
+        files.remove(f"{mine}/{_file_of(dataset)}")
+
+
+def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise StateError if, with these, the service would look after too many datasets of ours."""
+    if not os.path.isdir(folder):
+        return
+    there = files.names(picked.mine_now(folder))
+    known = {name for name in there if picked.is_of(name, KEPT_DATASET)}
+    if len(known.union(map(_file_of, datasets))) > MOST:
+        raise StateError(
+            f"the service looks after {len(known)} datasets of yours, and after no more than"
+            f" {MOST}: gridbridge data drop NAME removes one"
+        )
+
+
+def listed(folder: str = CAMPAIGNS) -> list[Delegation]:
+    """Return what people let, each dataset once, of each person the first MOST.
+
+    What is wrong there is left out.
+    """
+    found: list[Delegation] = []
+    for paths in picked.staying(KEPT_DATASET, MOST, folder).values():
+        of_one: dict[str, Delegation] = {}
+        for one in (let for path in paths for let in _read(path, folder)):
+            of_one.setdefault(one.dataset, one)
+        found += of_one.values()
+    return found
+
+
+def _read(path: str, folder: str) -> Iterator[Delegation]:
+    with suppress(OSError, GridbridgeError, *NO_FILE):
+        person = path.partition("/")[0]
+        data, facts = files.read(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
+        name = json.loads(data)["dataset"]
+        if isinstance(name, str) and DATASET_NAME.holds(name):
+            owner = pwd.getpwuid(facts.st_uid).pw_name
+            yield Delegation(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+
+
+def _file_of(dataset: str) -> str:
+    return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"

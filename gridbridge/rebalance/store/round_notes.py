@@ -1,0 +1,112 @@
+"""What rebalancing has done of late, and whether it may do anything."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Column, Table, and_, delete, select
+
+from gridbridge.model.rebalance.placement_snapshot import RecentMoves
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
+UNREAD = "unread"  # a dataset that could not be read when that was tried last
+MOVED = "moved"  # a place of a campaign's array of which the task was marked to be moved
+NOTES = Table(
+    "rebalance_notes",
+    METADATA,
+    Column("kind", PrintableText, primary_key=True),  # of what: a host that got a task, a job ...
+    Column("name", PrintableText, primary_key=True),
+    Column("at", MomentColumn, nullable=False),
+)
+Place = tuple[int, int, int]  # campaign, array, and place there
+
+
+class RebalanceNotes:
+    """What is kept of it."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def recent(self) -> RecentMoves:
+        """Return when hosts got tasks, and when jobs were rebalanced."""
+        return RecentMoves(hosts=self._of(HOST), jobs=self._of(JOB))
+
+    def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
+        """Note that the tasks at these places of campaigns' arrays are to be moved, from now on."""
+        self.note(MOVED, (_place(one) for one in moved), at)
+
+    def moved(self) -> dict[Place, datetime]:
+        """Return since when tasks at which places were to be moved, of late."""
+        return {_read_place(name): at for name, at in self._of(MOVED).items()}
+
+    def read(self) -> dict[str, datetime]:
+        """Return when replicas of datasets were read, or were to be."""
+        return self._of(READ)
+
+    def unread(self) -> dict[str, datetime]:
+        """Return when those were to be read that could not be, and have not been since."""
+        return self._of(UNREAD)
+
+    def note_read(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
+        """Note that replicas of these datasets were read now, and that others could not be."""
+        good, bad = list(read), list(unread)
+        with self._database.transaction():
+            self.note(READ, [*good, *bad], at)
+            self.note(UNREAD, bad, at)
+            for name in good:
+                of = and_(NOTES.c.kind == UNREAD, NOTES.c.name == name)
+                self._database.execute(delete(NOTES).where(of))
+
+    def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
+        """Note that something was done about hosts or jobs now."""
+        rows = [{"kind": kind, "name": name, "at": at} for name in names]
+        if rows:
+            self._database.execute(self._database.upsert(NOTES), rows)
+
+    def leaving(self) -> frozenset[tuple[str, str]]:
+        """Return datasets and areas: another replica was made for the one there, which is to go."""
+        parts = (name.partition(" ") for name in self._of(LEAVING))
+        return frozenset((dataset, area) for dataset, _, area in parts)
+
+    def leave(self, dataset: str, area: str, at: datetime) -> None:
+        """Note that a dataset's replica is to go from an area still."""
+        self.note(LEAVING, [f"{dataset} {area}"], at)
+
+    def left(self, dataset: str, area: str) -> None:
+        """Note that it is gone."""
+        of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
+        self._database.execute(delete(NOTES).where(of))
+
+    def forget_leaving(self, before: datetime) -> None:
+        """Forget what was noted before a time: its dataset is there no more."""
+        of = and_(NOTES.c.kind == LEAVING, NOTES.c.at < before)
+        self._database.execute(delete(NOTES).where(of))
+
+    def quiesced(self) -> datetime | None:
+        """Return since when nothing may be moved; None: it may."""
+        return self._of(QUIESCED).get("")
+
+    def quiesce(self, at: datetime | None) -> None:
+        """Let nothing be moved from now on, or with None again."""
+        with self._database.transaction():
+            self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
+            self.note(QUIESCED, [""] if at else [], at or datetime.max)
+
+    def forget(self, before: datetime) -> None:
+        """Forget what was done before a time."""
+        of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
+        self._database.execute(delete(NOTES).where(of))
+
+    def _of(self, kind: str) -> dict[str, datetime]:
+        rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
+        return {row["name"]: row["at"] for row in rows}
+
+
+def _place(one: Place) -> str:
+    return ".".join(map(str, one))
+
+
+def _read_place(name: str) -> Place:
+    campaign, array, place = map(int, name.split("."))
+    return campaign, array, place

@@ -1,1 +1,0 @@
-"""The programs: each gathers, decides and applies."""

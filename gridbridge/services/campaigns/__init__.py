@@ -1,1 +1,0 @@
-"""The campaign programs: what they do in each cycle, and with whom."""

@@ -1,1 +1,0 @@
-"""Nikita: what deletes tasks of campaigns that wait or run where they should not."""

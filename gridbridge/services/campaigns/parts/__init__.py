@@ -1,1 +1,0 @@
-"""Tasks that owners add to their campaigns."""

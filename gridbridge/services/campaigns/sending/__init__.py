@@ -1,1 +1,0 @@
-"""Sends arrays, and goes on with those that an earlier cycle began."""

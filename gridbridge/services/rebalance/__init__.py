@@ -1,1 +1,0 @@
-"""What rebalancing looks at, and what it advises."""

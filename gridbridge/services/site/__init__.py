@@ -1,1 +1,0 @@
-"""The programs that set a site up and look after it."""

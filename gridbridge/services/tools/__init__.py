@@ -1,1 +1,0 @@
-"""The commands by which people look and act, from what the service shows."""

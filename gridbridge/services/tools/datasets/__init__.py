@@ -1,1 +1,0 @@
-"""What people's own processes do about their datasets, for others and by other programs."""

@@ -1,1 +1,0 @@
-"""What is measured of all capabilities, from published files alone."""

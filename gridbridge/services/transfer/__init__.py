@@ -1,1 +1,0 @@
-"""The transfer service: its parts, and what they do in each round."""

@@ -1,1 +1,0 @@
-"""Guards of jobs that are away: missing ones, late ones, and copies of them."""

@@ -1,1 +1,0 @@
-"""The messages of people's processes, and how far the service believes them."""

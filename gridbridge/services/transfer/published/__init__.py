@@ -1,1 +1,0 @@
-"""What the service shows people: the published files."""

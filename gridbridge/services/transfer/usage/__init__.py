@@ -1,1 +1,0 @@
-"""What remote jobs used, from their clusters' accounting files and from verdicts."""

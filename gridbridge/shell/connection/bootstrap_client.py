@@ -1,0 +1,145 @@
+"""Runs programs on a machine that nobody has met yet, at which one host key alone is believed.
+
+No file of known hosts counts: the key is the one that the machine's provider told.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
+from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, words_of
+from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
+
+CHUNK_BYTES = 65536
+MOST_BYTES = 1 << 20  # of what a program says
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
+LATE = b"no answer in time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapMachine:
+    """A machine, and who logs in there."""
+
+    address: str
+    host_key: str  # as in known_hosts, without the host
+    user: str
+    key_file: str
+    port: int = 22
+
+    @property
+    def known_as(self) -> str:
+        """The name that its key goes by."""
+        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+
+
+@contextmanager
+def logged_in(machine: BootstrapMachine) -> Iterator[paramiko.SSHClient]:
+    """Log in; NotAdmitted for any other host key, NotReached when there is no login yet."""
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.get_host_keys().add(machine.known_as, *_key(machine))
+    try:
+        _connect(client, machine)
+        yield client
+    finally:
+        client.close()
+
+
+def _connect(client: paramiko.SSHClient, machine: BootstrapMachine) -> None:
+    try:
+        client.connect(
+            machine.address,
+            port=machine.port,
+            username=machine.user,
+            key_filename=machine.key_file,
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=CONNECT_S,
+            banner_timeout=CONNECT_S,
+            auth_timeout=CONNECT_S,
+        )
+    except BadHostKeyException as error:
+        raise _refused(machine) from error
+    except AuthenticationException as error:
+        raise _not_reached(machine, words_of(error)) from error
+    except TROUBLES as error:
+        if words_of(error) in (CHANGED, UNKNOWN):
+            raise _refused(machine) from error
+        raise _not_reached(machine, words_of(error)) from error
+
+
+def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
+    """Have the far shell run a command that reads a text; return what it says.
+
+    Raises CommandFailed when it does not end with 0 in time. What the machine answers, or leaves
+    unanswered, makes that no longer: the connection is closed then.
+    """
+    transport, deadline = client.get_transport(), time.monotonic() + limit_s
+    if transport is None:
+        raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
+    said, status = bytearray(), None
+    try:
+        with _closed_after(limit_s, transport):
+            channel = transport.open_session(timeout=limit_s)
+            channel.set_combine_stderr(True)
+            channel.exec_command(command)  # waits for an answer without a limit of its own
+            channel.sendall(text)
+            channel.shutdown_write()
+            _read(channel, said)
+            status = channel.recv_exit_status()
+    except TROUBLES as error:
+        why = words_of(error)
+        raise CommandFailed((CLIENT,), None, bytes(said), why, transient=True) from error
+    if time.monotonic() >= deadline and status != 0:
+        raise CommandFailed((CLIENT,), None, bytes(said), LATE, transient=True)
+    if status != 0:
+        raise CommandFailed((CLIENT,), status, bytes(said))
+    return bytes(said)
+
+
+@contextmanager
+def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
+    """Close a connection when the time is over; who waits for it goes on then."""
+    late = threading.Timer(limit_s, transport.close)
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
+def _read(channel: paramiko.Channel, said: bytearray) -> None:
+    """Read to the end; TooLong beyond the limit."""
+    while chunk := channel.recv(CHUNK_BYTES):
+        said += chunk
+        if len(said) > MOST_BYTES:
+            raise TooLong((CLIENT,), MOST_BYTES)
+
+
+def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
+    """Read the key that was told; NotAdmitted for none, and for what is no key."""
+    try:
+        entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
+    except (InvalidHostKey, SSHException) as error:  # no base64, and what is cut off
+        raise _refused(machine) from error
+    if not machine.host_key or entry is None or entry.key is None:
+        raise _refused(machine)
+    return entry.key.get_name(), entry.key
+
+
+def _refused(machine: BootstrapMachine) -> NotAdmitted:
+    wrong = f"{machine.address} does not show the host key that its provider told"
+    return NotAdmitted((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
+
+
+def _not_reached(machine: BootstrapMachine, why: bytes) -> NotReached:
+    told = f"{machine.user}@{machine.address}: ".encode() + why
+    return NotReached((CLIENT,), FAILED, stderr=told)

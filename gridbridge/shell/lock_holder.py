@@ -1,0 +1,77 @@
+"""The process that holds the poller's lock: asks the kernel for it, and kills it if it hangs.
+
+The caller may be root, and the lock's file belongs to the service account. So only a process of
+that account is killed, and the file can't make root kill anybody else's.
+"""
+
+import fcntl
+import os
+import signal
+import struct
+
+from gridbridge.shell.poller_lock import OPTIONS
+
+FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
+WATCHED = b"WATCHDOG_USEC="  # in the environment of what systemd ends by itself
+
+
+def holder(path: str) -> int:
+    """Return the process that holds the lock, 0 for none that we can see (fcntl(2), F_GETLK)."""
+    asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        end = os.open(path, os.O_RDONLY | OPTIONS)
+    except OSError:
+        return 0
+    try:
+        kind, *_, pid = struct.unpack(FLOCK, fcntl.fcntl(end, fcntl.F_GETLK, asked))
+    finally:
+        os.close(end)
+    return max(pid, 0) if kind != fcntl.F_UNLCK else 0
+
+
+def kill(path: str) -> int:
+    """Kill the holder if it is a process of the account whose folder the lock lies in.
+
+    Returns its id, 0 when nothing was done. A pid may be another process's a moment later, so
+    what is looked at is held by a descriptor first (pidfd_open(2)). What systemd watches is
+    systemd's to end.
+    """
+    try:
+        uid = os.stat(os.path.dirname(path)).st_uid
+        pid = holder(path)
+        process = os.pidfd_open(pid) if pid else -1
+    except OSError:
+        return 0
+    return _kill(path, uid, pid, process) if pid else 0
+
+
+def _kill(path: str, uid: int, pid: int, process: int) -> int:
+    try:
+        if not (_is_of(pid, uid) and holder(path) == pid) or _is_watched(pid):
+            return 0
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    except OSError:
+        return 0
+    finally:
+        os.close(process)
+    return pid
+
+
+def _is_of(pid: int, uid: int) -> bool:
+    """Say whether a process has no other user's rights: all four ids are that one."""
+    lines = _read(f"/proc/{pid}/status").splitlines()
+    ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
+    return uid != 0 and ids == [str(uid).encode()] * 4
+
+
+def _is_watched(pid: int) -> bool:
+    words = _read(f"/proc/{pid}/environ").split(b"\0")
+    return any(word.startswith(WATCHED) for word in words)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,0 +1,1 @@
+"""What speaks of all capabilities: setup, check, status, why, explain, metrics."""

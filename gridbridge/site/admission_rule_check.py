@@ -1,0 +1,57 @@
+"""Whether the site's admission rules can be loaded, for the check: a broken one refuses everybody.
+
+A program of its own loads them: it runs the site's code, which may print, end or hang.
+usage: python3 -I -m gridbridge.site.admission_rule_check FOLDER OWNER
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from gridbridge.campaigns.submission import admission_rules
+from gridbridge.errors import CommandFailed, ConfigError
+from gridbridge.model.places import ADMISSION
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.shell import trust
+from gridbridge.shell.account import words_as
+from gridbridge.shell.runner import run
+
+LOAD_S = 20.0
+MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+def findings(
+    account: str, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> Iterator[CheckFinding]:
+    """Judge the rules as the service's account loads them; nothing where there are none."""
+    if not os.path.lexists(folder):
+        return
+    item = f"admission rules {folder}"
+    try:
+        argv = (*words_as(account), sys.executable, *MODULE, folder, str(owner))
+        run(argv, ENVIRONMENT, LOAD_S).checked()
+    except CommandFailed as error:
+        words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
+        yield CheckFinding(
+            item=item,
+            state=FindingState.BROKEN,
+            found=words,
+            right="rules that can be loaded",
+            hint="mend that file, or move it out of the folder: every campaign is refused",
+        )
+        return
+    yield CheckFinding(item=item, state=FindingState.OK, found="loaded")
+
+
+def main() -> None:
+    """Load the rules; the last line on standard error says what is wrong."""
+    folder, owner = sys.argv[1:]
+    try:
+        admission_rules.load(folder, int(owner))
+    except ConfigError as error:
+        raise SystemExit(" ".join(str(error).split())) from error
+
+
+if __name__ == "__main__":
+    main()

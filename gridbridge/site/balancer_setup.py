@@ -1,0 +1,156 @@
+"""The balancer's set-up on the master: what is missing, what check says, and its removal."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.decisions.site import balancer_needs as decisions
+from gridbridge.decisions.site import check_findings
+from gridbridge.decisions.site.setup.scheduler_configuration import QUEUE_ORDER
+from gridbridge.elastic.store import published_balance_file
+from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.places import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_SUDOERS,
+    BALANCE_UNIT,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import BARE
+from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.shell import host
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import run
+from gridbridge.site import provider_list_check
+from gridbridge.site.queue_request import refuse_embedded
+from gridbridge.site.queue_setup import SetupStep, named_steps, possible, steps
+
+SUDO_S = 10.0
+LEAVING = (NodeState.REMOVING.value, NodeState.GONE.value)
+TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
+
+
+def balancer_steps(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return what is missing, in the order to make it in; refuse off the master."""
+    facts = _own_facts(policy)
+    if master := decisions.elsewhere(facts):
+        raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
+    return steps(policy, possible(decisions.findings(facts, policy)))
+
+
+def removal_steps(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return the steps that take the balancer's rights away, as far as they are this host's."""
+    return named_steps(policy, decisions.removal(_own_facts(policy)))
+
+
+def master_elsewhere(policy: Policy) -> str:
+    """Return the master if it is another host than this one, else nothing."""
+    return decisions.elsewhere(_own_facts(policy))
+
+
+def nodes_left() -> int:
+    """Return how many nodes the balancer showed last: nobody would remove them any more."""
+    with suppress(StateError):
+        found = published_balance_file.read()
+        kept = found.nodes if found else ()
+        return sum(one.nodes for one in kept if one.pool and one.state not in LEAVING)
+    return 0
+
+
+def findings(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
+    """Judge the balancer, where the file asks for one or something of its set-up is there."""
+    begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
+    if not decisions.is_wanted(policy) and not begun:
+        return
+    try:
+        facts = _facts(policy)
+    except GridbridgeError as error:
+        is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
+        told = CheckFinding(
+            item="balancer", state=FindingState.WARNING, found=f"not judged: {error}"
+        )
+        yield check_findings.shut("balancer") if is_shut else told
+        return
+    if master := decisions.elsewhere(facts):
+        found = f"not judged here: it runs on {master}"
+        yield CheckFinding(item="balancer", state=FindingState.NOTE, found=found)
+        return
+    yield from decisions.findings(facts, policy)
+    yield from decisions.running(facts, policy, clock.now())
+    yield from provider_list_check.findings(policy)
+
+
+def _own_facts(policy: Policy) -> BalancerFacts:
+    refuse_embedded(policy)
+    facts = _facts(policy)
+    if facts.hidden:
+        raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
+    return facts
+
+
+def _facts(policy: Policy) -> BalancerFacts:
+    ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
+    looked = (*filter(None, ours), *decisions.programs(policy).values())
+    seen = {path: host.path_facts(path) for path in looked}
+    unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
+    return BalancerFacts(
+        host=host.name(),
+        uid=host.uid_of(BALANCE_ACCOUNT),
+        paths={path: found for path, found in seen.items() if found},
+        hidden=frozenset(filter(host.is_hidden, looked)) | unreadable,
+        sudoers=host.text(BALANCE_SUDOERS),
+        cron=host.text(BALANCE_CRON),
+        has_unit=os.path.exists(BALANCE_UNIT),
+        cell=_cell(policy),
+        has_fixed_nodes=adapter_of(away(policy, policy.site.cluster)).has_fixed_nodes,
+        may_be_root=_may_be_root(BALANCE_ACCOUNT),
+        service_may_too=_may_be_root(policy.site.service_account),
+        last=_last(),
+    )
+
+
+def _cell(policy: Policy) -> CellRights | None:
+    """Return who may do what in the site's own cell; None where it is no cell."""
+    home = away(policy, policy.site.cluster)
+    makes = adapter_of(home).makes_queues
+    if makes is None:
+        return None
+    found = makes.home_setup(home, host.name())
+    return CellRights(
+        name=policy.site.cluster,
+        master=found.master,
+        managers=found.managers,
+        admin_hosts=found.admin_hosts,
+        queue_order=found.scheduler.get(QUEUE_ORDER, ""),
+        queues=frozenset(found.queues),
+        host_groups=frozenset(found.host_groups),
+    )
+
+
+def _may_be_root(account: str) -> bool | None:
+    """Ask sudo whether an account may run gridbridge-as-root; None if there is nothing to ask."""
+    if os.geteuid() != 0 or not host.uid_of(account):
+        return None
+    try:
+        asked = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
+        return run(asked, BARE, SUDO_S).status == 0
+    except CommandFailed:
+        return None
+
+
+def _last() -> LastRound | None:
+    """Return the last round as it was published; none where nobody can read it."""
+    with suppress(StateError):
+        if found := published_balance_file.read():
+            return LastRound(
+                at=found.at,
+                is_acting=found.is_acting,
+                sentence=found.sentence,
+                trouble=found.trouble,
+            )
+    return None

@@ -1,0 +1,1 @@
+"""The commands gridbridge check, setup, status, why, explain, drain, replay and metrics."""

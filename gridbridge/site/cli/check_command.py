@@ -1,0 +1,58 @@
+"""gridbridge check: looks at the whole site, and says what is wrong."""
+
+from dataclasses import asdict
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.shell.clock import Clock
+from gridbridge.site import check as service
+
+STATUS = {FindingState.OK: 0, FindingState.WARNING: 1, FindingState.BROKEN: 2}
+HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
+
+
+@click.command()
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--all", "is_all", is_flag=True, help="Show what is right as well.")
+@CONFIG_FILE
+def check(is_json: bool, is_all: bool, path: str) -> None:
+    """Check the site and say what mends it.
+
+    It looks at rights, files, both cells and the poller. Run it as root on the transfer host.
+    Below the table stands the command that mends each item, to be pasted there. To anybody
+    else it says what it could not see, as a warning. With --config it judges the site by that
+    file, though the programs read another file: use it to check a change beforehand.
+
+    Exit status: 0 all is well, 1 warnings, 2 something is broken.
+
+    \b
+    Example:
+      gridbridge check
+      gridbridge check --json
+    """
+    report = service.check(Clock(), path)
+    if is_json:
+        output.as_json(asdict(report))
+    else:
+        _show(report, is_all)
+    raise SystemExit(STATUS[report.worst])
+
+
+def _show(report: service.CheckReport, is_all: bool) -> None:
+    shown = [each for each in report.items if is_all or each.state != FindingState.OK]
+    if shown:
+        rows = [(each.state.value, each.name, each.found, each.right) for each in shown]
+        output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
+    for paragraph in dict.fromkeys(_mend(each) for each in shown if each.commands or each.hint):
+        output.line(paragraph)
+    right = sum(each.state in (FindingState.OK, FindingState.NOTE) for each in report.items)
+    output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
+
+
+def _mend(item: service.CheckItem) -> str:
+    where = f" (to be run on {item.where})" if item.where else ""
+    title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
+    return "\n".join((title, *item.commands))

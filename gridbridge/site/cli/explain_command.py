@@ -1,0 +1,76 @@
+"""gridbridge explain: what a job would be submitted with at another cluster, or why not."""
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import JSON
+from gridbridge.model.places import CONFIG
+from gridbridge.site.explanation import destinations, explained
+from gridbridge.state.published_json import plain
+
+REFUSED = 1
+
+
+class ExplainCommand(click.Command):
+    """Its words are qsub's, with whose -h a job is held; -h alone is the help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read them."""
+        return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
+
+
+@click.command(
+    cls=ExplainCommand,
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)
+@click.argument(
+    "words",
+    metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+)
+@click.option(
+    "--to",
+    metavar="CLUSTER|QUEUE",
+    help="The remote cluster, or a transfer queue where several lead to it.",
+)
+@click.option(
+    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
+)
+@JSON
+def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) -> None:
+    """Print a job's submission to another cluster.
+
+    This is what a transfer queue would submit there, with the request in the words of CLUSTER.
+    [map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml, as it is now, say which
+    those are. Nothing is submitted. The command also says when the transfer queue would not take
+    the job, by [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots, and when the
+    job's own words (-q, -l remote=false) keep it out of that queue.
+    JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
+    which reads it as qsub would: a script, with options before it and arguments behind it. Put `--`
+    before them if one of them is also an option of this command. The
+    words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots
+    the most are shown, a parallel environment with a wildcard as it was asked for.
+    Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.
+
+    \b
+    Example:
+      gridbridge explain 12 --to beta
+      gridbridge explain --to beta -l h_rt=1:0:0 -pe smp 4 job.sh
+    """
+    if to is None:
+        known = " or ".join(destinations(path))
+        right = f"expected --to with {known}" if known else "no transfer queue leads to a cluster"
+        raise click.UsageError(f"no --to; {right}")
+    seen = explained(words, to, path)
+    if is_json:
+        output.as_json(plain(seen))
+    elif not seen.refused:
+        output.line(seen.command)
+        for note in seen.notes:
+            output.line(f"# {note}")
+    if seen.refused:
+        job = f"job {seen.job}" if seen.job else "this job"
+        output.complain(f"gridbridge: {job} can't go to {seen.cluster}: {seen.refused}")
+        raise SystemExit(REFUSED)

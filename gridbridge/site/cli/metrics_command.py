@@ -1,0 +1,122 @@
+"""gridbridge metrics: numbers of all capabilities for Prometheus."""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import FOLDER
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import BALANCE_PUBLISHED
+from gridbridge.program.metric_family import MetricFamily
+from gridbridge.program.version import version
+from gridbridge.shell import files, poller_lock
+from gridbridge.site.metrics import all_metrics as service
+
+LOCAL = "127.0.0.1"
+MOST_PORT = 65535
+SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
+
+
+def _address(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[str, int] | None:
+    """Return the host and the port; without a host this machine alone is answered."""
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and int(port) <= MOST_PORT
+    if not is_port or (":" in host) != (host.startswith("[") and host.endswith("]")):
+        right = f"expected an address such as {LOCAL}:9108, or a port alone"
+        raise click.BadParameter(f"{value!r}: {right}")
+    return host.strip("[]") or LOCAL, int(port)
+
+
+@click.command()
+@click.option("--textfile", metavar="FILE", help="Write them into this file, NAME.prom.")
+@click.option("--listen", callback=_address, metavar="ADDRESS", help="Answer HTTP here, for ever.")
+@FOLDER
+@click.option(
+    "--balance-published",
+    "balance",
+    metavar="FOLDER",
+    default=BALANCE_PUBLISHED,
+    show_default=True,
+    help="Read the file that the balancer published here.",
+)
+def metrics(
+    textfile: str | None, listen: tuple[str, int] | None, folder: str, balance: str
+) -> None:
+    """Print numbers of transfers, campaigns, rebalancing and elastic clusters for Prometheus.
+
+    They come from published files alone, so that anybody may ask for them and nobody is slowed.
+    With --textfile they are written for node_exporter's textfile collector, by renaming. With
+    --listen each GET of /metrics is answered with what holds then; ADDRESS is PORT, HOST:PORT or
+    [HOST]:PORT, and without a host only this machine is answered. Labels are clusters, queues,
+    states, pools, causes and kinds of rounds, never people or jobs.
+    Exit status: 0; 2 usage, no published files, the file can't be written, or the address is in
+    use.
+
+    \b
+    Example:
+      gridbridge metrics
+      gridbridge metrics --textfile /var/lib/prometheus/node-exporter/gridbridge.prom
+      gridbridge metrics --listen 127.0.0.1:9108
+    """
+    if textfile is not None and listen:
+        raise click.UsageError("--textfile and --listen exclude each other; expected one of them")
+    if textfile is not None and not textfile.endswith(SUFFIX):
+        raise click.UsageError(
+            f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
+        )
+    from gridbridge.site.metrics import exposition  # a tenth of a second
+
+    if listen:
+        _show_version()
+        watch = _Watch(folder, balance)
+        exposition.serve(watch.measure, *listen, tell=lambda port: _tell(listen[0], port))
+    families, troubles = service.measured(datetime.now(UTC), folder, balance)
+    _complain(troubles)
+    text = exposition.text(families)
+    if textfile is None:
+        output.line(text.decode().removesuffix("\n"))
+    else:
+        files.replace(os.path.abspath(textfile), text, durable=False)
+
+
+class _Watch:
+    """Measures for ever, and tells a trouble once."""
+
+    def __init__(self, folder: str, balance: str) -> None:
+        self._folders = folder, balance
+        self._told: tuple[str, ...] = ()
+
+    def measure(self) -> Iterable[MetricFamily]:
+        """Return all families; without published files only that there are none."""
+        try:
+            families, troubles = service.measured(datetime.now(UTC), *self._folders)
+        except GridbridgeError as error:
+            families, troubles = service.NOTHING, (str(error),)
+        if troubles != self._told:
+            _complain(troubles)
+        self._told = troubles
+        return families
+
+
+def _show_version() -> None:
+    """Tell `gridbridge check` which version runs here, if systemd gave it a folder for that."""
+    if folder := os.environ.get("RUNTIME_DIRECTORY"):
+        poller_lock.take(f"{folder}/lock", version())
+
+
+def _complain(troubles: Iterable[str]) -> None:
+    for one in troubles:
+        output.complain(f"gridbridge: {one}")
+
+
+def _tell(host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    output.line(f"http://{shown}:{port}/metrics")
+    output.finish()

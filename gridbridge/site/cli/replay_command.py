@@ -1,0 +1,90 @@
+"""gridbridge replay: makes a decision again from the rows that it looked at."""
+
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, JSON, clock
+from gridbridge.model.status_report import RecordedDecision, printable
+from gridbridge.site import decision_replay as service
+
+DIFFERS = 1
+LISTED = 20
+
+
+@click.command()
+@click.argument("number", metavar="[DECISION]", type=click.IntRange(min=1), required=False)
+@click.option(
+    "--balancer",
+    "is_balancers",
+    is_flag=True,
+    help="Take DECISION from the balancer's own, as `gridbridge balance history` has them.",
+)
+@CONFIG_FILE
+@JSON
+def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> None:
+    """Make a decision of the service or the balancer again, from the rows that it looked at.
+
+    Nothing is done. Printed are the decision's actions, in one sentence those that are alike.
+    Where this version of gridbridge would decide otherwise, `-` stands before what was decided and
+    `+` before what would be now. Without DECISION the last twenty are listed with their numbers.
+    Decisions are kept as long as [site] keep_decisions_h in gridbridge.toml says. For root and the
+    service account; the balancer's for root and gridbridge-admin.
+    Exit status: 0 the same, 1 another one or none of this number, 2 for anything else.
+
+    \b
+    Example:
+      gridbridge replay
+      gridbridge replay 12
+      gridbridge replay --balancer 12
+    """
+    if number is None:
+        listed(service.last(LISTED, path, is_balancers=is_balancers), is_json)
+        return
+    try:
+        found = service.replay(number, path, is_balancers=is_balancers)
+    except service.UnknownDecision as error:
+        output.complain(f"gridbridge: {error}")
+        raise SystemExit(DIFFERS) from error
+    if is_json:
+        output.as_json(
+            {**_plain(found.decision), "actions": list(found.kept), "now": list(found.now)}
+        )
+    else:
+        show(found)
+    raise SystemExit(0 if found.is_same else DIFFERS)
+
+
+def listed(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
+    """Print the decisions, one in a row."""
+    if is_json:
+        output.as_json([_plain(each) for each in decisions])
+        return
+    now = datetime.now(UTC)
+    rows = [
+        [str(one.number), clock(one.at, now), one.program, printable(one.sentence)]
+        for one in decisions
+    ]
+    output.table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
+
+
+def show(found: service.DecisionReplay) -> None:
+    """Print the actions, and the difference where there is one."""
+    parts = (
+        ("", [each for each in found.kept if each in found.now]),
+        ("- ", [each for each in found.kept if each not in found.now]),
+        ("+ ", [each for each in found.now if each not in found.kept]),
+    )
+    for sign, actions in parts:
+        for each in found.said(actions):
+            output.line(printable(sign + each))
+
+
+def _plain(decision: RecordedDecision) -> dict[str, object]:
+    return {
+        "decision": decision.number,
+        "at": decision.at.isoformat(),
+        "program": decision.program,
+        "sentence": decision.sentence,
+    }

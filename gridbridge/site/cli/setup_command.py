@@ -1,0 +1,286 @@
+"""gridbridge setup: prints what a site lacks as a shell script, and with --apply makes it."""
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.command_group import CommandGroup
+from gridbridge.config import policy_file
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.besteffort_cell import AskedBestEffort
+from gridbridge.model.status_report import count
+from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
+from gridbridge.shell import poller_lock, trust
+from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
+from gridbridge.site import queue_setup as service
+from gridbridge.site.queue_request import AskedQueue
+from gridbridge.site.queue_setup import SetupStep
+
+
+def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
+    """Let one setup of this host make changes at a time; its lock is held until the program ends.
+
+    Each reads gridbridge.toml before it writes it, so that two at once would lose a section.
+    """
+    if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
+        path = f"{CONFIG}.lock"
+        if not poller_lock.await_turn(
+            path, lambda: output.complain("setup: another one runs: waiting")
+        ):
+            raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
+    return is_applied
+
+
+APPLY = click.option(
+    "--apply",
+    "is_applied",
+    is_flag=True,
+    callback=_in_turn,
+    help="Make the changes, one by one.",
+)
+
+
+@click.group(cls=CommandGroup)
+def setup() -> None:
+    """Make this host and its cluster ready.
+
+    Without --apply the commands print what they would do: a shell script for root on the
+    transfer host. With it they do the same, line by line; repeating them is safe.
+
+    \b
+    Example:
+      gridbridge setup host --apply
+      gridbridge setup transfer beta --apply
+    """
+
+
+@setup.command(name="host")
+@APPLY
+def setup_host(is_applied: bool) -> None:
+    """Make the service's account, folders and sudoers line.
+
+    \b
+    Example:
+      gridbridge setup host --apply
+    """
+    policy = policy_file.load(CONFIG)
+    found = service.host_steps(policy)
+    if carry_out(found, policy, is_applied=is_applied):
+        verify(service.host_steps(policy_file.load(CONFIG)))
+
+
+@setup.command()
+@click.argument("cluster")
+@click.option("--queue", metavar="NAME", help="The transfer queue [transfer-CLUSTER].")
+@click.option("--host", metavar="HOST", help="The host that it lives on [this one].")
+@click.option(
+    "--slots",
+    type=click.IntRange(1, MAX_SLOTS),
+    metavar="N",
+    help="Its slots [a quarter of the remote cluster's].",
+)
+@click.option(
+    "--pending-limit",
+    type=click.IntRange(0, MAX_SLOTS),
+    metavar="N",
+    help="It closes while so many jobs wait there; 0: never [a tenth of the remote slots].",
+)
+@click.option(
+    "--short-jobs", is_flag=True, help="For many short jobs: no limit, a tenth of the slots."
+)
+@APPLY
+@click.option("--remove", "is_removed", is_flag=True, help="Take the set-up back.")
+def transfer(
+    cluster: str,
+    queue: str | None,
+    host: str | None,
+    slots: int | None,
+    pending_limit: int | None,
+    short_jobs: bool,
+    is_applied: bool,
+    is_removed: bool,
+) -> None:
+    """Make a transfer queue whose jobs run on CLUSTER.
+
+    Values that no option gives come from gridbridge.toml, else from a transfer queue of that name
+    without a section, or else from the remote cluster's size.
+    Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
+    gives them their former values back, at home also when CLUSTER does not answer any more: then
+    nothing is asked or changed there.
+
+    \b
+    Example:
+      gridbridge setup transfer beta --slots 40 --pending-limit 16
+      gridbridge setup transfer beta --apply
+      gridbridge setup transfer beta --remove --apply
+    """
+    if short_jobs and pending_limit:
+        raise click.UsageError("--short-jobs and --pending-limit exclude each other")
+    policy = policy_file.load(CONFIG)
+    asked = AskedQueue(
+        cluster=cluster,
+        queue=queue,
+        host=host,
+        slots=slots,
+        pending_limit=pending_limit,
+        short_jobs=short_jobs,
+    )
+    steps = _planned(policy, asked, is_removed)
+    if not carry_out(steps, policy, is_applied=is_applied):
+        return
+    if is_removed:
+        service.forget(policy)
+    left = service.left_steps if is_removed else service.transfer_steps
+    verify(left(policy_file.load(CONFIG), asked))
+    if not is_removed and (closed := service.closed(asked)):
+        _warn(closed)
+
+
+@setup.command(name="besteffort")
+@click.argument("cluster", required=False)
+@click.option("--like", metavar="QUEUE", help="The queue whose hosts they have [the largest].")
+@click.option(
+    "--queues",
+    "most",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="The most of them [as they are, else 8]; a host's slots are shared out among them.",
+)
+@APPLY
+@click.option("--remove", "is_removed", is_flag=True, help="Take them away.")
+def setup_besteffort(
+    cluster: str | None, like: str | None, most: int | None, is_applied: bool, is_removed: bool
+) -> None:
+    """Make the queues of best-effort tasks in a Grid Engine cell [the site's own].
+
+    Campaigns send their tasks of type best-effort there. A local job takes the place of as many
+    as it needs, as if they were not there; they run again elsewhere or later. With --remove
+    the tasks make way, too, and then all is taken back that this made.
+
+    \b
+    Example:
+      gridbridge setup besteffort
+      gridbridge setup besteffort beta --apply
+      gridbridge setup besteffort --remove --apply
+    """
+    policy = policy_file.load(CONFIG)
+    asked = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
+    planned = besteffort_setup.removal_steps if is_removed else besteffort_setup.besteffort_steps
+    for warning in () if is_removed else besteffort_setup.warnings(policy, asked):
+        _warn(warning)
+    if carry_out(planned(policy, asked), policy, is_applied=is_applied):
+        verify(planned(policy, asked))
+
+
+@setup.command(name="order")
+@APPLY
+def setup_order(is_applied: bool) -> None:
+    """Have jobs offered to transfer queues in the order of queue_order in [site].
+
+    That is the cluster with the least expected wait first, by the service's last answers, or the
+    one with the least cost. The queues exchange their seq_no for that: home's own queues come first
+    as before. A line of cron has it follow what clusters answer. With queue_order = "seq_no"
+    the queues get the numbers back that they had at first.
+
+    \b
+    Example:
+      gridbridge setup order
+      gridbridge setup order --apply
+    """
+    policy = policy_file.load(CONFIG)
+    found = queue_order_setup.steps(policy)
+    if not is_applied:
+        show(found)
+        return
+    queue_order_setup.apply(found, policy, lambda step: output.line(f"done: {step.what}"))
+    if not found:
+        output.line("nothing to do")
+
+
+@setup.command(name="balance")
+@APPLY
+@click.option(
+    "--remove", "is_removed", is_flag=True, help="Take its rights away; the account stays."
+)
+def setup_balance(is_applied: bool, is_removed: bool) -> None:
+    """Make the account that adds and removes nodes, on the host of the qmaster.
+
+    It becomes a manager of the cell, may run gridbridge-as-root by sudo, and cron starts
+    gridbridge-balance each minute as this account. That only says what it would do as long as
+    `apply = true` does not stand in [balance] of gridbridge.toml. With --remove its rights, its
+    line of cron and its systemd unit are taken away; the account stays with all that it knows.
+
+    \b
+    Example:
+      gridbridge setup balance
+      gridbridge setup balance --apply
+    """
+    policy = policy_file.load(CONFIG)
+    planned = balancer_setup.removal_steps if is_removed else balancer_setup.balancer_steps
+    found = planned(policy)
+    if is_removed and (master := balancer_setup.master_elsewhere(policy)):
+        stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
+        _warn(f"the qmaster runs on {master}: {stays}")
+    elif is_removed and (nodes := balancer_setup.nodes_left()):
+        whom = "it" if nodes == 1 else "them"
+        _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
+    if is_applied and found and os.geteuid() != trust.ROOT:
+        raise GridbridgeError(
+            "--apply: only root may do this; without --apply the lines are printed"
+        )
+    if carry_out(found, policy, is_applied=is_applied):
+        verify(planned(policy))
+
+
+def _planned(policy: Policy, asked: AskedQueue, is_removed: bool) -> Sequence[SetupStep]:
+    """Return the steps, and warn of what they leave out."""
+    if is_removed:
+        return service.removal_steps(policy, asked, _warn)
+    steps = service.transfer_steps(policy, asked)
+    for warning in service.warnings(policy, asked):
+        _warn(warning)
+    return steps
+
+
+def _warn(text: str) -> None:
+    output.complain(f"warning: {text}")
+
+
+def carry_out(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
+    """Make the steps if they are to be applied, else print them; say whether they were made."""
+    if is_applied:
+        make(steps, policy)
+    else:
+        show(steps)
+    return is_applied
+
+
+def show(steps: Sequence[SetupStep]) -> None:
+    """Print the steps as a script."""
+    environment = ""
+    for step in steps:
+        if step.environment and step.environment != environment:
+            environment = step.environment
+            output.line(environment)
+        where = f" (to be run on {step.where})" if step.where else ""
+        output.line(f"# {step.what}{where}")
+        output.line(step.line)
+    if not steps:
+        output.line("# nothing to do")
+
+
+def make(steps: Sequence[SetupStep], policy: Policy) -> None:
+    """Make the steps and tell each that is done."""
+    service.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
+    if not steps:
+        output.line("nothing to do")
+
+
+def verify(left: Sequence[SetupStep]) -> None:
+    """Complain when something is still to be done."""
+    if left:
+        raise GridbridgeError(f"still to be done: {left[0].what}")

@@ -1,0 +1,224 @@
+"""gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import itemgetter
+from typing import NoReturn
+
+import click
+
+from gridbridge.campaigns.tools import campaign_why
+from gridbridge.campaigns.tools.campaign_why import CampaignExplanation
+from gridbridge.cli import error_boundary, output
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.errors import GridbridgeError, ParseError, StateError
+from gridbridge.model.status_report import (
+    FIRST_EVENTS,
+    TaskExplanation,
+    TransferAttempt,
+    count,
+    printable,
+)
+from gridbridge.program import reports
+from gridbridge.site import home_jobs
+from gridbridge.site.home_jobs import HomeJob, NoAnswer
+from gridbridge.state.published_json import plain
+
+UNKNOWN = 1
+OLD = datetime.min.replace(tzinfo=UTC)
+LATE = timedelta(minutes=3)  # cron has a cycle each minute
+IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
+
+
+@click.command()
+@click.argument("job", metavar="JOB[.TASK]|CAMPAIGN[.TASK]|[OWNER/]DATASET")
+@FOLDER
+@CONFIG_FILE
+@JSON
+def why(job: str, folder: str, path: str, is_json: bool) -> int:
+    """Tell where a job, a campaign or a dataset is, and what a job waits for.
+
+    JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
+    far, and the tasks of an array are shown one by one. Finished transfers are known as long as
+    gridbridge.toml says ([retention] closed_h). For a job that is at home, also if it came back
+    from another cluster, it shows the job's state, what keeps it from starting in the scheduler's
+    words, and which transfer queues would take it. CAMPAIGN is the number that gridsub printed:
+    each cluster that may run it is shown with the numbers of the last cycle, and what would change
+    them. If a job and a campaign have the same number, both are shown, the newer first. DATASET is
+    a dataset of your own, with its replicas and the service's acts on it; root and the service
+    account may ask for anybody's by OWNER/DATASET. Exit
+    status: 0, 1 for an unknown number, 2 for anything else, as when the local qmaster gives no
+    answer about a number that is otherwise unknown.
+
+    \b
+    Example:
+      gridbridge why 12
+      gridbridge why 12.3 --json
+      gridbridge why reads
+    """
+    now = datetime.now(UTC)
+    if not IS_NUMBER(job):
+        return _dataset(job, path, now, is_json=is_json)
+    found = _gather(job, now, folder, path)
+    if found.trouble:
+        output.complain(f"gridbridge: job {job}: {found.trouble}")
+    if is_json:
+        kinds = {"campaign": found.campaign, "home": found.home}
+        shown = {name: plain(value) for name, value in kinds.items() if value}
+        output.as_json({"alarm": found.alarm, "tasks": plain(found.tasks), **shown})
+        return 0
+    for number, part in enumerate(found.newest_first()):
+        if number:
+            output.line()
+        part(now)
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberMatches:
+    """The transfers, the job at home and the campaign with the number in question."""
+
+    alarm: str = ""
+    tasks: tuple[TaskExplanation, ...] = ()
+    home: HomeJob | None = None
+    trouble: str = ""  # why nobody knows whether the job is at home
+    campaign: CampaignExplanation | None = None
+
+    def newest_first(self) -> list[Callable[[datetime], None]]:
+        """Return a printer for each, the newest first: a job and a campaign may share a number."""
+        parts: list[tuple[datetime, Callable[[datetime], None]]] = []
+        if self.tasks:
+            parts.append((_began(self.tasks), self._show_sent))
+        elif self.home:
+            parts.append((self.home.submitted_at or OLD, partial(_show_home, self.home)))
+        if self.campaign:
+            at = self.campaign.campaign.submitted_at
+            parts.append((at, partial(_show_campaign, self.campaign)))
+        return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
+
+    def _show_sent(self, now: datetime) -> None:
+        """Print how a job is at home now, if it is, and below that its transfers."""
+        if self.home:
+            _show_home(self.home, now)
+            output.line()
+        show(self.alarm, self.tasks, now)
+
+
+def _gather(job: str, now: datetime, folder: str, path: str) -> NumberMatches:
+    """Look for the transfers of a job, for the job at home, and for a campaign."""
+    campaign = campaign_why.why(job, folder)
+    try:
+        alarm, tasks = reports.why(job, now, folder)
+    except (reports.UnknownJob, ParseError, StateError) as error:
+        is_unknown = isinstance(error, reports.UnknownJob)
+        home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
+        if not campaign and not home:
+            _refuse(job, error, trouble)
+        return NumberMatches(home=home, trouble=trouble, campaign=campaign)
+    newest = [one.transfer for task in tasks for one in task.attempts[-1:]]
+    is_back = any(one.closed_at for one in newest)
+    home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
+    return NumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
+
+
+def _at_home(
+    job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
+) -> tuple[HomeJob | None, str]:
+    """Look for a job at home; return it, or why there is no answer."""
+    try:
+        return home_jobs.look(job, now, folder, path, was_sent=was_sent), ""
+    except NoAnswer as error:
+        return None, str(error)
+
+
+def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
+    """Say that nobody knows a number; raise the error itself for a text that is no number."""
+    if not isinstance(error, reports.UnknownJob):
+        raise error
+    if trouble:
+        output.complain(f"gridbridge: {error}; {trouble}")
+        raise SystemExit(error_boundary.ERROR) from error
+    what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
+    output.complain(f"gridbridge: {error}; no {what} either")
+    raise SystemExit(UNKNOWN) from error
+
+
+def _began(tasks: tuple[TaskExplanation, ...]) -> datetime:
+    """Return when a job's first known transfer began."""
+    events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
+    return min(events, default=OLD)
+
+
+def _show_home(job: HomeJob, _: datetime) -> None:
+    """Print how a job at home stands, and what each transfer queue says of it."""
+    end = " now" if job.was_sent else ": it was not sent to another cluster"
+    output.line(f"job {job.job} of {job.owner} is at home{end}")
+    for sentence in job.sentences:
+        output.line(f"  {sentence}")
+    for queue in job.queues:
+        would = "would take it" if queue.would_take else "would not take it"
+        open_ = ", but is closed now" if queue.would_take and queue.why else ""
+        why = f": {queue.why}" if queue.why else ""
+        output.line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
+
+
+def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
+    """Tell of a dataset, its replicas and its moves."""
+    from gridbridge.rebalance.cli import dataset_tables as shown  # few ask for one
+    from gridbridge.rebalance.replicas import dataset_report
+
+    return shown.told(dataset_report.tell(name, path), now, is_json=is_json)
+
+
+def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
+    """Print a campaign's sentences below its name."""
+    campaign = answer.campaign
+    task = "" if answer.task is None else f", task {answer.task.number}"
+    moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
+    output.line(
+        f"campaign {campaign.number} of {campaign.owner}, {printable(campaign.name)}{task}{moment}"
+    )
+    for sentence in answer.sentences:
+        output.line(f"  {sentence}")
+
+
+def _as_of(at: datetime, now: datetime) -> str:
+    """Say when the last cycle was, and that the next one is late where it is."""
+    late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
+    return f"as of {clock(at, now)}{late}"
+
+
+def show(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
+    """Print each attempt of each task as a paragraph, the newest last."""
+    if alarm:
+        output.line(f"{alarm}\n")
+    for number, task in enumerate(tasks):
+        if number:
+            output.line()
+        _show_task(task, now)
+
+
+def _show_task(task: TaskExplanation, now: datetime) -> None:
+    if task.left_out:
+        output.line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+    for number, attempt in enumerate(task.attempts):
+        if number:
+            output.line()
+        _show(attempt, now)
+
+
+def _show(attempt: TransferAttempt, now: datetime) -> None:
+    output.line(attempt.where)
+    facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
+    for title, text in facts:
+        if text:
+            output.line(f"  {title:<10} {text}")
+    output.line()
+    for number, event in enumerate(attempt.events):
+        if attempt.left_out and number == FIRST_EVENTS:
+            are = count(attempt.left_out, "line is", "lines are")
+            output.line(f"  {'...':<10} {are} not shown")
+        output.line(f"  {clock(event.at, now):<10} {event.text}")

@@ -1,0 +1,90 @@
+"""Kept decisions, and what this version would decide from the same rows."""
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gridbridge.config import policy_file
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
+from gridbridge.model.status_report import RecordedDecision
+from gridbridge.program.journal import NotKept
+from gridbridge.shell.account import become
+from gridbridge.site.journalled_capabilities import JOURNALLED
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+
+SQLITE = "sqlite:///"
+PROGRAMS = MappingProxyType({each.PROGRAM: each for each in JOURNALLED})
+
+
+class UnknownDecision(GridbridgeError):
+    """No decision of this number is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionReplay:
+    """A decision, and the one that this version of gridbridge makes from the same rows."""
+
+    decision: RecordedDecision
+    kept: tuple[str, ...]  # actions, one sentence each
+    now: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Say whether both are the same, in the same order."""
+        return self.kept == self.now
+
+    def said(self, actions: Iterable[str]) -> list[str]:
+        """Say some of the actions to people."""
+        return PROGRAMS[self.decision.program].said(list(actions))
+
+
+def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
+    """Decide again; nothing is done. The balancer's decisions have numbers of their own.
+
+    Raises UnknownDecision, StateError where the state file can't be read or keeps a decision that
+    this version can't read, and ConfigError.
+    """
+    with closing(_balancers() if is_balancers else _open(path)) as database:
+        decision = DecisionRows(database).find(number)
+    if decision is None:
+        raise UnknownDecision(f"decision {number}: none of this number is kept")
+    try:
+        now = PROGRAMS[decision.program].again(decision.inputs)
+        kept = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
+    except NotKept as error:
+        raise StateError(f"decision {number}: can't be made again; {error}") from error
+    except Exception as error:  # whatever another version has kept
+        why = "it was kept by another version of gridbridge"
+        raise StateError(f"decision {number}: can't be made again; {why}") from error
+    return DecisionReplay(decision=decision, kept=kept, now=tuple(now))
+
+
+def last(
+    count: int, path: str = CONFIG, *, is_balancers: bool = False
+) -> tuple[RecordedDecision, ...]:
+    """Return the newest decisions, oldest first; raises as `replay`."""
+    with closing(_balancers() if is_balancers else _open(path)) as database:
+        return DecisionRows(database).last(count)
+
+
+def _open(path: str) -> StateFile:
+    """Open the state file as its owner; it is never made here."""
+    policy = policy_file.load(path)
+    if not policy.is_personal:
+        become(policy.site.service_account)
+    url = policy.site.state
+    if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
+        raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
+    return StateFile.open(url)
+
+
+def _balancers() -> StateFile:
+    """Open the balancer's state file as its account."""
+    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    if not os.path.exists(BALANCE_STATE):
+        raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
+    return StateFile.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)

@@ -1,0 +1,51 @@
+"""Drains a cluster: no more jobs or tasks go there, what is there goes on."""
+
+import os
+import pwd
+from collections.abc import Iterable
+from datetime import datetime
+
+from gridbridge.campaigns.tools import event_commands
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.published import ShownDrain
+from gridbridge.state import drains, published_json
+
+MAX_CHARACTERS = 500
+
+
+def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
+    """Close the queues that lead to a cluster, and the cluster to campaigns.
+
+    The poller and the runner do it at their next looks. Raises GridbridgeError for a cluster to
+    which nothing is sent, StateError for others than root and the service account.
+    """
+    _refuse_unknown(cluster, folder)
+    if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
+        raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
+    by = pwd.getpwuid(os.getuid()).pw_name
+    drains.put(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
+
+
+def undrain(cluster: str, folder: str = PUBLISHED) -> None:
+    """Let jobs go there again; GridbridgeError for a cluster that is not drained."""
+    if not drains.remove(cluster, folder):
+        known = ", ".join(sorted(drains.names(folder))) or "none"
+        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {known}")
+
+
+def _refuse_unknown(cluster: str, folder: str) -> None:
+    service = published_json.read_all(folder).service
+    queues = {route.cluster for route in service.routes} if service else set()
+    known = sorted(queues | {one.name for one in event_commands.clusters(folder)})
+    if cluster not in known:
+        names = ", ".join(known) or "none, for no poller or runner has told of one yet"
+        raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
+
+
+def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
+    """Raise GridbridgeError for a cluster to which no queue leads."""
+    clusters = sorted(set(reached))
+    if cluster not in clusters:
+        known = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
+        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {known}")

@@ -1,0 +1,228 @@
+"""How a job would be submitted to another cluster, or why it can't go there."""
+
+import os
+import pwd
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away, mapping, route
+from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.decisions.site.queue_order_rules import sentence
+from gridbridge.decisions.transfer.requests import home_admission
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    ParseError,
+    UnmappableRequest,
+    UnstageablePaths,
+)
+from gridbridge.model.campaigns.campaign_names import is_array
+from gridbridge.model.ids import TransferId, is_transfer, parse_local
+from gridbridge.model.job import SubmittedJob
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.route import Away, TransferRoute
+from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.status_report import printable
+from gridbridge.model.transfer import staged_paths
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.program import users_configuration
+from gridbridge.shell import host, remote_stage_folder
+from gridbridge.site import queue_order_setup
+from gridbridge.site.draining import refuse_unreached
+from gridbridge.transfer.acts.request_translation import keep_there, translated, words_of
+from gridbridge.transfer.remote_tools.remote_job import shows_requests
+
+ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionExplanation:
+    """The submission of one job, or why there would be none."""
+
+    job: str  # its id; empty: it is not submitted
+    cluster: str
+    command: str = ""  # as a shell would take it; the wrapper is on its standard input
+    notes: tuple[str, ...] = ()
+    kept: str = ""  # the job's own words that keep it from the queue; a note, too
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The job that is asked about."""
+
+    job: str  # its number at home; empty: it is not submitted
+    name: str  # of its transfer; a job that is not submitted is called JOB there
+    submitted: SubmittedJob
+
+
+def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
+    """Say how a job would be submitted to a remote cluster; nothing is changed.
+
+    `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
+    Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
+    no queue leads, or several do that ask for different things, or a job or task that home does
+    not list, and ConfigError.
+    """
+    policy, wrong = users_configuration.load(path)
+    queue = _queue(to, policy)
+    job = _submitted(words, policy, away(policy, policy.site.cluster))
+    found = _explained(policy, queue, job)
+    if found.refused:
+        return found
+    notes = _in_turn(policy, job.submitted)
+    notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
+    return replace(found, notes=(*found.notes, *map(printable, notes)))
+
+
+def destinations(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the clusters to which transfer queues lead; ConfigError as of `explained`."""
+    return tuple(sorted(set(users_configuration.load(path)[0].remotes)))
+
+
+def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Give each transfer queue, and why it would not take a job of home; empty if it would.
+
+    Home is asked once about the job.
+    """
+    try:
+        asked = _submitted((job,), policy, away(policy, policy.site.cluster))
+    except GridbridgeError as error:
+        yield from ((queue, str(error)) for queue in policy.queues)
+        return
+    for queue in policy.queues:
+        try:
+            answer = _explained(policy, queue, asked)
+            yield queue, answer.refused or answer.kept
+        except GridbridgeError as error:
+            yield queue, str(error)
+
+
+def _explained(policy: Policy, queue: str, asked: _Asked) -> SubmissionExplanation:
+    """Say how a job would be submitted to the cluster of a queue."""
+    job, name, submitted = asked.job, asked.name, asked.submitted
+    remote = policy.queues[queue].cluster
+    request, pe, slots = submitted.request, submitted.pe, submitted.slots
+    shut = _refusal(submitted) or _unfit(policy, queue, submitted)
+    if shut:
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
+    rules, far = mapping(policy, remote, queue), away(policy, remote)
+    known = words_of(remote)
+    try:
+        wanted = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+        spec, notes = translated(wanted, rules, known, remote, policy.queues)
+        spec = keep_there(spec, remote)
+        account = policy.clusters[remote].users.account_of(request.owner)
+        place = _carried(route(policy, queue), request, account, name)
+    except (UnmappableRequest, UnstageablePaths) as error:
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(str(error)))
+    cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
+    if far.login:
+        cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
+        notes += (f"with files that are carried, in {cwd} there",) if place else ()
+        notes += (f"by ssh, at {far.login.host} as {account}",)
+    spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
+    explains = adapter_of(far).explains
+    if refused := explains.refusal(spec.request):
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
+    argv = explains.submission(far, spec)
+    kept = home_admission.kept(queue, request)
+    notes += (kept,) if kept else ()
+    if pe and spec.slots == ENDLESS:
+        notes += ("with as many slots as are granted",)
+    return SubmissionExplanation(
+        job=job,
+        cluster=remote,
+        command=printable(shlex.join(argv)),
+        notes=tuple(map(printable, notes)),
+        kept=printable(kept),
+    )
+
+
+def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
+    """Return the job that is asked about, as home knows it or would submit it."""
+    if transfer := _transfer(words, policy):
+        submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
+        return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
+    person = pwd.getpwuid(os.getuid()).pw_name
+    submitted = shows_requests(home).would_submit(home, words, person)
+    return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
+
+
+def _refusal(submitted: SubmittedJob) -> str:
+    """Return why a job's starter would refuse it before it reads the request; else nothing."""
+    if submitted.is_interactive:
+        return NOT_INTERACTIVE
+    was_sent = is_transfer(submitted.account) or is_array(submitted.account)
+    return ONE_HOP if was_sent else ""
+
+
+def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
+    """Return why the queue takes no such job at home, as far as home tells; else nothing."""
+    remote, owner = policy.queues[queue].cluster, job.request.owner
+    users, account = policy.clusters[remote].users, policy.site.service_account
+    if why := home_admission.unnamed(owner, users, account, f"cluster.{remote}.users"):
+        return why
+    home = away(policy, policy.site.cluster)
+    try:
+        limits = shows_requests(home).limits(home, queue)
+    except CommandFailed:
+        return ""
+    return home_admission.refusal(queue, limits, job, frozenset(host.groups_of(owner)))
+
+
+def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
+    """Say in which order the queues are tried that would take a job, where that is by policy."""
+    order = policy.site.queue_order
+    if order is QueueOrder.SEQ_NO:
+        return ()
+    try:
+        every = queue_order_setup.offers(policy)
+    except GridbridgeError:  # it tells of the job all the same
+        return ()
+    takers = [one for one in every if not _unfit(policy, one.queue, job)]
+    return (sentence(takers, order),) if len(takers) > 1 else ()
+
+
+def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
+    """Return the folder in which a job with carried files runs there; empty for any other.
+
+    It is below its account's home, unless it is absolute. Unstageable for a list that is wrong.
+    """
+    if not ours.declares(request.context):
+        return ""
+    lists = staged_paths.lists(ours.stage_in, ours.stage_out, request.context)
+    if wrong := next(filter(None, map(staged_paths.fault, lists, lists.values())), ""):
+        raise UnstageablePaths(wrong)
+    folder = remote_stage_folder.place(ours.remote_stage_dir, account)
+    return f"{folder}/{name}/{remote_stage_folder.WORK}"
+
+
+def _queue(to: str, policy: Policy) -> str:
+    """Return the transfer queue that is named, or that leads to the cluster of that name."""
+    if to in policy.queues:
+        return to
+    refuse_unreached(to, policy.remotes)
+    names = [name for name, queue in policy.queues.items() if queue.cluster == to]
+    if len({_adds(policy.queues[name]) for name in names}) > 1:
+        ways = " or ".join(f"--to {name}" for name in names)
+        raise GridbridgeError(f"the queues to {to} ask for different things; expected {ways}")
+    return names[0]
+
+
+def _adds(queue: TransferQueue) -> tuple[object, ...]:
+    """Return the resources that a queue adds to its jobs' requests."""
+    return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
+
+
+def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
+    """Return the transfer of a job that is named by its id, None for a command line of qsub."""
+    try:
+        job, task = parse_local(" ".join(words))
+    except ParseError:
+        return None
+    return TransferId(policy.site.cluster, job, task, 1)

@@ -1,0 +1,118 @@
+"""Explains a job at home: how it stands, and which transfer queues would take it."""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.decisions.site.home_job_standing import sentences
+from gridbridge.decisions.transfer import queue_health
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.ids import parse_local
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import JobStanding, JobStatus
+from gridbridge.model.status_report import printable
+from gridbridge.program import users_configuration
+from gridbridge.state import published_json as files
+from gridbridge.transfer.remote_tools.remote_job import LIMIT_S
+
+
+class NoAnswer(GridbridgeError):
+    """Home's batch system gives no answer, so nobody knows whether it has a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAnswer:
+    """Whether a transfer queue would take a waiting job."""
+
+    queue: str
+    cluster: str
+    would_take: bool
+    why: str = ""  # why the queue would not take it, or not now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeJob:
+    """A job at home, or a task of it, that is in no transfer queue."""
+
+    job: str  # 12, or 12.3
+    owner: str
+    submitted_at: datetime | None
+    sentences: tuple[str, ...]
+    queues: tuple[QueueAnswer, ...] = ()  # for a waiting job
+    was_sent: bool = False  # to another cluster; that is over
+
+
+def look(
+    job: str,
+    now: datetime,
+    folder: str = PUBLISHED,
+    path: str = CONFIG,
+    *,
+    was_sent: bool = False,
+) -> HomeJob | None:
+    """Return what home's batch system says about a job or a task; None for one that it lacks.
+
+    If tasks of the job were sent away, those that are in a transfer queue are left out. Raises
+    NoAnswer, and ParseError for anything but a job id. None also where no configuration is.
+    """
+    number, task = parse_local(job)
+    try:
+        policy = users_configuration.load(path)[0]
+    except ConfigError:
+        return None
+    found = _standing(policy, number)
+    found = _only(found, task, policy.queues if was_sent else ()) if found else None
+    if not found or not found.rows:
+        return None
+    does_wait = any(row.state.is_waiting for row in found.rows)
+    return HomeJob(
+        job=job,
+        owner=found.owner,
+        submitted_at=found.submitted_at,
+        sentences=tuple(map(printable, sentences(found, now))),
+        queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
+        was_sent=was_sent,
+    )
+
+
+def _standing(policy: Policy, job: int) -> JobStanding | None:
+    home = away(policy, policy.site.cluster).within(LIMIT_S)
+    shows = adapter_of(home).shows_requests
+    try:
+        return shows.standing(home, job) if shows else None
+    except GridbridgeError as error:
+        raise NoAnswer(f"{policy.site.cluster} gives no answer: {error}") from error
+
+
+def _only(found: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
+    """Return how a task stands (0: every task), without those in certain queues."""
+    rows = [row for row in found.rows if row.queue.partition("@")[0] not in left_out]
+    if not task:
+        return replace(found, rows=tuple(rows))
+    of_task = [_of_task(row, task) for row in rows if row.tasks and row.covers(task)]
+    is_wrong = any(row.state.is_error for row in of_task)
+    return replace(found, rows=tuple(of_task), errors=found.errors if is_wrong else ())
+
+
+def _of_task(row: JobStatus, task: int) -> JobStatus:
+    return replace(row, tasks=(range(task, task + 1),))
+
+
+def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[QueueAnswer]:
+    """Give the answer of each transfer queue, in the order of the file."""
+    from gridbridge.site.explanation import refusals  # rarely needed
+
+    shown = files.read_all(folder)
+    routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
+    for name, refused in refusals(job, policy):
+        route = routes.get(name)
+        closed = queue_health.judge_queue(route, shown, now).why if route and not refused else ""
+        yield QueueAnswer(
+            queue=name,
+            cluster=policy.queues[name].cluster,
+            would_take=not refused,
+            why=printable(refused or closed),
+        )

@@ -1,0 +1,102 @@
+"""Checks what jobs by ssh need: their owners' keys, and for their files rsync and a place."""
+
+import os
+import pwd
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from gridbridge.batch.clusters import away
+from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import BARE, login
+from gridbridge.model.site.host_facts import KeyFacts, StageFacts
+from gridbridge.model.text_tables import Users
+from gridbridge.shell import host, remote_stage_folder, ssh
+
+AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
+LIMIT_S = 20.0
+RSYNC = "rsync"
+NO_ACCOUNT = "no such account here"
+
+
+def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
+    """Return whether each cluster by ssh lets the people named in, or for non-root the caller."""
+    whose = [
+        (name, cluster.ssh, cluster.users.account_of(person), person)
+        for name, cluster in _by_ssh(policy)
+        for person in _people(policy, cluster.users)
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return tuple(threads.map(lambda words: _facts(*words), whose))
+
+
+def rsync_facts(policy: Policy) -> dict[str, str]:
+    """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
+    here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
+    return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+
+
+def stage_facts(policy: Policy, of: str = "") -> dict[str, StageFacts]:
+    """Return what is wrong with each absolute stage_dir, or of one cluster's, as far as seen."""
+    places = {name: one.stage_dir for name, one in _by_ssh(policy) if of in ("", name)}
+    found = ((name, _stage(policy, name, place)) for name, place in places.items())
+    return {name: facts for name, facts in found if facts}
+
+
+def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
+    there = away(policy, cluster).login
+    assert there
+    if not stage_dir.startswith("/"):
+        return None
+    try:
+        remote_stage_folder.require_safe(there, stage_dir, LIMIT_S)
+    except UnsafeFolder as error:
+        return StageFacts(place=stage_dir, host=there.host, wrong=error.wrong, mend=error.mend)
+    except GridbridgeError:
+        return None  # the rest is told elsewhere
+    return StageFacts(place=stage_dir, host=there.host)
+
+
+def _missing(policy: Policy, cluster: str) -> str:
+    there = away(policy, cluster).login
+    assert there
+    try:
+        ssh.run(there, (RSYNC, "--version"), {}, LIMIT_S)
+    except CommandFailed as error:
+        return there.host if error.status == ssh.NOT_FOUND else ""  # other findings say the rest
+    except GridbridgeError:
+        return ""
+    return ""
+
+
+def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
+    """Return the clusters by ssh, used or not."""
+    return [(name, each) for name, each in policy.clusters.items() if each.ssh]
+
+
+def _people(policy: Policy, named: Users) -> Iterator[str]:
+    """Yield the people whose keys we can use; the service's own key is used for all else.
+
+    Only people who are named have an account there, if any are.
+    """
+    people = [person for person in named if person != policy.site.service_account]
+    if os.geteuid() == 0:
+        yield from people
+    elif (caller := pwd.getpwuid(os.geteuid()).pw_name) in people or not people:
+        yield caller
+
+
+def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:
+    trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(place, account, person)
+    return KeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+
+
+def _trouble(place: str, account: str, person: str) -> str:
+    """Log in with OpenSSH's client, as starters do, and return why that fails."""
+    try:
+        ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient())
+    except GridbridgeError as error:
+        return str(error)
+    return ""

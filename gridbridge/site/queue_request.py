@@ -1,0 +1,175 @@
+"""Which transfer queue to make: what was asked for, completed from configuration and sizes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.decisions.site.setup.transfer_queue import standing
+from gridbridge.errors import ConfigError
+from gridbridge.model.attributes import is_transfer
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Away
+from gridbridge.model.settings import OBJECT_NAME
+from gridbridge.model.site.setup_findings import QueueRequest, has_starter
+from gridbridge.model.transfer.mapping_sections import PeRule, ResourceRule
+from gridbridge.model.transfer.transfer_sections import MAX_SLOTS, TransferQueue
+from gridbridge.shell import host
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import MakesQueues, SetsUp
+
+QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQueue:
+    """What the command line asks for; None: choose."""
+
+    cluster: str
+    queue: str | None = None
+    host: str | None = None
+    slots: int | None = None
+    pending_limit: int | None = None
+    short_jobs: bool = False
+
+
+def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> QueueRequest:
+    """Complete what was asked for from the configuration, else from a queue that stands already.
+
+    What neither tells follows from the remote cluster's size.
+    """
+    refuse_embedded(policy)
+    if policy.why_no_queues:
+        raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
+    name = asked.queue or _default_queue(policy, asked.cluster)
+    known = policy.queues.get(name)
+    _refuse(policy, asked, name, known)
+    if must_exist and known is None:
+        known = TransferQueue(cluster=asked.cluster, slots=1, pending_limit=0)
+    if known and (must_exist or not asked.short_jobs):
+        slots = asked.slots or known.slots
+        limit = known.pending_limit if asked.pending_limit is None else asked.pending_limit
+    else:
+        slots, limit = _share(policy, _like_standing(policy, asked, name))
+    return QueueRequest(
+        home=policy.site.cluster,
+        remote=asked.cluster,
+        queue=name,
+        host=asked.host or host.name(),
+        slots=slots,
+        pending_limit=limit,
+        service_account=policy.site.service_account,
+        has_operators=sets_up(away(policy, asked.cluster)).HAS_OPERATORS,
+        remote_usage=known is None or known.remote_usage,
+        far_account=_far_account(policy, asked.cluster),
+        renamed={name: rule.to for name, rule in _pe_rules(policy, asked.cluster) if rule.to},
+        rejected={
+            name: rule.reject for name, rule in _pe_rules(policy, asked.cluster) if rule.reject
+        },
+        people=_people(policy, asked.cluster),
+        resources=tuple(
+            name
+            for (_, name), rule in policy.maps.get(asked.cluster, {}).items()
+            if isinstance(rule, ResourceRule) and not rule.reject
+        ),
+    )
+
+
+def _like_standing(policy: Policy, asked: AskedQueue, name: str) -> AskedQueue:
+    """Ask for what a transfer queue of ours that has no section has at home."""
+    if asked.short_jobs:
+        return asked
+    home = away(policy, policy.site.cluster)
+    queue = makes_queues(home).queues(home).get(name, {})
+    if name in policy.queues or not (is_transfer(queue) or has_starter(queue)):
+        return asked
+    slots, limit = standing(queue, asked.cluster, asked.host or host.name())
+    return replace(
+        asked,
+        slots=asked.slots or slots,
+        pending_limit=limit if asked.pending_limit is None else asked.pending_limit,
+    )
+
+
+def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
+    """Return the mapping's rules for parallel environments."""
+    for (_, name), rule in policy.maps.get(cluster, {}).items():
+        if isinstance(rule, PeRule) and sets_up(away(policy, cluster)).HAS_ENVIRONMENTS:
+            yield name, rule
+
+
+def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
+    """Return the people who are listed as having an account there."""
+    return tuple(
+        person for person in policy.clusters[cluster].users if person != policy.site.service_account
+    )
+
+
+def refuse_embedded(policy: Policy) -> None:
+    """Refuse to set up a site of embedded clusters, where its person makes the queue."""
+    if policy.is_personal:
+        folder = policy.clusters[policy.site.cluster].folder
+        make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
+        raise ConfigError(
+            (f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",)
+        )
+
+
+def _far_account(policy: Policy, cluster: str) -> str:
+    far = policy.clusters[cluster]
+    return far.users.account_of(policy.site.service_account) if far.ssh else ""
+
+
+def _default_queue(policy: Policy, cluster: str) -> str:
+    named = [name for name, queue in policy.queues.items() if queue.cluster == cluster]
+    return named[0] if len(named) == 1 else f"transfer-{cluster}"
+
+
+def _refuse(policy: Policy, asked: AskedQueue, queue: str, known: TransferQueue | None) -> None:
+    """Refuse what no set-up can make."""
+    if asked.cluster not in policy.clusters:
+        defined = ", ".join(policy.clusters)
+        raise ConfigError((f"{CONFIG}: no [cluster.{asked.cluster}]; there are {defined}",))
+    if asked.cluster == policy.site.cluster:
+        raise ConfigError((f"{asked.cluster} is the local cluster; give a remote one",))
+    if known and known.cluster != asked.cluster:
+        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {known.cluster}",))
+    for name in (queue, asked.host):
+        if name is not None and not OBJECT_NAME.holds(name):
+            raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
+
+
+def _share(policy: Policy, asked: AskedQueue) -> tuple[int, int]:
+    """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
+    if asked.short_jobs:
+        return asked.slots or _part(policy, asked, TENTH), 0
+    slots = asked.slots or _part(policy, asked, QUARTER)
+    limit = asked.pending_limit
+    return slots, _part(policy, asked, TENTH) if limit is None else limit
+
+
+def _part(policy: Policy, asked: AskedQueue, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, remote_slots(policy, asked.cluster) // divisor))
+
+
+def remote_slots(policy: Policy, cluster: str) -> int:
+    """Return how many batch slots a remote cluster has, its own transfer queues left out."""
+    there = away(policy, cluster)
+    return sets_up(there).slots(there)
+
+
+def sets_up(there: Away) -> "SetsUp[Away]":
+    """Return the ability to set a cluster up; ConfigError if its adapter lacks it."""
+    if found := adapter_of(there).sets_up:
+        return found
+    raise ConfigError((f"nothing is set up at a cluster of kind {there.kind}",))
+
+
+def makes_queues(home: Away) -> "MakesQueues[Away]":
+    """Return the ability to make transfer queues; ConfigError if home's adapter lacks it."""
+    if found := adapter_of(home).makes_queues:
+        return found
+    raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -1,1 +1,0 @@
-"""What the balancer keeps."""

@@ -1,1 +1,0 @@
-"""What is kept of a cluster that grows and shrinks."""

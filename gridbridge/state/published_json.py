@@ -1,0 +1,165 @@
+"""The published JSON files, written by the service and read by people's commands.
+
+`service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for each task
+of a local job that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for a task of an array.
+"""
+
+import os
+import re
+from collections.abc import Container, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from cattrs import BaseValidationError
+from cattrs.preconf.json import make_converter
+
+from gridbridge.errors import StateError
+from gridbridge.model.places import ELSEWHERE, SET_UP
+from gridbridge.model.published import (
+    PublishedState,
+    PublishedTransferTask,
+    ShownBreakers,
+    ShownCluster,
+    ShownLoad,
+    ShownService,
+    ShownTransfer,
+    ShownTransfers,
+)
+from gridbridge.shell import files
+from gridbridge.state import drains, published_values, unverified_histories
+
+SERVICE = published_values.SERVICE
+TRANSFERS = "transfers.json"
+BREAKERS = "breakers.json"
+CLUSTERS = "clusters"
+MAX_BYTES = 64 * 2**20  # 100,000 open transfers
+
+_JOB = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
+_CONVERTER = make_converter()
+
+T = TypeVar("T")
+
+
+def encode(value: object) -> bytes:
+    """Write a value as it is published."""
+    return _CONVERTER.dumps(value).encode() + b"\n"
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it: dicts, lists, texts and numbers."""
+    unstructured: object = _CONVERTER.unstructure(value)
+    return unstructured
+
+
+def read(path: str, kind: type[T]) -> T | None:
+    """Read a published value; None when there is none, StateError for what we did not write."""
+    try:
+        return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
+    except FileNotFoundError:
+        return None
+    except (BaseValidationError, ValueError, TypeError, RecursionError) as error:
+        raise StateError(f"{path}: not what this version of gridbridge publishes") from error
+
+
+def read_all(folder: str) -> PublishedState:
+    """Read everything but the histories; StateError without the folder."""
+    if not os.path.isdir(folder):
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
+    return PublishedState(
+        service=read_service(folder),
+        load=_load(folder),
+        clusters={each.cluster: each for each in clusters(folder)},
+        drained=drains.read(folder),
+        breakers={one.cluster: one for one in read_breakers(folder).breakers},
+        transfers=read_transfers(folder),
+    )
+
+
+def read_service(folder: str) -> ShownService | None:
+    """Read what the service says about itself; None when there is nothing."""
+    return read(f"{folder}/{SERVICE}", ShownService)
+
+
+def read_breakers(folder: str) -> ShownBreakers:
+    """Read the clusters at which jobs failed; none when that was never published."""
+    return read(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
+
+
+def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
+    """Read the open transfers; none when they were never published."""
+    found = read(f"{folder}/{TRANSFERS}", ShownTransfers)
+    return found.transfers if found else ()
+
+
+def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+    """Read the histories of a job or task; of all tasks for an array's job number.
+
+    A task that several people claim, while nobody is proved to own it, is there several times.
+    """
+    found = read_task(folder, local)
+    if found or "." in local:
+        return found
+    tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
+    every = sorted(tasks | unverified_histories.tasks(folder, int(local)))
+    return tuple(one for task in every for one in read_task(folder, f"{local}.{task}"))
+
+
+def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+    """Read the history of a task as its owner's; while nothing is proved, everybody's."""
+    if found := read(published_values.history_path(local, folder), PublishedTransferTask):
+        return (found,)
+    every = (
+        read(path, PublishedTransferTask) for path in unverified_histories.paths(folder, local)
+    )
+    return tuple(one for one in every if one)
+
+
+def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
+    """Remove the histories to which nothing was added since then, except those of living jobs."""
+    for job, task in tuple(_jobs(folder)):
+        local = f"{job}.{task}" if task else str(job)
+        path = published_values.history_path(local, folder)
+        if local not in living and os.stat(path).st_mtime < before.timestamp():
+            files.remove(path)
+
+
+def withdraw_clusters(asked: Container[str], folder: str) -> None:
+    """Remove the answers of all clusters but these."""
+    for name in files.names(f"{folder}/{CLUSTERS}"):
+        if name.endswith(".json") and name.removesuffix(".json") not in asked:
+            files.remove(f"{folder}/{CLUSTERS}/{name}")
+
+
+def changed_at(folder: str) -> datetime | None:
+    """Return when the open transfers were last shown; None for never."""
+    try:
+        return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
+    except FileNotFoundError:
+        return None
+
+
+def _load(folder: str) -> ShownLoad | None:
+    try:
+        taken_at, stale_s, values = published_values.read_load(published_values.load_path(folder))
+    except FileNotFoundError:
+        return None
+    return ShownLoad(
+        taken_at=datetime.fromtimestamp(taken_at, UTC),
+        stale=timedelta(seconds=stale_s),
+        values=values,
+    )
+
+
+def clusters(folder: str) -> Iterator[ShownCluster]:
+    """Read what each cluster last answered."""
+    for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
+        if name.endswith(".json") and not name.startswith(files.TEMPORARY):
+            shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
+            if shown:
+                yield shown
+
+
+def _jobs(folder: str) -> Iterator[tuple[int, int]]:
+    for name in files.names(f"{folder}/{published_values.JOBS}"):
+        if match := _JOB.fullmatch(name):
+            yield int(match[1]), int(match[2] or 0)

@@ -1,1 +1,0 @@
-"""What rebalancing reads from files."""

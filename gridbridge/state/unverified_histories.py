@@ -1,0 +1,60 @@
+"""Histories that home's list has not proved: they rest on people's own messages alone.
+
+`told/UID/12.json`, of the form of `jobs/12.json`. Each person has a limited number and the
+oldest are removed first, so that nobody can fill the folder or hide another's history.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import parse_local
+from gridbridge.shell import files
+from gridbridge.state import published_values
+
+MOST = 1000  # of a person
+
+
+def paths(folder: str, local: str) -> Iterator[str]:
+    """Yield the paths of each person's history of a task."""
+    for uid in files.names(f"{folder}/{published_values.TOLD}"):
+        yield published_values.told_path(local, uid, folder)
+
+
+def tasks(folder: str, job: int) -> frozenset[int]:
+    """Return the tasks of an array that have a history here."""
+    found = (_local(name) for _, name in _files(folder))
+    return frozenset(task for number, task in found if number == job and task)
+
+
+def keep_few(folder: str, uid: int) -> None:
+    """Remove the oldest of a person who has too many."""
+    around = f"{folder}/{published_values.TOLD}/{uid}"
+    names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
+    if len(names) > MOST:
+        oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
+        for path in oldest_first[: len(names) - MOST]:
+            files.remove(path)
+
+
+def sweep(folder: str, before: datetime) -> None:
+    """Remove the histories to which nothing was added since then."""
+    for around, name in tuple(_files(folder)):
+        path = f"{around}/{name}"
+        if os.stat(path).st_mtime < before.timestamp():
+            files.remove(path)
+
+
+def _local(name: str) -> tuple[int, int]:
+    try:
+        return parse_local(name.removesuffix(".json"))
+    except ParseError:  # what is being written
+        return 0, 0
+
+
+def _files(folder: str) -> Iterator[tuple[str, str]]:
+    for uid in files.names(f"{folder}/{published_values.TOLD}"):
+        around = f"{folder}/{published_values.TOLD}/{uid}"
+        for name in files.names(around):
+            yield around, name

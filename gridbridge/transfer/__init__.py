@@ -1,0 +1,1 @@
+"""Grid Engine queues whose jobs run on another cluster."""

@@ -1,0 +1,1 @@
+"""What is done to transfers, local jobs and remote jobs."""

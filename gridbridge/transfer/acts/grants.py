@@ -1,0 +1,33 @@
+"""Grants at the far end of ssh: files that only the service's own account there can make."""
+
+from gridbridge.batch.wrapper_claim import GRANTS
+from gridbridge.errors import ParseError
+from gridbridge.model.route import BARE, Away
+from gridbridge.shell import ssh
+
+# Jobs of others have to see them; whether they do is not found out by a job that waits.
+GIVE = f"""umask 022
+mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
+case $(ls -ld .) in
+    ?????????[xt]*) ;;
+    *) echo "$PWD has to let jobs pass to {GRANTS}: chmod a+x" >&2; exit 1 ;;
+esac
+for name; do true >"{GRANTS}/$name" || exit; done"""
+REMOVE = f'rm -f -- "{GRANTS}/$1"'
+
+
+def give(away: Away, names: tuple[str, ...]) -> None:
+    """Make grants; CommandFailed when it is not known that each is there."""
+    _ask(away, GIVE, names)
+
+
+def remove(away: Away, name: str) -> None:
+    """Remove a grant; one that is not there is removed."""
+    _ask(away, REMOVE, (name,))
+
+
+def _ask(away: Away, script: str, names: tuple[str, ...]) -> None:
+    if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
+        raise ParseError(f"{names!r}: not all of them are grants")
+    argv = ("/bin/sh", "-c", script, "sh", *names)
+    ssh.run(away.login, argv, dict(BARE), away.timeout_s).checked()

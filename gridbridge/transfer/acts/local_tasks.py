@@ -1,0 +1,144 @@
+"""What the service does to local jobs, whichever system runs them: release, adopt, give back."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gridbridge.batch.adapters import tasks_of
+from gridbridge.batch.clusters import home
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.decisions.transfer.requests import refusal_marks, rerun
+from gridbridge.errors import ConfigError
+from gridbridge.model.ids import TransferId, parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.request import BALANCE, JobRequest, Variant
+from gridbridge.model.route import Away, Home
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import GuardsTasks
+
+AT_ONCE = 100  # jobs of a question
+
+
+class LocalTasks:
+    """The tasks of the cluster that has the transfer queues.
+
+    Every act may be repeated, and raises CommandFailed when it is not done, or ConfigError where
+    the site can have no transfer queues.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration from now on."""
+        self._policy = policy
+
+    @property
+    def _queues(self) -> tuple[str, ...]:
+        return tuple(self._policy.queues)
+
+    def release(self, action: TransferAction) -> None:
+        """Let a task start again that has this guard."""
+        where, tasks = self._home()
+        tasks.release(where, _task(action.transfer), action.transfer.guard)
+
+    def adopt(self, action: TransferAction) -> None:
+        """Let a task start again in the queue where its remote copy is known, and there only."""
+        one = action.transfer
+        where, tasks = self._home()
+        tasks.adopt(where, _task(one), one.queue, one.guard)
+
+    def guard(self, action: TransferAction) -> None:
+        """Keep a task from starting again in this way."""
+        where, tasks = self._home()
+        tasks.guard(where, _task(action.transfer), action.transfer.guard)
+
+    def unpin(self, action: TransferAction) -> None:
+        """Let a job start in all the queues that it asked for."""
+        where, tasks = self._home()
+        tasks.unpin(where, _task(action.transfer))
+
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+        """Return what these jobs ask for now; a job that is gone is left out."""
+        where, tasks = self._home()
+        requests = tasks.requests_of(where, jobs)
+        return {job: _request(request) for job, request in requests.items()}
+
+    def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
+        """Return those of these jobs whose owners let rebalancing move none of their tasks."""
+        where, tasks = self._home()
+        every, kept = sorted(jobs), set[int]()
+        for start in range(0, len(every), AT_ONCE):
+            asked = tasks.requests_of(where, tuple(every[start : start + AT_ONCE]))
+            kept |= {job for job, one in asked.items() if dict(one.context).get(BALANCE) == "no"}
+        return frozenset(kept)
+
+    def deferred(self) -> frozenset[int]:
+        """Return the jobs that wait for their start time, of whatever owner."""
+        where, tasks = self._home()
+        return tasks.deferred(where)
+
+    def free_copy(self, job: int) -> None:
+        """Remove our start time and list of queues from a copy of a job that is away."""
+        copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        where, tasks = self._home()
+        tasks.unpin(where, copy)
+        tasks.release(where, copy, Guard.START)
+
+    def keep_off(self, transfer: Transfer) -> None:
+        """Keep a job off the queues of the cluster where its task is, until it gets its own back.
+
+        Raises GridbridgeError when no other queue could run it.
+        """
+        where, tasks = self._home()
+        queues = self._policy.queues.items()
+        left = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
+        others = partial(refusal_marks.kept_queues, transfer_queues=left)
+        tasks.keep_off(where, _task(transfer), others)
+
+    def give_queues_back(self, name: str) -> None:
+        """Let the job of a transfer start in all the queues that it asked for."""
+        where, tasks = self._home()
+        tasks.unpin(where, parse_transfer(name))
+
+    def check(self, transfer: Transfer) -> None:
+        """Raise GridbridgeError when no queue of its own could run a transfer's job."""
+        where, tasks = self._home()
+        tasks.check(where, _task(transfer), self._variants)
+
+    def rerun(self, transfer: Transfer) -> str:
+        """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost."""
+        where, tasks = self._home()
+        return tasks.rerun(where, _task(transfer), self._queues, _of_queues)
+
+    def _home(self) -> "tuple[Home, GuardsTasks[Away]]":
+        if self._policy.why_no_queues:
+            raise ConfigError((self._policy.why_no_queues,))
+        where = home(self._policy, self._policy.site.cluster)
+        return where, tasks_of(where)
+
+    def _variants(self, own: JobRequest) -> Iterator[Variant]:
+        for mark in refusal_marks.marks(own.hard, own.queues, self._queues):
+            yield mark.hard, mark.queues
+
+
+def _task(transfer: Transfer) -> TransferId:
+    return parse_transfer(transfer.name)
+
+
+def _request(request: JobRequest) -> RequestAtHome:
+    return RequestAtHome(
+        owner=request.owner,
+        is_deferred=request.is_deferred,
+        deferred_job=request.deferred_job,
+        hard=request.hard,
+        queues=request.own_queues,
+    )
+
+
+def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
+    return rerun.of_queues(request.hard, request.own_queues, own)

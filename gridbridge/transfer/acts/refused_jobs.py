@@ -1,0 +1,31 @@
+"""Sends a refused job home: it is marked, so that no transfer queue takes it again.
+
+Starters load this module when a cluster refused their job for good. The request is the array's
+(qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
+"""
+
+from collections.abc import Collection
+
+from gridbridge.batch import keeper_of, marker_of
+from gridbridge.decisions.transfer.requests.refusal_marks import marks
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import StarterMessage, TransferOutcome
+from gridbridge.model.route import Home
+from gridbridge.model.transfer.guard import stays
+
+NOBODY = "no queue here could run it either"
+
+
+def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
+    """Mark a job as one for home alone, and say how its task ends: put back, or in error.
+
+    Raises GridbridgeError when that can't be done just now.
+    """
+    own, marker = keeper_of(home).request_of(home, job), marker_of(home)
+    if own.is_pinned:
+        raise GridbridgeError(f"{reason}; it goes home when no task of it waits for adoption")
+    is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
+    variants = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
+    if is_marked or marker.keep(home, job, own, variants, reason):
+        return StarterMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
+    return StarterMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

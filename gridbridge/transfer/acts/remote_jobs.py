@@ -1,0 +1,125 @@
+"""What is done to jobs at other clusters, and what these are asked about them."""
+
+import os
+
+from gridbridge.batch import as_user_call, submitter
+from gridbridge.batch.adapters import adapter_of, status_of
+from gridbridge.batch.clusters import away
+from gridbridge.decisions.transfer.remote_end import verdict_of
+from gridbridge.errors import OwnerUnknown
+from gridbridge.model.job import JobEnd
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, short
+from gridbridge.model.places import NO_OWNER
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Away
+from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program import ownerless_jobs
+from gridbridge.transfer.acts.local_tasks import LocalTasks
+
+
+class RemoteJobs:
+    """The jobs of transfers at their clusters."""
+
+    def __init__(self, policy: Policy, tasks: LocalTasks) -> None:
+        self._policy = policy
+        self._tasks = tasks
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration from now on."""
+        self._policy = policy
+
+    def delete(self, action: TransferAction) -> None:
+        """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
+        if self._policy.is_personal:
+            _delete_own(away(self._policy, action.transfer.remote), action.transfer)
+            return
+        try:
+            _as_owner("delete", action.transfer)
+        except OwnerUnknown:
+            self._delete_for_nobody(action.transfer)
+
+    def _delete_for_nobody(self, transfer: Transfer) -> None:
+        """Delete the job as the service; NotDeleted where the service may not."""
+        job = str(transfer.remote_id or "")
+        ownerless_jobs.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
+
+    def give_up(self, action: TransferAction) -> StarterMessage:
+        """Delete a job in error state and learn why it got there."""
+        transfer = action.transfer
+        where = away(self._policy, transfer.remote)
+        found = status_of(where).details(where, transfer.remote_id)
+        reasons = [error for detail in found for error in detail.errors]
+        self.delete(action)
+        reason = short("; ".join((action.why, *reasons[:1])))
+        return _error(transfer, FailureCause.BLOCKED, reason)
+
+    def look_up_end(self, action: TransferAction) -> StarterMessage | None:
+        """Read the end from the remote accounting; None while there is no record of it."""
+        transfer = action.transfer
+        where = away(self._policy, transfer.remote)
+        end = status_of(where).end(where, transfer.remote_id, transfer.name)
+        return self.judge(end, transfer) if end else None
+
+    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
+        """Return the verdict that an end stands for; home says whether a lost job runs again."""
+        if end.is_unseen and not transfer.rerun:
+            transfer = transfer.but(rerun=self._tasks.rerun(transfer))
+        return verdict_of(transfer, end)
+
+    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+        """Return the accounts of jobs at a cluster; those that are gone are left out."""
+        where = away(self._policy, cluster)
+        system = adapter_of(where).tells_accounts
+        return system.accounts_of(where, jobs) if system else {}
+
+    def delete_orphan(self, orphan: Orphan) -> None:
+        """Delete a held job under a transfer's name, as operator: no record proves its owner."""
+        where = away(self._policy, orphan.cluster)
+        if any(
+            found.name == orphan.name and found.account == orphan.name
+            for found in status_of(where).details(where, orphan.job_id)
+        ):
+            submitter(where).delete(where, str(orphan.job_id))
+
+    def unstage(self, transfer: Transfer) -> None:
+        """Remove the files that were carried to another cluster for a transfer that is over."""
+        _as_owner("unstage", transfer)
+
+
+def _as_owner(verb: str, transfer: Transfer) -> None:
+    """Let gridbridge-as-user act for a transfer's owner; CommandFailed when it did not.
+
+    Raises NotOurs when the id of its job is another job's by now.
+    """
+    done = as_user_call.call(verb, os.path.basename(transfer.record))
+    if done.status == NO_OWNER:
+        raise OwnerUnknown(as_user_call.last_words(done))
+    done.checked()
+
+
+def _delete_own(where: Away, transfer: Transfer) -> None:
+    """Delete a remote job of our own, if it is still this transfer's."""
+    far, job = submitter(where), str(transfer.remote_id)
+    if far.owner_and_account(where, job)[1] == transfer.name:
+        far.delete(where, job)
+
+
+def no_trace(action: TransferAction) -> StarterMessage:
+    """Return the verdict on a job that the other cluster neither lists nor accounts for."""
+    transfer = action.transfer
+    reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
+    return _error(transfer, FailureCause.VANISHED, reason)
+
+
+def disputed(action: TransferAction) -> StarterMessage:
+    """Return the verdict on a job of which the other cluster's records tell different ends."""
+    transfer = action.transfer
+    reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
+    return _error(transfer, FailureCause.DISPUTED, reason)
+
+
+def _error(transfer: Transfer, cause: str, reason: str) -> StarterMessage:
+    return StarterMessage(
+        transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason
+    )

@@ -1,0 +1,61 @@
+"""What starters are told: verdicts and answers in files that they read, and a wake-up."""
+
+from gridbridge.model.message import StarterMessage, encode
+from gridbridge.model.places import PUBLISHED, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_plan import TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.shell import files
+from gridbridge.state import published_values, spool
+from gridbridge.state.published_files import UNLISTED, put
+
+
+class VerdictFiles:
+    """The files for starters, and the FIFOs on which they sleep."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._spool = spool
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration from now on."""
+        self._policy = policy
+
+    def publish(self, action: TransferAction) -> None:
+        """Show the verdict and wake the starter that waits for it."""
+        transfer = action.transfer
+        if action.verdict:
+            path = published_values.verdict_path(transfer.name, transfer.uid, self._folder)
+            put(path, encode(action.verdict), UNLISTED)
+        spool.wake(transfer.wake, self._spool, owner=transfer.uid)
+
+    def reply(self, wake: str, uid: int, answer: StarterMessage) -> None:
+        """Answer a restarted task's question and wake its starter; answers are limited."""
+        if (
+            published_values.count_verdicts(uid, self._folder)
+            < self._policy.poller.spool_files_per_uid
+        ):
+            put(published_values.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
+            spool.wake(wake, self._spool, owner=uid)
+
+    def hide_names(self) -> None:
+        """Let nobody list the answers to people: they bear the names of FIFOs."""
+        published_values.hide_verdicts(UNLISTED, self._folder)
+
+    def is_asleep(self, transfer: Transfer) -> bool:
+        """Say whether a starter sleeps for a transfer."""
+        return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
+
+    def retract(self, name: str, uid: int) -> None:
+        """Remove a verdict: its transfer is over."""
+        files.remove(published_values.verdict_path(name, uid, self._folder))
+
+    def tidy(self, closed: Transfer) -> None:
+        """Remove the verdict and the FIFO of a transfer that is over; may be repeated."""
+        self.retract(closed.name, closed.uid)
+        spool.remove_wake(closed.wake, self._spool)
+
+    def sweep(self, open_transfers: frozenset[str], until: float) -> None:
+        """Remove the answers that nobody fetched, and what nobody finished, until that time."""
+        published_values.sweep(open_transfers, until, self._folder)

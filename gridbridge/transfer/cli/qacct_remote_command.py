@@ -1,0 +1,169 @@
+"""qacct_remote: what jobs used, here and away, under their local ids."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import error_boundary, output
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumber, clock
+from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.state.published_json import plain
+from gridbridge.transfer.remote_tools import qacct_remote as service
+from gridbridge.transfer.remote_tools.qacct_remote import (
+    ANYBODY,
+    RemoteUsageTotal,
+    TaskAccounting,
+)
+
+UNKNOWN = 1
+HEAD = (
+    *("JOB", "OWNER", "CLUSTER", "ID", "HOST", "STARTED", "ENDED"),
+    *("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "TOLD BY"),
+)
+TOTALS = ("OWNER", "CLUSTER", "JOBS", "WALLCLOCK", "UTIME", "STIME", "CPU", "MAXRSS")
+NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UTIME", "STIME")
+
+MOST_DAYS = 36500.0
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
+@click.option("-j", "job", metavar="JOB[.TASK]", help="Tell of this local job, record by record.")
+@click.option(
+    "-o",
+    "owner",
+    metavar="[OWNER]",
+    is_flag=False,
+    flag_value=ANYBODY,
+    help="Add up what OWNER's remote jobs used; without a name everybody's.",
+)
+@click.option(
+    "-d",
+    "days",
+    metavar="DAYS",
+    type=FiniteNumber(0, MOST_DAYS, min_open=True),
+    help="Since so long.",
+)
+@CONFIG_FILE
+@FOLDER
+@JSON
+@VERSION
+def qacct_remote(
+    job: str | None,
+    owner: str | None,
+    days: float | None,
+    path: str,
+    folder: str,
+    is_json: bool,
+) -> None:
+    """Tell what jobs used that ran on another cluster.
+
+    With -j it shows the local record of a job (its starter's), and each remote record of each
+    attempt to run it elsewhere, which is found by its account, however long ago it ended
+    ([retention] accounting_d). Without -j it adds up per person and cluster, as qacct does.
+    WAITED is from submission to start, CPU user and system time. Notes below the table, on
+    standard error, say what is unknown or not from the other cluster's accounting.
+    Exit status: 0, 1 for a job of which nothing is known to have been away, 2 for anything else.
+
+    \b
+    Example:
+      qacct_remote -j 12
+      qacct_remote -o alice -d 7
+    """
+    now = datetime.now(UTC)
+    if job is not None and (owner is not None or days is not None):
+        raise click.UsageError("-j JOB excludes -o and -d")
+    if job is not None:
+        _tell(job, now, path, folder, is_json)
+        return
+    found, notes = service.totals(owner or ANYBODY, days, now, folder, path)
+    if is_json:
+        output.as_json({"notes": notes, "totals": plain(found)})
+        return
+    output.table(TOTALS, [_total(one) for one in found], unbroken=TOTALS, numbers=NUMBERS)
+    _note(notes)
+
+
+def main() -> None:
+    """Run it."""
+    error_boundary.run(qacct_remote, "qacct_remote")
+
+
+def _tell(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
+    try:
+        found, notes = service.account(job, now, folder, path)
+    except service.NoAccountedJob as error:
+        output.complain(f"qacct_remote: {error}")
+        raise SystemExit(UNKNOWN) from error
+    if is_json:
+        output.as_json({"notes": notes, "tasks": plain(found)})
+        return
+    show(found, notes, now)
+
+
+def show(found: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
+    """Print every task's records as one table, the notes on standard error."""
+    rows = [row for one in found for row in _rows(one, now)]
+    output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
+    _note(notes)
+
+
+def _note(notes: Sequence[str]) -> None:
+    for note in notes:
+        output.complain(f"qacct_remote: {note}")
+
+
+def _rows(one: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
+    """Return both sides' records, the local ones first, and a row for each job still away."""
+    rows = [_row(one.job, one.cluster, record, "accounting", now) for record in one.local]
+    rows += [
+        _row(one.job, record.cluster, record, record.source.value, now) for record in one.remote
+    ]
+    told = {record.transfer for record in one.remote}
+    rows += [
+        (one.job, away.owner, away.remote, str(away.remote_id or "-"), away.remote_host or "-")
+        + ("-",) * 8
+        + (away.outcome or away.reason or "nothing yet",)
+        for away in one.transfers
+        if away.transfer not in told
+    ]
+    return rows
+
+
+def _row(
+    job: str, cluster: str, one: AccountingRecord | RemoteRecord, by: str, now: datetime
+) -> tuple[str, ...]:
+    waited_s = None
+    if one.submitted_at and one.started_at:
+        waited_s = (one.started_at - one.submitted_at).total_seconds()
+    return (
+        *(job, one.owner, cluster, str(one.job_id), one.host or "-"),
+        *(clock(one.started_at, now), clock(one.ended_at, now)),
+        *(_seconds(waited_s), _seconds(one.wallclock_s), _cpu(one.user_s, one.system_s)),
+        *(_size(one.max_rss_kb), _number(one.failed), _number(one.exit_status), by),
+    )
+
+
+def _total(one: RemoteUsageTotal) -> tuple[str, ...]:
+    return (
+        *(one.owner, one.cluster, str(one.jobs), _seconds(one.wallclock_s)),
+        *(_cpu(one.user_s), _cpu(one.system_s), _cpu(one.user_s, one.system_s)),
+        _size(one.max_rss_kb),
+    )
+
+
+def _seconds(amount: float | None) -> str:
+    return "-" if amount is None else f"{amount:.0f} s"
+
+
+def _cpu(*amounts: float | None) -> str:
+    known = [each for each in amounts if each is not None]
+    return f"{sum(known):.2f} s" if len(known) == len(amounts) else "-"
+
+
+def _size(amount_kb: float | None) -> str:
+    return "-" if not amount_kb else f"{amount_kb / 1024:.1f} MB"
+
+
+def _number(known: int | None) -> str:
+    return "-" if known is None else str(known)

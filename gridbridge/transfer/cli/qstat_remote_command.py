@@ -1,0 +1,157 @@
+"""qstat_remote: where jobs are that were sent to another cluster, under their local ids."""
+
+import os
+import pwd
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import error_boundary, output
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, clock
+from gridbridge.model.status_report import TransferReport
+from gridbridge.program import reports
+from gridbridge.state.published_json import plain
+from gridbridge.transfer.remote_tools import qstat_remote as service
+from gridbridge.transfer.remote_tools import remote_job
+from gridbridge.transfer.remote_tools.qstat_remote import TaskDetail, TransferFilter
+
+UNKNOWN = 1
+HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
+STATES = "prsha"
+ME = "$user"  # qstat(1), -u
+
+
+def _states(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Refuse a letter of -s that is none."""
+    if not value or set(value) - set(STATES):
+        raise click.BadParameter(
+            f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended),"
+            " h (held) or a (all)"
+        )
+    return value
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
+@click.option(
+    *("-u", "users"),
+    metavar="USER[,USER]",
+    multiple=True,
+    help="Of USER, or of all whose names match: '*' is everybody, '$user' yourself.",
+)
+@click.option("-j", "jobs", metavar="JOB[.TASK],...", multiple=True, help="Tell all of these jobs.")
+@click.option(
+    *("-s", "states"),
+    metavar="p|r|s|h|a",
+    callback=_states,
+    default="a",
+    help="In these states there: waiting, running, suspended, held, all.",
+)
+@click.option("--cluster", metavar="NAME", help="At this cluster.")
+@CONFIG_FILE
+@FOLDER
+@JSON
+@VERSION
+def qstat_remote(
+    users: tuple[str, ...],
+    jobs: tuple[str, ...],
+    states: str,
+    cluster: str | None,
+    path: str,
+    folder: str,
+    is_json: bool,
+) -> None:
+    """Show your jobs that are at another cluster.
+
+    ID, STATE (in the letters of qstat), SINCE and HOST are those of the remote job, HERE the
+    state of the local one. A list is what the service saw last, and asks no cluster; when that is
+    too old, the first line says so. With -j the remote cluster is asked too: as yourself, for at
+    most ten seconds, about at most 20 remote jobs.
+    Exit status: 0, 1 for a job of which no transfer is known, 2 for anything else.
+
+    \b
+    Example:
+      qstat_remote
+      qstat_remote -u '*' -s p --cluster beta
+      qstat_remote -j 12
+    """
+    now = datetime.now(UTC)
+    if jobs:
+        _tell(remote_job.split(jobs), now, path, folder, is_json)
+        return
+    named = tuple(name for words in users for name in words.split(",") if name)
+    wanted = tuple(_me() if name == ME else name for name in named or (ME,))
+    choice = TransferFilter(users=wanted, states=states, cluster=cluster)
+    rows, notes = service.transfers(choice, now, folder)
+    if is_json:
+        output.as_json({"notes": notes, "transfers": plain(rows)})
+        return
+    for note in notes:
+        output.line(f"{note}\n")
+    if rows:
+        output.table(HEAD, [_row(one, now) for one in rows], unbroken=HEAD[:-1])
+
+
+def main() -> None:
+    """Run it."""
+    error_boundary.run(qstat_remote, "qstat_remote")
+
+
+def _me() -> str:
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
+    """Print each job; an unknown one does not stop the others."""
+    asking = service.JobQueries(path)
+    found: list[TaskDetail] = []
+    alarm, unknown = "", []
+    for job in jobs:
+        try:
+            alarm, details = service.details(job, asking, now, folder)
+        except reports.UnknownJob as error:
+            unknown.append(str(error))
+            continue
+        found += details
+    if is_json:
+        output.as_json({"notes": [alarm] if alarm else [], "tasks": plain(tuple(found))})
+    else:
+        _show(found, alarm, now)
+    for problem in unknown:
+        output.complain(f"qstat_remote: {problem}")
+    if unknown:
+        raise SystemExit(UNKNOWN)
+
+
+def _show(found: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
+    if alarm:
+        output.line(f"{alarm}\n")
+    for count, one in enumerate(found):
+        if count:
+            output.line()
+        _show_one(one, now)
+
+
+def _show_one(one: TaskDetail, now: datetime) -> None:
+    away = one.attempt.transfer
+    output.line(one.attempt.where)
+    facts = (
+        ("transfer", f"{away.transfer}, sent at {clock(away.created_at, now)}"),
+        ("here", one.attempt.here),
+        ("there", one.attempt.there),
+        ("waits for", one.attempt.waits_for),
+        *((away.remote, message) for message in (*one.messages, one.asked)),
+    )
+    width = max(len(title) for title, _ in facts)
+    for title, text in facts:
+        if text:
+            output.line(f"  {title:<{width}}  {text}")
+
+
+def _row(one: TransferReport, now: datetime) -> tuple[str, ...]:
+    away = one.transfer
+    return (
+        *(one.job, away.owner, away.remote, str(away.remote_id or "-")),
+        *(away.remote_state or "-", clock(away.since, now), away.remote_host or "-"),
+        *(away.local_state or "-", one.waits_for),
+    )

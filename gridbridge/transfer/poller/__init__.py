@@ -1,0 +1,1 @@
+"""gridbridge-poller: the one process that watches clusters and transfers."""

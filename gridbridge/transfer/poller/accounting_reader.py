@@ -1,0 +1,151 @@
+"""Reads what was added to one cluster's accounting file, and finds transfers' records in it."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.accounting import (
+    AccountingCursor,
+    AccountingRecord,
+    RemoteRecord,
+    UsageSource,
+)
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import is_transfer
+from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
+from gridbridge.shell import followed_file
+from gridbridge.shell.clock import Clock
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import AccountingSource
+    from gridbridge.model.route import Away
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountingLook:
+    """The result of one reading of an accounting file."""
+
+    cursor: AccountingCursor
+    records: tuple[RemoteRecord, ...] = ()
+    is_more: bool = False
+    lost: str = ""
+    trouble: str = ""
+
+
+class AccountingReader:
+    """Reads one cluster's accounting file regularly, in a thread: its disk may hang."""
+
+    def __init__(
+        self,
+        cursor: AccountingCursor,
+        cluster: Cluster,
+        accounts: "AccountingSource[Away]",
+        prefix: str,
+        clock: Clock,
+    ) -> None:
+        self.cursor = cursor
+        self.accounts = accounts
+        self._cluster = cluster
+        self._prefix = prefix
+        self._clock = clock
+        self._due = clock.steady_s()
+        self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
+        self._open: Future[AccountingLook] | None = None
+
+    def is_of(self, cluster: Cluster) -> bool:
+        """Say whether it reads the file that this section of gridbridge.toml names."""
+        ours, theirs = (
+            (one.kind, one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+        )
+        return ours == theirs
+
+    def look_if_due(self, interval_s: float) -> None:
+        """Start a reading when it is due and none is under way."""
+        if self._open is None and self._clock.steady_s() >= self._due:
+            self._due = self._clock.steady_s() + interval_s
+            self._open = self._threads.submit(self.look)
+
+    def hasten(self) -> None:
+        """Read without waiting for the interval."""
+        self._due = self._clock.steady_s()
+
+    def take(self) -> AccountingLook | None:
+        """Return the result of a reading, once; after an incomplete one the next begins at once."""
+        if self._open is None or not self._open.done():
+            return None
+        look, self._open = self._read(self._open), None
+        self.cursor = look.cursor
+        if look.is_more:
+            self._due = self._clock.steady_s()
+        return look
+
+    def _read(self, open_: "Future[AccountingLook]") -> AccountingLook:
+        try:
+            return open_.result()
+        except ThreadNotStarted as error:
+            return AccountingLook(cursor=self.cursor, trouble=str(error))
+
+    def look(self) -> AccountingLook:
+        """Read what was added, once; a failure is a value."""
+        try:
+            return self._look(self.cursor)
+        except GridbridgeError as error:
+            return AccountingLook(cursor=self.cursor, trouble=str(error))
+        except Exception as error:  # of one cluster's file
+            _log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return AccountingLook(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+
+    def _look(self, before: AccountingCursor) -> AccountingLook:
+        step = followed_file.read_on(before.path, before.place, self._clock.now_s())
+        found, skipped = self.accounts.read_lines(step.lines, self._prefix)
+        return AccountingLook(
+            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+            records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
+            is_more=step.is_more,
+            lost=step.lost,
+        )
+
+    def dismiss(self) -> None:
+        """Stop reading."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def remote_records(
+    found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
+) -> Iterator[RemoteRecord]:
+    """Yield the records of transfers among lines of a cluster's accounting file."""
+    for line, record in found:
+        if is_transfer(record.account):  # else it only begins as our accounts do
+            yield _remote_record(line, record, name, cluster)
+
+
+def _remote_record(
+    line: str, record: AccountingRecord, name: str, cluster: Cluster
+) -> RemoteRecord:
+    """Return a line of an accounting file as it is kept, its owner by the name here."""
+    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
+    return RemoteRecord(
+        transfer=record.account,
+        cluster=name,
+        source=UsageSource.ACCOUNTING,
+        mark=followed_file.digest(line.encode("utf-8", "replace")),
+        job_id=record.job_id,
+        owner=owner,
+        queue=record.queue,
+        host=record.host,
+        pe_task=record.pe_task,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        failed=record.failed,
+        exit_status=record.exit_status,
+        wallclock_s=record.wallclock_s,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        max_rss_kb=record.max_rss_kb,
+    )

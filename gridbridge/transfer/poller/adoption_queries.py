@@ -1,0 +1,76 @@
+"""Starters' questions: to which transfer a task belongs that was started again."""
+
+from gridbridge.decisions.transfer.message_rules import (
+    answer,
+    fault,
+    has_new_starter,
+    is_of_another_job,
+)
+from gridbridge.decisions.transfer.transfer_policy import NUMBER_REUSED
+from gridbridge.decisions.transfer.undelivered_end_rules import of_asker
+from gridbridge.model.message import DesiredJobState, StarterMessage
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.shell.clock import Clock
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.spool_reader import SpooledMessage
+from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+
+
+class AdoptionQueries:
+    """Answers them from the ledger."""
+
+    def __init__(
+        self,
+        ledger: TransferLedger,
+        inbox: Inbox,
+        verdicts: VerdictFiles,
+        unheard_ends: UndeliveredEnds,
+        clock: Clock,
+    ) -> None:
+        self.with_new_starter: set[Key] = set()  # deleted transfers
+        self._ledger = ledger
+        self._inbox = inbox
+        self._verdicts = verdicts
+        self._unheard_ends = unheard_ends
+        self._clock = clock
+
+    def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
+        """Tell a restarted task which transfer it is; return a refusal if its FIFO is not ours."""
+        message = spooled.message
+        if fault(message) or not message.wake:
+            return RejectedAction(what="question", reason="no FIFO of ours")
+        attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
+        self.with_new_starter |= {one.key for one in attempts if has_new_starter(one, message)}
+        asleep = [one.wake for one in attempts if self._verdicts.is_asleep(one)]
+        if reply := answer(attempts, message, asleep):
+            known = self._ledger.find((reply.transfer, spooled.uid))
+            stage = self._inbox.stage_of(known.record) if known else ""
+            self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+        return None
+
+    def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
+        """Return the transfers of a task; one whose end it may not have heard is open again."""
+        message, uid = spooled.message, spooled.uid
+        attempts = self._ledger.attempts(message.transfer, uid)
+        ended = of_asker(attempts, message)
+        if not ended or not self._unheard_ends.awaits(ended):
+            return attempts
+        self._ledger.reopen(ended)
+        return self._ledger.attempts(message.transfer, uid)
+
+    def _disowned(self, one: Transfer, message: StarterMessage) -> Transfer:
+        """Delete a transfer whose number another job has by now; the other job waits until then."""
+        is_live = (
+            not one.is_over and one.desired != DesiredJobState.DEAD and one.wake != message.wake
+        )
+        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
+            return one
+        one = one.but(
+            desired=DesiredJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
+        )
+        self._ledger.keep(one)
+        self._ledger.note(one, NUMBER_REUSED)
+        return one

@@ -1,0 +1,209 @@
+"""The claims: the service takes them for home, gives them to jobs, and removes them at the end.
+
+A grant is in the state file before it is sent, and a recall is there before its task learns of it.
+Rounds of one process decide both, so one of them comes first. A grant is sent again until its
+cluster says that it is there.
+"""
+
+import logging
+from concurrent.futures import Future
+from functools import partial
+
+from gridbridge.decisions.transfer.recall_policy import waits_for_grant
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.errors import StateError
+from gridbridge.model.message import REQUEUE, FailureCause, StarterMessage, TransferOutcome
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim import (
+    FENCED,
+    FILE,
+    GRANT,
+    HOME,
+    JOB,
+    is_grant,
+    key_of,
+    name_of,
+    split,
+)
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.acts.claim_files import ClaimFiles
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+AT_ONCE = 500  # grants in one command
+FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is occupied meanwhile
+
+DOUBT_S = 30.0  # after claim_wait_s a job without its grant ends within that time
+
+_log = logging.getLogger(__name__)
+
+
+class Claims:
+    """Grants and claims that are under way; the state file has the owner of each claim."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: TransferLedger,
+        files: ClaimFiles,
+        workers: OwnerThreads,
+        clock: Clock,
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._files = files
+        self._workers = workers
+        self._clock = clock
+        self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
+        self._due: dict[str, dict[Key, Transfer]] = {}  # grants by cluster
+        self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
+        self._removing: dict[Key, Future[None]] = {}
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def load(self) -> None:
+        """Send the grants again that an earlier process may not have sent."""
+        for one in self._ledger.all():
+            if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
+                self._due.setdefault(one.remote, {})[one.key] = one
+
+    def decide(self, situation: TransferSituation) -> None:
+        """Give the claim to each job that waits for it; it is sent once the state file has that."""
+        for one in tuple(self._ledger.all()):
+            if one.claim and waits_for_grant(one, situation):
+                self._ledger.keep(one.but(claimed=JOB))
+                self._ledger.note(one, f"granted: its job has started at {one.remote}")
+                self._due.setdefault(one.remote, {})[one.key] = one
+
+    def send(self) -> None:
+        """Send the grants that are due, in one command at a time for each cluster."""
+        for cluster in tuple(self._sent):
+            self._take(cluster)
+        for cluster, due in tuple(self._due.items()):
+            due = {each: one for each, one in due.items() if each in self._ledger.open}
+            self._due[cluster] = due
+            if not due or cluster in self._sent or cluster not in self._policy.clusters:
+                continue
+            if self._backoff.may_try(cluster):
+                some = tuple(due.values())[:AT_ONCE]
+                give = partial(self._files.give_grants, cluster)
+                self._sent[cluster] = some, self._workers.do(f"cluster {cluster}", give, some)
+
+    def recall(self, one: Transfer, why: str) -> bool:
+        """Take a task's claim for home: then it runs again here, whatever happens there.
+
+        False when its job has it, or when nobody knows.
+        """
+        try:
+            is_had = one.claimed != JOB and self._take_claim(one)
+        except StateError as error:
+            _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
+            return False
+        if is_had:
+            end = StarterMessage(
+                transfer=one.name,
+                outcome=TransferOutcome.REQUEUE,
+                claim=HOME,
+                cause=FailureCause.RECALLED,
+                reason=why,
+            )
+            now = self._clock.now()
+            taken = one.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
+            self._ledger.keep(taken)
+            self._ledger.note(one, f"claimed by home: {why}")
+        else:
+            self._ledger.keep(one.but(claimed=JOB))
+            self._ledger.note(one, f"recall: too late, its job at {one.remote} has the claim")
+        return is_had
+
+    def _take_claim(self, one: Transfer) -> bool:
+        return is_grant(one.claim) or self._files.take(one)
+
+    def limited(self, one: Transfer, end: StarterMessage) -> StarterMessage:
+        """Return the end, or an error for a task that home has granted nothing too often."""
+        self._doubt(one, end)
+        queue = self._policy.queues.get(one.queue)
+        if end.claim != FENCED or queue is None:
+            return end
+        before = self._ledger.attempts(one.name, one.uid)
+        others = (each for each in before if each.name != one.name)
+        times = 1 + sum(each.cause == FailureCause.UNGRANTED for each in others)
+        if times <= queue.recall_limit:
+            return end
+        return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
+
+    def _doubt(self, one: Transfer, end: StarterMessage) -> None:
+        """Log that a job may not have seen its grant, since it ended as fenced."""
+        cluster = self._policy.clusters.get(one.remote)
+        if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):
+            return
+        waited_s = float(end.wallclock_s or 0)
+        if one.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+            _log.warning("event=unseen_grant name=%s cluster=%s", one.name, one.remote)
+            self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
+
+    def are_removed(self, ended: Transfer) -> bool:
+        """Say whether no file of a claim is left anywhere; start to remove them if any is."""
+        kind, _ = split(ended.claim)
+        if kind == FILE:
+            return self._is_removed(ended)
+        if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
+            return True
+        name = ended.key
+        if name not in self._removing:
+            if self._backoff.may_try(name):
+                owner = f"cluster {ended.remote}"
+                self._removing[name] = self._workers.do(owner, self._files.remove_grant, ended)
+            return False
+        if not self._removing[name].done():
+            return False
+        error = self._removing.pop(name).exception()
+        if error:
+            _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(error))
+            return False
+        self._backoff.forget(name)
+        return True
+
+    def _is_removed(self, ended: Transfer) -> bool:
+        try:
+            self._files.remove(ended)
+        except StateError as error:
+            _log.warning("event=failed act=remove_claim why=%r", str(error))
+            return False
+        return True
+
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether names are left for the next sweeps."""
+        return self._files.is_amid_sweep
+
+    def sweep(self) -> None:
+        """Remove the files of claims that no transfer knows, some at a time."""
+        known = (*self._ledger.all(), *self._ledger.ended.values())
+        names = frozenset(
+            name
+            for transfer in known
+            for name in (
+                name_of(transfer.claim, transfer.uid),
+                key_of(transfer.claim, transfer.uid)[0],
+            )
+        )
+        self._files.sweep(names, self._clock.now_s())
+
+    def _take(self, cluster: str) -> None:
+        """Take the answer to the grants that were sent; without one they are sent again."""
+        some, sent = self._sent[cluster]
+        if not sent.done():
+            return
+        del self._sent[cluster]
+        if error := sent.exception():
+            _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
+            return
+        self._backoff.forget(cluster)
+        for one in some:
+            self._due[cluster].pop(one.key, None)
+            _log.info("event=granted name=%s cluster=%s", one.name, cluster)

@@ -1,0 +1,124 @@
+"""Removes orphans, remote jobs that outlive their end, and what transfers leave behind."""
+
+import logging
+from collections.abc import Callable, Container
+from concurrent.futures import Future
+from datetime import datetime
+
+from gridbridge.decisions.transfer import orphans
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.state.inbox import Inbox
+from gridbridge.transfer.acts.remote_jobs import RemoteJobs
+from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+_log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Removes what a transfer leaves behind, and jobs that no transfer knows."""
+
+    def __init__(
+        self,
+        ledger: TransferLedger,
+        inbox: Inbox,
+        remote: RemoteJobs,
+        workers: OwnerThreads,
+        claims: Claims,
+        act: Callable[[TransferAction], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._ledger = ledger
+        self._inbox = inbox
+        self._remote = remote
+        self._workers = workers
+        self._claims = claims
+        self._act = act
+        self._backoff = Backoff(clock)
+        self._unstaging: dict[Key, Future[None]] = {}
+        self._deleting: dict[tuple[str, int], Future[None]] = {}
+
+    def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
+        """Delete jobs that must not live, and stop watching transfers whose jobs are gone.
+
+        `waiting` are names and owners of transfers whose records were not taken yet.
+        """
+        for orphan in orphans.orphans(self._ledger.all(), situation):
+            if (orphan.name, orphan.owner) in waiting:
+                continue
+            self._delete(orphan)
+        closed = tuple(self._ledger.ended.values())
+        ended = (one for one in self._ledger.all() if one.verdict)
+        for action in orphans.survivors((*ended, *closed), situation):
+            self._act(action)
+        for one in closed:
+            if orphans.is_unlisted(one, situation) and self._is_cleared(one):
+                self._stop_watching(one)
+
+    def let_go(self, before: datetime) -> None:
+        """Forget the transfers that closed before that time, in the state file too."""
+        for one in tuple(self._ledger.ended.values()):
+            if one.closed_at and one.closed_at < before:
+                if folder := self._inbox.stage_of(one.record):
+                    words = f"cluster={one.remote} owner={one.owner} folder={folder}"
+                    held = orphans.holds_outputs(one)
+                    why = "its outputs may not be home" if held else "it could not be removed"
+                    _log.error("event=left_behind %s why=%r", words, why)
+                if one.claimed:
+                    words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
+                    _log.error("event=left_behind %s why='its job may still start'", words)
+                self._stop_watching(one)
+
+    def _is_cleared(self, ended: Transfer) -> bool:
+        """Say whether it left no files anywhere; start to remove them if it did."""
+        is_unstaged = self._is_unstaged(ended)
+        return self._claims.are_removed(ended) and is_unstaged
+
+    def _is_unstaged(self, ended: Transfer) -> bool:
+        """Say whether it left no files at the other cluster; start to remove them if it did."""
+        name = ended.key
+        if name in self._unstaging and self._unstaging[name].done():
+            done = self._unstaging.pop(name)
+            if not done.exception():
+                self._backoff.forget(name)
+                return True
+            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
+        if name in self._unstaging:
+            return False
+        folder = self._inbox.stage_of(ended.record)
+        if not folder:
+            return True
+        if orphans.holds_outputs(ended):
+            kept = f"kept at {ended.remote}, {folder}"
+            self._ledger.note(ended, f"what it made may not be home: {kept}")
+            return False
+        if self._backoff.may_try(name):
+            self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
+        return False
+
+    def _stop_watching(self, ended: Transfer) -> None:
+        """Stop watching it. Its record goes first: without the row it would look new."""
+        self._inbox.remove(ended.record)
+        self._ledger.stop_watching(ended)
+
+    def _delete(self, orphan: Orphan) -> None:
+        """Delete an orphan, once at a time; job numbers are unique in one cluster only."""
+        for one in [one for one, done in self._deleting.items() if done.done()]:
+            self._tell_failure(one, self._deleting.pop(one))
+        job = orphan.cluster, orphan.job_id
+        if job in self._deleting or not self._backoff.may_try(job):
+            return
+        where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
+        _log.warning("event=orphan %s why=%r", where, orphan.why)
+        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
+
+    def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
+        """Log why an orphan is still there: at a cluster by ssh we may be no operator."""
+        if error := done.exception():
+            _log.warning(
+                "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
+            )

@@ -1,0 +1,70 @@
+"""Takes the guard off copies of jobs that are away: qresub copies it with the job."""
+
+import logging
+from collections.abc import Callable
+
+from gridbridge.decisions.transfer import guard_restoration
+from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.transfer.acts.local_tasks import LocalTasks
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+LOOK_S = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class CopiedGuards:
+    """The jobs at home that wait for their start time, and the copies among them."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: TransferLedger,
+        tasks: LocalTasks,
+        workers: OwnerThreads,
+        clock: Callable[[], float],
+    ) -> None:
+        self._home = policy.site.cluster
+        self._ledger = ledger
+        self._tasks = tasks
+        self._others: frozenset[int] = frozenset()  # jobs that were checked, and are no copies
+        home = policy.site.cluster
+        self._look = BackgroundQuery(
+            workers, home, "look_for_copies", self._free_copies, clock, LOOK_S
+        )
+
+    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
+        """Check once a minute, while home answers."""
+        if any(answer.cluster == self._home and answer.snapshot for answer in came):
+            if told := self._look.answer():
+                self._others = told[1]
+            if self._look.may_ask():
+                self._look.ask(self._away())
+
+    def _away(self) -> frozenset[int]:
+        return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
+
+    def _free_copies(self, away: frozenset[int]) -> frozenset[int]:
+        """Free the copies among the jobs that wait; return the jobs that are no copies."""
+        waiting = self._tasks.deferred()
+        new = tuple(sorted(waiting - self._others)[:AT_ONCE])
+        kept = self._tasks.requests(new) if new else {}
+        copies = guard_restoration.copies_among(kept, away)
+        for job in copies:
+            self._free(job, kept[job].deferred_job)
+        return waiting & self._others.union(new).difference(copies)
+
+    def _free(self, job: int, original: int) -> None:
+        """Give a copy its own start time; after a failure the next check finds it again."""
+        try:
+            self._tasks.free_copy(job)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=failed act=free_copy job=%d why=%r", job, plain_words(error))
+        else:
+            why = f"qresub has copied the guard of job {original}, which is away"
+            _log.info("event=freed job=%d why=%r", job, why)

@@ -1,0 +1,113 @@
+"""Runs the poller's process from start to end: rounds, by the newest valid configuration."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from gridbridge.decisions.configuration_reload import AwayJob
+from gridbridge.errors import StateError
+from gridbridge.model.places import LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.program import cycle, service_process
+from gridbridge.program.configuration import Configuration, kept
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import Watchdog
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.poller_wiring import build, follow
+from gridbridge.transfer.poller.round.transfer_round import TransferProgram
+from gridbridge.transfer.poller.transfer_ledger import away_job
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+ANOTHER_RUNS = 1  # exit status
+
+_log = logging.getLogger(__name__)
+
+
+def run(signals: ProcessSignals) -> None:
+    """Do rounds until told to stop; SystemExit when another poller does."""
+    clock = Clock()
+    configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
+    service_process.require_account(configuration.policy)
+    service_process.start_log(configuration.policy)
+    cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
+    _go_on_from_the_last(configuration, clock)
+    life_sign = Watchdog(LOCK)
+    life_sign.begin()
+    poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
+    _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
+    cycle.run_forever(poller, signals, life_sign, clock)
+    _log.info("event=stop")
+    os._exit(0)  # a thread may still wait for a silent cluster; we need nothing from it
+
+
+def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
+    """Start with the last service's file if the new one is wrong or jobs away need the old."""
+    if earlier := kept(clock.now()):
+        configuration.go_on_from(earlier, _away)
+    configuration.tell()
+
+
+def _away(policy: Policy) -> Iterable[AwayJob]:
+    """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
+    try:
+        database = StateFile.open(policy.site.state)
+        try:
+            return frozenset(map(away_job, TransferRows(database).open()))
+        finally:
+            database.close()
+    except StateError:
+        return ()  # the service tells it, if it is still its own
+
+
+class PollerDaemon:
+    """The service by the newest right file, as a program that goes on."""
+
+    def __init__(self, configuration: Configuration, signals: ProcessSignals, clock: Clock) -> None:
+        """Put the service together; StateError when that is vain."""
+        self._configuration = configuration
+        self._signals = signals
+        self._clock = clock
+        self.service = build(configuration, clock)
+        configuration.keep()
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits before it looks into the spool again."""
+        return self._configuration.policy.poller.spool_interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[TransferProgram]:
+        """Do a round by the newest right file."""
+        if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
+            put_in_force(self._configuration, self.service)
+        with self.service.open_round() as a_round:
+            yield a_round
+        if self.service.has_unasked():
+            follow(self.service, self.service.policy)
+
+    def release(self) -> None:
+        """Give back what the service holds of the machine."""
+        self.service.shut_down()
+
+    def has_news(self) -> bool:
+        """Say no: a round comes as often as the spool is looked into."""
+        return False
+
+    def recover(self) -> None:
+        """Put another service together: what a failed round took from the spool is read again."""
+        self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
+        self.service = build(self._configuration, self._clock)
+        self._configuration.keep()
+        service_process.set_level(self._configuration.policy)
+
+
+def put_in_force(configuration: Configuration, service: TransferService) -> None:
+    """Have the service take what is new of gridbridge.toml, and show which one it has."""
+    configuration.keep()
+    if configuration.policy is not service.policy:
+        follow(service, configuration.policy)
+        service_process.set_level(configuration.policy)
+    service.resources.views.configured(configuration.shown())

@@ -1,0 +1,142 @@
+"""Acts that need a cluster: threads do them, never the same act twice at a time."""
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+
+from gridbridge.decisions.transfer.remote_end import verdict_of
+from gridbridge.errors import ConflictingEnds, GridbridgeError, NotOurs, plain_words
+from gridbridge.model.message import StarterMessage, short
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.program.work.backoff import Backoff
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller.usage_records import UsageRecords
+
+AGAIN_S = 2.0  # before an act that failed is repeated; it doubles
+LONGEST_S = 60.0  # the longest: somebody may have removed the cause without any sign of it
+
+Name = tuple[TransferAct, str, int]
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """The acts that threads are doing for transfers now."""
+
+    def __init__(
+        self,
+        acts: TransferActs,
+        workers: OwnerThreads,
+        usage_records: UsageRecords,
+        clock: Callable[[], float],
+    ) -> None:
+        self._acts = acts
+        self._workers = workers
+        self._usage_records = usage_records
+        self._clock = clock
+        self._backoff = Backoff(clock)  # with an end that is not found
+        self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
+        self.disputed: set[Key] = set()  # transfers for which no end is believed
+        self.not_ours: list[Transfer] = []  # their ids belong to other jobs by now
+        self.not_deleted: list[
+            tuple[Transfer, str]
+        ] = []  # transfers of owners without account, and why
+        self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
+
+    def may_begin(self, action: TransferAction) -> bool:
+        """Say whether it is time and no thread does it yet.
+
+        Look-ups of an end, and acts that failed, are repeated after growing pauses.
+        """
+        name = _name(action)
+        failing = self._failing.get(name)
+        if name in self.open or (failing and not failing.may_try(name)):
+            return False
+        return action.act is not TransferAct.LOOK_UP_END or self._backoff.may_try(
+            action.transfer.key
+        )
+
+    def begin(self, action: TransferAction) -> None:
+        """Let a thread do an act; an end that is known from accounting is not looked up."""
+        self.open[_name(action)] = action, self._future(action)
+
+    def done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
+        """Take each act that is done, with the end that it found; failures are logged."""
+        for name in [name for name, (_, future) in self.open.items() if future.done()]:
+            action, future = self.open.pop(name)
+            try:
+                verdict = future.result()
+            except ConflictingEnds as error:
+                _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
+                self.disputed.add(action.transfer.key)
+                yield action, None
+            except NotOurs as error:
+                _log.warning("event=not_ours act=%s why=%r", action.act.value, short(str(error)))
+                self.not_ours.append(action.transfer)
+                self._rest(name)
+            except NotDeleted as error:
+                self.not_deleted.append((action.transfer, str(error)))
+                self._rest(name)
+            except (GridbridgeError, OSError) as error:
+                _log.warning(
+                    "event=failed act=%s why=%r", action.act.value, short(plain_words(error))
+                )
+                self._rest(name)
+            except Exception:  # of one act of one transfer
+                _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
+                self._rest(name)
+            else:
+                self._failing.pop(name, None)
+                yield action, verdict
+
+    def forget(self, transfer: Key) -> None:
+        """Forget the pauses of a transfer, so that its next act begins at once."""
+        self.disputed.discard(transfer)
+        self._backoff.forget(transfer)
+        for act in TransferAct:
+            self._failing.pop((act, *transfer), None)
+
+    def recover(self) -> None:
+        """Forget the pauses of acts that failed: their cluster answers again."""
+        self._failing.clear()
+
+    def _rest(self, name: Name) -> None:
+        """Pause it for a while, except a task that waits to be released."""
+        if name not in self._failing and name[0] is not TransferAct.RELEASE_LOCAL:
+            self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
+            self._failing[name].may_try(name)
+
+    def _future(self, action: TransferAction) -> "Future[StarterMessage | None]":
+        is_sought = action.act is TransferAct.LOOK_UP_END
+        try:
+            end = self._usage_records.end(action.transfer) if is_sought else None
+        except ConflictingEnds as error:
+            return _failed(error)
+        if end is None and is_sought and self._usage_records.tells(action.transfer):
+            return _known(None)
+        if end is None:
+            return self._workers.do(action.transfer.owner, self._acts.far, action)
+        if end.is_unseen:
+            judge = partial(self._acts.judge, end)
+            return self._workers.do(action.transfer.owner, judge, action.transfer)
+        return _known(verdict_of(action.transfer, end))
+
+
+def _known(verdict: StarterMessage | None) -> Future[StarterMessage | None]:
+    known: Future[StarterMessage | None] = Future()
+    known.set_result(verdict)
+    return known
+
+
+def _failed(error: Exception) -> Future[StarterMessage | None]:
+    failed: Future[StarterMessage | None] = Future()
+    failed.set_exception(error)
+    return failed
+
+
+def _name(action: TransferAction) -> Name:
+    return (action.act, *action.transfer.key)

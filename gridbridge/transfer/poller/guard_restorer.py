@@ -1,0 +1,98 @@
+"""Puts back guards at home that people have removed while the jobs are away.
+
+Every answer shows holds; the service asks for start times and lists of queues now and then, for a
+hundred jobs in one question.
+"""
+
+from collections.abc import Callable
+
+from gridbridge.decisions.transfer import guard_restoration
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.transfer.acts.local_tasks import LocalTasks
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+LOOK_S = 60.0
+WHY = "somebody has taken its guard away"
+
+
+class GuardRestorer:
+    """What home's answers show of the guards."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: TransferLedger,
+        tasks: LocalTasks,
+        workers: OwnerThreads,
+        act: Callable[[TransferAction], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._act = act
+        self._unheld: frozenset[str] = frozenset()  # in home's last answer
+        self._after = 0  # the last job that was checked
+        home = policy.site.cluster
+        self._look = BackgroundQuery(
+            workers, home, "look_at_guards", tasks.requests, clock, LOOK_S, LOOK_S
+        )
+        self._missing: list[Transfer] = []
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def take_answers(self, came: tuple[ClusterAnswer, ...], home: str) -> None:
+        """Take home's answer, if these have one."""
+        for answer in came:
+            if answer.cluster == home and answer.snapshot:
+                self._see(answer.snapshot)
+
+    def _see(self, local: ClusterSnapshot) -> None:
+        """Put back holds that two answers lack: a starter may have released its task just now."""
+        unheld = guard_restoration.missing_holds(self._ledger.all(), local)
+        for one in tuple(self._ledger.all()):
+            if one.name in unheld & self._unheld:
+                self._put_back(one, Guard.HOLD)
+        self._unheld = unheld
+        if told := self._look.answer():
+            self._take(told[1])
+        if self._look.may_ask():
+            self._ask(guard_restoration.jobs_to_check(self._ledger.all(), local))
+
+    def _ask(self, jobs: tuple[int, ...]) -> None:
+        """Ask about all, or about the next hundred."""
+        next_ones = [job for job in jobs if job > self._after]
+        due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
+        if some := tuple(due[:AT_ONCE]):
+            self._after = some[-1]
+            self._look.ask(some)
+
+    def _take(self, known: dict[int, RequestAtHome]) -> None:
+        """Take home's answer about those jobs."""
+        for one in tuple(self._ledger.all()):
+            kept = known.get(parse_transfer(one.name).job)
+            wanted = guard_restoration.missing_guard(one, kept, self._policy.queues) if kept else ""
+            if wanted and not one.verdict:
+                self._put_back(one, wanted)
+
+    def _put_back(self, one: Transfer, wanted: str) -> None:
+        """Note that a transfer's task will be guarded: the part that closes it has to know that."""
+        one = one.but(guard=wanted, reguarded=True)
+        self._ledger.keep(one)
+        self._missing.append(one)
+
+    def send(self) -> None:
+        """Put back the guards that the state file has noted."""
+        missing, self._missing = self._missing, []
+        for one in missing:
+            self._act(TransferAction(act=TransferAct.GUARD_LOCAL, transfer=one, why=WHY))

@@ -1,0 +1,111 @@
+"""Publishes the history of each local task from the state file whenever it has grown.
+
+The history of open transfers is kept here too: reading it again for every change would cost as much
+as writing it.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer, TransferEvent
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.published_rows import History
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+UNSHOWN = timedelta(
+    minutes=1
+)  # transfers that closed this long before the last publication are published again
+
+
+class JobHistory:
+    """Publishes histories; remembers which of them are behind the state file."""
+
+    def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
+        self._cluster = cluster
+        self._transfers = TransferRows(database)
+        self._views = views
+        self._behind: set[str] = set()
+        self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
+
+    def load(self) -> None:
+        """Load what an earlier service may have kept without publishing it."""
+        recent: tuple[Transfer, ...] = ()
+        if shown_at := self._views.shown_at():
+            recent = self._transfers.closed_since(shown_at - UNSHOWN)
+        for one in (*self._transfers.open(), *recent):
+            self.touch(one)
+
+    def touch(self, transfer: Transfer) -> None:
+        """Publish the history of its task in this round."""
+        name = parse_transfer(transfer.name)
+        if name.cluster == self._cluster:
+            self._behind.add(name.local)
+
+    def keep(self, before: Transfer | None, after: Transfer) -> None:
+        """Take a transfer as it is now; publish a known one if people would see a difference."""
+        if attempts := self._attempts(after.name):
+            attempts.setdefault(after.key, _Attempt(after)).transfer = after
+        if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
+            self.touch(after)
+
+    def add(self, event: TransferEvent) -> None:
+        """Add one line to a transfer's history."""
+        if attempt := self._attempts(event.name).get((event.name, event.uid)):
+            attempt.events.append(event)
+
+    def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
+        """Return the kept attempts of a transfer's task; none before it has published."""
+        name = parse_transfer(transfer)
+        return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
+
+    def publish(self) -> None:
+        """Publish what has changed."""
+        for local in self._behind:
+            self._show(local)
+        self._behind.clear()
+
+    def _show(self, local: str) -> None:
+        attempts = self._known.pop(local, None) or self._load(local)
+        transfers = tuple(one.transfer for one in attempts.values())
+        known, told = (
+            ownership_proof.proved_owners(transfers),
+            ownership_proof.unproved_owners(transfers),
+        )
+        if known:
+            self._views.task(local, _of(attempts, known))
+        for uid in {one.uid for one in transfers}:
+            self._views.told(local, uid, _of(attempts, told & {uid}))
+        if not all(one.transfer.is_over for one in attempts.values()):
+            self._known[local] = attempts
+
+    def _load(self, local: str) -> "dict[Key, _Attempt]":
+        job, _, task = local.partition(".")
+        attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
+        return {
+            one.key: _Attempt(one, list(self._transfers.events(one.name, one.uid)))
+            for one in attempts
+        }
+
+    def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
+        """Remove histories without news since then; kept ones are read again."""
+        self._known.clear()
+        self._views.sweep(before, living)
+
+
+def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
+    """Return the histories of these people's attempts, without those that home has denied."""
+    theirs = (one for one in attempts.values() if one.transfer.uid in uids)
+    return [
+        (one.transfer, one.events) for one in theirs if one.transfer.listed != OwnershipProof.NO
+    ]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One transfer of a task, with its lines in the order in which they were written."""
+
+    transfer: Transfer
+    events: list[TransferEvent] = field(default_factory=list)

@@ -1,0 +1,234 @@
+"""Takes the spool's messages into the ledger; content and file owner decide about each."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from gridbridge.decisions.transfer.message_rules import Destination, ReceivedMessage, judge
+from gridbridge.model.message import MessageKind, short
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.shell import trust
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LogQuota
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.spool_reader import SpooledMessage
+from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
+from gridbridge.transfer.poller.refused_message_journal import Refusals
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
+
+PREMATURE_S = 60.0  # a message may come before the record that it belongs to
+PREMATURE_OF_UID = 100  # remote hosts may write before our starters' records have come
+LINGER_S = 1.5  # for ends that home knows: the rest of a round costs more than reading them
+LINGERING = 20  # more of them are worth a round of their own
+KIND_ORDER = (
+    MessageKind.RECORD,
+    MessageKind.INTENT,
+    MessageKind.SPARED,
+    MessageKind.ENDED,
+    MessageKind.CLOSED,
+    MessageKind.ASK,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class InboxReader:
+    """Takes the messages of a round; keeps those that came before their record."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        inbox: Inbox,
+        ledger: TransferLedger,
+        verdicts: VerdictFiles,
+        unheard_ends: UndeliveredEnds,
+        clock: Clock,
+        journal: DecisionJournal,
+    ) -> None:
+        self.premature: dict[str, tuple[float, SpooledMessage]] = {}
+        self.unproved = UnverifiedQuota(ledger, inbox, clock)
+        self.questions = AdoptionQueries(ledger, inbox, verdicts, unheard_ends, clock)
+        self._done: list[str] = []
+        self._lingering: tuple[SpooledMessage, ...] = ()
+        self._lingering_since = 0.0
+        self._inbox = inbox
+        self._clock = clock
+        self._refusals = Refusals(journal, clock)
+        self._ledger = ledger
+        self._routes: set[Destination] = set()
+        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+        self.follow(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Judge messages by a changed configuration from now on.
+
+        A starter uses the route that it has read, so routes of older ones stay valid.
+        """
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # to the look before its end
+        self._home = policy.site.cluster
+        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
+        self._limit = policy.poller.spool_files_per_uid
+
+    def allow(self, routes: Iterable[Destination]) -> None:
+        """Accept records with one of these routes too: starters see them."""
+        self._routes.update(routes)
+
+    def take(self, at_once: bool) -> tuple[Transfer, ...]:
+        """Take new messages into the ledger; return the transfers that changed.
+
+        Without `at_once`, ends that home knows already wait a while for other messages. The
+        messages stay in the spool until `put_away`: a process that is killed in between leaves them
+        to the next one, which does the same again.
+        """
+        new = (*self._lingering, *self._inbox.read())
+        if not at_once and self._may_linger(new):
+            return ()
+        self._lingering = ()
+        self.unproved.begin()
+        messages = [*(spooled for _, spooled in self.premature.values()), *new]
+        messages.sort(key=lambda spooled: _rank(spooled.message.kind))
+        changed: set[Key] = set()
+        newest = {_series(spooled): spooled.path for spooled in messages}
+        for spooled in messages:
+            if newest[_series(spooled)] == spooled.path:
+                self._done += self._take(spooled, changed)
+            else:
+                self.premature.pop(spooled.path, None)
+                self._done.append(spooled.path)
+        return tuple(self._ledger.open[each] for each in changed)
+
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+        """Take home's answer about the transfers whose records wait for it."""
+        self._done += self.unproved.take_answer(home, snapshots)
+
+    def put_away(self) -> None:
+        """Remove the messages that were taken, once everything that follows from them is done."""
+        for path in self._done:
+            self._inbox.remove(path)
+        self._done.clear()
+        self._inbox.keep_mark()
+        self._quota.tell_left_out(_log)
+
+    def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
+        """Leave messages for later if they only close transfers and nobody needs their slots."""
+        if self.premature or not 0 < len(new) <= LINGERING:
+            return False
+        if any(spooled.message.kind != MessageKind.CLOSED for spooled in new):
+            return False
+        if not self._lingering:
+            self._lingering_since = self._clock.steady_s()
+        self._lingering = new
+        return self._clock.steady_s() - self._lingering_since < self.linger_s
+
+    def _take(self, spooled: SpooledMessage, changed: set[Key]) -> list[str]:
+        """Take one message; return the files that it makes superfluous."""
+        message = spooled.message
+        if message.kind == MessageKind.ASK:
+            wrong = self.questions.answer(spooled)
+            return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
+        known = self._ledger.find((message.transfer, spooled.uid))
+        if known is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
+            return self._postpone(spooled)
+        received = self._received(spooled, known)
+        taken = judge(received)
+        if known is None and self.unproved.keeps(spooled, taken):
+            self.premature.pop(spooled.path, None)
+            return self.unproved.park(spooled, taken)
+        if isinstance(taken, RejectedAction):
+            refused = self._refuse(spooled, taken, known is None)
+            if refused:
+                self._refusals.keep(received, taken)
+            return refused
+        self.premature.pop(spooled.path, None)
+        return self._keep(spooled, known, taken if known else self.unproved.admit(taken), changed)
+
+    def _keep(
+        self, spooled: SpooledMessage, known: Transfer | None, taken: Transfer, changed: set[Key]
+    ) -> list[str]:
+        """Keep the transfer after a message; return the files that it makes superfluous."""
+        if taken == known:
+            return [spooled.path] if spooled.path != taken.record else []
+        changed.add(taken.key)
+        self._ledger.keep(taken)
+        if known is None or known.but(record=taken.record) != taken:
+            self._ledger.note(taken, taken.reason)
+        if spooled.message.kind != MessageKind.RECORD:
+            return [spooled.path]
+        return [known.record] if known and known.record != spooled.path else []
+
+    def _received(self, spooled: SpooledMessage, known: Transfer | None) -> ReceivedMessage:
+        """Return a message with everything that decides about it.
+
+        A transfer that was sent while its queue was configured keeps its route.
+        """
+        return ReceivedMessage(
+            message=spooled.message,
+            known=known,
+            home=self._home,
+            routes=frozenset(self._routes | ({(known.queue, known.remote)} if known else set())),
+            uid=spooled.uid,
+            owner=trust.name_of(spooled.uid),
+            record=spooled.path,
+            now=self._clock.now(),
+        )
+
+    def _has_many(self, uid: int) -> bool:
+        """Say whether somebody has as many transfers as may be open.
+
+        Each keeps its record in the spool, and for a while after its end too: at least a quarter of
+        the files is left for other messages.
+        """
+        open_, ended = (
+            sum(other == uid for _, other in known)
+            for known in (self._ledger.open, self._ledger.ended)
+        )
+        half = max(1, self._limit // 2)
+        return open_ >= half or open_ + ended >= half + half // 2 + 1
+
+    def _postpone(self, spooled: SpooledMessage) -> list[str]:
+        """Keep the record of a new transfer until there is room, as an early message."""
+        if not self._may_wait(spooled):
+            reason = f"{self._limit // 2} transfers are open"
+            return self._refuse(
+                spooled, RejectedAction(what=spooled.message.transfer, reason=reason), False
+            )
+        self.premature[spooled.path] = self._clock.steady_s(), spooled
+        return []
+
+    def _refuse(
+        self, spooled: SpooledMessage, refusal: RejectedAction, is_early: bool
+    ) -> list[str]:
+        """Keep a message that came before its record for a while; report any other."""
+        first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
+        if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
+            self.premature[spooled.path] = first_at, spooled
+            return []
+        self.premature.pop(spooled.path, None)
+        if self._quota.allows(spooled.uid):
+            why = short(refusal.reason)
+            _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
+        return [spooled.path]
+
+    def _may_wait(self, spooled: SpooledMessage) -> bool:
+        """Say whether an early message may be kept; each costs work in every round."""
+        of_uid = sum(other.uid == spooled.uid for _, other in self.premature.values())
+        return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
+
+
+def _series(spooled: SpooledMessage) -> tuple[str, ...]:
+    """Return the key of a series in which only the last message counts: one starter's records."""
+    message = spooled.message
+    if message.kind != MessageKind.RECORD:
+        return (spooled.path,)
+    return (message.transfer, str(spooled.uid), message.wake)
+
+
+def _rank(kind: str) -> int:
+    """Order messages that came together; other hosts' clocks can't be compared."""
+    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

@@ -1,0 +1,198 @@
+"""Puts the service together from a configuration, and gives it a changed one.
+
+Clusters that a change does not concern are asked as before and their last answers stay valid, so
+their queues stay open. Nothing that is known or under way is lost.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away, keep_connections
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import Cluster, PushKind
+from gridbridge.model.places import HOME, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.configuration import Configuration
+from gridbridge.program.watch.cluster_observer import ClusterObserver
+from gridbridge.program.watch.end_listener import EndListener
+from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.inbox import Inbox
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+_USUAL = Cluster()
+UNASKED = {  # keys on which a status query does not depend
+    key: getattr(_USUAL, key)
+    for key in (
+        *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
+        *("push", "push_limit_per_s", "claim", "claim_wait_s"),
+    )
+}
+
+
+class Reloadable(Protocol):
+    """A part that obeys the configuration, and keeps all that it knows under a changed one."""
+
+    def follow(self, policy: Policy) -> None:
+        """Obey this configuration from now on."""
+        ...
+
+
+def build(configuration: Configuration, clock: Clock) -> TransferService:
+    """Put the service together and load what an earlier one left."""
+    policy = configuration.policy
+    keep_connections(policy)
+    database = StateFile.open(policy.site.state)
+    clusters = _clusters(policy, _left(database))
+    resources = Resources(
+        database=database,
+        inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid, clock),
+        acts=TransferActs(policy),
+        views=PublishedViews(policy, clock, configuration=configuration.shown()),
+        observers={name: _observer(policy, name, clock) for name in clusters},
+        clock=clock,
+    )
+    service = TransferService.of(policy, resources)
+    try:
+        for name in filter(partial(_pushes, policy), clusters):
+            resources.pushes[name] = _push(policy, name, clock)
+        service.load()
+    except GridbridgeError:
+        service.shut_down()
+        raise
+    return service
+
+
+def follow(service: TransferService, policy: Policy) -> None:
+    """Give the service a changed configuration; StateError when that can't be published."""
+    keep_connections(policy)
+    ledger, observers = service.known.ledger, service.resources.observers
+    clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
+    same = frozenset(
+        name
+        for name in clusters & observers.keys()
+        if _is_asked_alike(service.policy, policy, name)
+    )
+    _follow_observers(service, policy, clusters, same)
+    _follow_pushes(service, policy, clusters, same)
+    if any(one.remote in clusters - same for one in ledger.all()):
+        service.known.situations.listen_anew()
+    service.policy = policy
+    service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
+    for part in _parts(service):
+        part.follow(policy)
+    service.show_routes()
+
+
+def _parts(service: TransferService) -> tuple[Reloadable, ...]:
+    """Return the other parts that keep the configuration."""
+    at, known, program = service.resources, service.known, service.program
+    return (
+        *(at.acts, at.views),
+        *(known.breakers, known.mail, known.usage_records, known.situations),
+        *(service.acting.actions, service.acting.claims),
+        *(service.maintenance.guards, service.maintenance.recalls),
+        *(service.maintenance.moves, service.maintenance.suspensions),
+        *(program, program.intake.answer_handlers, program.upkeep),
+        *(program.publication.sweeper, program.publication.tmpdirs),
+    )
+
+
+def _follow_observers(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
+    """Keep asking the same clusters, and forget the answers of clusters that have moved."""
+    observers = service.resources.observers
+    for name in observers.keys() - same:
+        observers.pop(name).dismiss()
+        service.known.answers.forget(name)
+    for name in same:
+        observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
+    for name in clusters - same:
+        observers[name] = _observer(policy, name, service.resources.clock)
+
+
+def _follow_pushes(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
+    """Keep the pushes that have not changed."""
+    pushes, clock = service.resources.pushes, service.resources.clock
+    alike = frozenset(
+        name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
+    )
+    for name in pushes.keys() - alike:
+        pushes.pop(name).stop()
+    for name in clusters - alike:
+        if _pushes(policy, name):
+            pushes[name] = _push(policy, name, clock)
+
+
+def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
+    """Say whether a cluster's status is asked in the same place and way as before."""
+    was, is_now = (replace(one.clusters[name], **UNASKED) for one in (before, after))
+    return was == is_now
+
+
+def _push_of(policy: Policy, name: str) -> tuple[PushKind, float]:
+    cluster = policy.clusters[name]
+    return cluster.push, cluster.push_limit_per_s
+
+
+def _pushes(policy: Policy, name: str) -> bool:
+    return policy.clusters[name].push is not PushKind.NONE
+
+
+def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
+    return ClusterObserver(
+        name,
+        away(policy, name),
+        policy.poller,
+        clock,
+        users=policy.clusters[name].users,
+        transfer_queues=_own_queues(policy, name),
+    )
+
+
+def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
+    """Return the transfer queues of a cluster: their slots are not its own."""
+    return tuple(policy.queues) if name == policy.site.cluster else ()
+
+
+def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
+    """Return the listener for ends that a cluster pushes."""
+    cluster, far = policy.clusters[name], away(policy, name)
+    adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
+    if adapter.listens:
+        return EndListener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
+    assert adapter.watches  # the configuration allows no other kind of push
+    argv = adapter.watches.watch_ends(far)
+    folder = f"{HOME}/push/{name}"
+    return PushedEnds(argv, far.environment(), limit_per_s, folder, clock.steady_s)
+
+
+def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
+    """Return the clusters to ask: where queues lead, and where transfers still are.
+
+    A site that can have no transfer queue asks all: other programs than starters send jobs there.
+    """
+    used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
+    return frozenset(policy.clusters) & used.union(one.remote for one in left)
+
+
+def _left(database: StateFile) -> tuple[Transfer, ...]:
+    """Return the transfers of an earlier process that have to be looked after."""
+    try:
+        transfers = TransferRows(database)
+        return (*transfers.open(), *transfers.ended())
+    except GridbridgeError:
+        database.close()
+        raise

@@ -1,0 +1,129 @@
+"""What is published of transfers, their histories and usage, and of clusters."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.decisions.transfer.message_rules import ending
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import (
+    PublishedTransferTask,
+    ShownCluster,
+    ShownEvent,
+    ShownHistory,
+    ShownQueue,
+    ShownRoute,
+    ShownTransfer,
+    ShownUsage,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.status_report import printable
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+
+MOST_RECORDS = 1000  # attempts of a task that are shown
+
+History = tuple[Transfer, Sequence[TransferEvent]]
+
+
+def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+    """Return what people may see of a transfer; `home` knows since when its task is as it is."""
+    local = parse_transfer(transfer.name)
+    task = home.find(local.job, local.task) if home else None
+    return ShownTransfer(
+        transfer=transfer.name,
+        owner=transfer.owner,
+        queue=printable(transfer.queue),
+        remote=printable(transfer.remote),
+        remote_id=transfer.remote_id or None,
+        phase=transfer.phase,
+        desired=transfer.desired,
+        local_state=transfer.local_state.text,
+        local_since=task.since if task else None,
+        remote_state=transfer.remote_state.text,
+        remote_facts=tuple(sorted(transfer.remote_state.facts)),
+        remote_host=printable(transfer.remote_host),
+        since=transfer.since,
+        missing_since=transfer.missing_since,
+        created_at=transfer.created_at,
+        outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
+        closed_at=transfer.closed_at,
+        cause=transfer.cause,
+        reason=printable(transfer.reason),
+    )
+
+
+def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
+    """Return it as `show`, without the sender's reason until home's list proves the owner."""
+    told = show(transfer, home)
+    return (
+        told if transfer.listed == OwnershipProof.YES else replace(told, reason="", remote_host="")
+    )
+
+
+def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
+    """Return what the remote jobs of a local job or task used, the newest of them."""
+    last, left_out = ownership_proof.newest(records, MOST_RECORDS)
+    return ShownUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
+
+
+def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
+    """Return the history of a local job or task, in its last attempts."""
+    last, left_out = ownership_proof.newest(attempts)
+    told = tuple(map(_history, last))
+    return PublishedTransferTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
+
+
+def _history(one: History) -> ShownHistory:
+    events, left_out = ownership_proof.ends(one[1])
+    return ShownHistory(transfer=show(one[0]), events=tuple(map(_event, events)), left_out=left_out)
+
+
+def _printable(one: RemoteRecord) -> RemoteRecord:
+    queue, host = printable(one.queue), printable(one.host)
+    return replace(one, owner=printable(one.owner), queue=queue, host=host)
+
+
+def _event(event: TransferEvent) -> ShownEvent:
+    return ShownEvent(at=event.at, text=printable(event.text))
+
+
+def routes(policy: Policy) -> Iterator[ShownRoute]:
+    """Return where each transfer queue leads."""
+    for name, queue in policy.queues.items():
+        yield ShownRoute(
+            queue=name,
+            cluster=queue.cluster,
+            pending_limit=queue.pending_limit,
+            slots=queue.slots,
+        )
+
+
+def cluster(answer: ClusterAnswer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
+    """Return a cluster as it last answered, and why its last question failed."""
+    return ShownCluster(
+        cluster=answer.cluster,
+        asked_at=now,
+        taken_at=last.taken_at if last else None,
+        trouble=printable(answer.trouble),
+        pending=last.pending if last else None,
+        free_slots=last.free_slots if last else None,
+        slots=last.batch_slots if last else None,
+        used=last.used_batch_slots if last else None,
+        besteffort_slots=last.besteffort_slots if last else None,
+        queues=tuple(map(_queue, last.queues)) if last else (),
+    )
+
+
+def _queue(queue: QueueStatus) -> ShownQueue:
+    return ShownQueue(
+        name=queue.name,
+        used=queue.slots_used,
+        reserved=queue.slots_reserved,
+        total=queue.slots_total,
+        state=queue.state.text,
+        facts=tuple(sorted(queue.state.facts)),
+    )

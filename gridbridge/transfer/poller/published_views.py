@@ -1,0 +1,221 @@
+"""Publishes what people may see: each file is replaced when its content has changed."""
+
+import os
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from gridbridge.batch.clusters import mapping, route
+from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.decisions.transfer.load_value_rules import load_values
+from gridbridge.errors import StateError
+from gridbridge.model import key_value_lines, vocabulary
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import (
+    ShownBreaker,
+    ShownBreakers,
+    ShownConfiguration,
+    ShownReading,
+    ShownReadings,
+    ShownService,
+    ShownTransfers,
+)
+from gridbridge.model.route import encode
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.status_report import printable
+from gridbridge.model.transfer import request_rules as mappings
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.version import version
+from gridbridge.program.watch import local_queue_publication
+from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
+from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains, published_json, published_values, unverified_histories
+from gridbridge.state.published_files import put
+from gridbridge.transfer.poller import published_rows
+from gridbridge.transfer.store import published_accounts
+
+FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
+
+UNLISTED = timedelta(minutes=1)  # within this time home is asked about a new transfer's task
+
+
+class PublishedViews:
+    """The published folder; remembers what was written last."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        folder: str = PUBLISHED,
+        configuration: ShownConfiguration | None = None,
+    ) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._folder = folder
+        self._configuration = configuration
+        self._started_at = self._clock.now()
+        self._loaded_at = -FRESHEN_S
+        self._values: dict[str, str] = {}
+        self._full = ""
+
+    @property
+    def folder(self) -> str:
+        """The path of the published folder."""
+        return self._folder
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration."""
+        self._policy = policy
+
+    def configured(self, configuration: ShownConfiguration) -> None:
+        """Publish which gridbridge.toml is in force."""
+        self._configuration = configuration
+        self._show_service()
+
+    def routes(self, used: frozenset[str]) -> None:
+        """Publish where each transfer queue leads, for starters, and that the service began.
+
+        The route of a queue that is no longer configured goes once none of its transfers is open.
+        """
+        for queue, configured in self._policy.queues.items():
+            rules = mapping(self._policy, configured.cluster, queue)
+            if rules.rules:  # before the route, which says that there is one
+                put(published_values.mapping_path(queue, self._folder), mappings.encode(rules))
+            put(
+                published_values.route_path(queue, self._folder), encode(route(self._policy, queue))
+            )
+        published_values.withdraw_routes(used.union(self._policy.queues), self._folder)
+        drains.make_folder(self._folder)
+        self._show_service()
+
+    def asked(self, clusters: Container[str]) -> None:
+        """Remove the answers of all clusters but these, which are asked."""
+        published_json.withdraw_clusters(clusters, self._folder)
+
+    def load(
+        self,
+        snapshots: Mapping[str, ClusterSnapshot],
+        observers: Mapping[str, ClusterObserver],
+        closed: frozenset[str] = frozenset(),
+        full: str = "",
+    ) -> None:
+        """Publish the load values of every remote cluster; a full folder closes all queues."""
+        if full != self._full:
+            self._full = full
+            self._show_service()
+        now = self._clock.now()
+        values: dict[str, str] = {}
+        shut = closed | drains.names(self._folder) | (self._policy.remotes if full else set())
+        for name in sorted(self._policy.remotes):
+            stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
+            remote = None if name in shut else snapshots.get(name)
+            values |= load_values(remote, name, now, timedelta(seconds=stale_s))
+        is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
+        if values == self._values and not is_due:
+            return
+        self._loaded_at, self._values = self._clock.steady_s(), values
+        data = published_values.encode_load(
+            self._clock.now_s(), self._policy.poller.stale_s, values
+        )
+        put(published_values.load_path(self._folder), data)
+
+    def transfers(
+        self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
+    ) -> None:
+        """Publish every open transfer, except those of jobs that home's list does not have."""
+        home = snapshots.get(self._policy.site.cluster)
+        young = self._clock.now() - UNLISTED
+        ours = (one for one in transfers if ownership_proof.may_be_shown(one, young))
+        ordered = sorted(ours, key=lambda one: one.created_at)
+        listed = tuple(published_rows.row(one, home) for one in ordered)
+        self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
+
+    def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
+        """Publish a cluster as it last answered, and why its last question failed."""
+        cluster = published_rows.cluster(answer, last, self._clock.now())
+        self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
+        if answer.snapshot:
+            own = self._policy.queues_at(answer.cluster)
+            local_queue_publication.show(answer.snapshot, own, self._folder)
+        if answer.vocabulary:
+            path = published_values.vocabulary_path(answer.cluster, self._folder)
+            put(path, vocabulary.encode(answer.vocabulary))
+
+    def shown_breakers(self) -> tuple[ShownBreaker, ...]:
+        """Return the breakers that an earlier service published; none that can't be read."""
+        try:
+            return published_json.read_breakers(self._folder).breakers
+        except StateError:
+            return ()
+
+    def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
+        """Return why no more jobs go to some clusters: they are drained, or jobs fail there."""
+        return {**failing, **{each: f"{each} is drained" for each in drains.names(self._folder)}}
+
+    def breakers(self, breakers: ShownBreakers) -> None:
+        """Publish at which clusters jobs failed."""
+        self._put(published_json.BREAKERS, breakers)
+
+    def task(self, local: str, attempts: Sequence[published_rows.History]) -> None:
+        """Publish the history of a local job or task, in its last attempts."""
+        task = published_rows.task(local, attempts, is_proved=True)
+        put(published_values.history_path(local, self._folder), published_json.encode(task))
+
+    def told(self, local: str, uid: int, attempts: Sequence[published_rows.History]) -> None:
+        """Publish a history that rests on one person's messages alone; None removes it."""
+        path = published_values.told_path(local, uid, self._folder)
+        if not attempts:
+            files.remove(path)
+            return
+        is_new = not os.path.exists(path)
+        put(path, published_json.encode(published_rows.task(local, attempts, is_proved=False)))
+        if is_new:  # to list a person's histories costs more than to write one
+            unverified_histories.keep_few(self._folder, uid)
+
+    def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Publish what the remote jobs of a local job or task used."""
+        job, _, task = local.partition(".")
+        path = published_values.accounting_path(int(job), int(task or 0), self._folder)
+        put(path, published_json.encode(published_rows.usage(local, records)))
+
+    def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
+        """Publish the usage that the root epilog accounts for here."""
+        put(
+            published_values.usage_path(local, owner, self._folder), key_value_lines.encode(figures)
+        )
+
+    def readings(self, readings: Iterable[ShownReading]) -> None:
+        """Publish how far each accounting file was read."""
+        self._put(published_accounts.READINGS, ShownReadings(readings=tuple(readings)))
+
+    def sweep_usage(self, before: datetime) -> None:
+        """Remove the usage of jobs that ended before then."""
+        published_accounts.sweep(self._folder, before)
+
+    def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
+        """Remove the histories that are too old."""
+        names = frozenset(parse_transfer(one.name).local for one in living)
+        published_json.sweep(self._folder, before, names)
+        unverified_histories.sweep(self._folder, before)
+
+    def shown_at(self) -> datetime | None:
+        """Return when the transfers were last published, by us or by an earlier service."""
+        return published_json.changed_at(self._folder)
+
+    def _show_service(self) -> None:
+        service = ShownService(
+            cluster=self._policy.site.cluster,
+            version=version(),
+            started_at=self._started_at,
+            keep_closed_h=self._policy.retention.closed_h,
+            routes=tuple(published_rows.routes(self._policy)),
+            configuration=self._configuration,
+            full=printable(self._full),
+        )
+        self._put(published_json.SERVICE, service)
+
+    def _put(self, name: str, value: object) -> None:
+        put(os.path.join(self._folder, name), published_json.encode(value))

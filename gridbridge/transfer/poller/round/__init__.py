@@ -1,0 +1,1 @@
+"""The steps of one round of the poller."""

@@ -1,0 +1,58 @@
+"""Gives the clusters' answers to the parts of the service, before anything is decided by them."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.last_answers import LastClusterAnswers
+from gridbridge.transfer.poller.breakers import Breakers
+from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.transfer.poller.round.situations import TransferSituations
+from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
+from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+
+
+@dataclass(slots=True, kw_only=True)
+class AnswerHandlers:
+    """All parts that take an answer."""
+
+    policy: Policy
+    answers: LastClusterAnswers
+    ledger: TransferLedger
+    unheard_ends: UndeliveredEnds
+    breakers: Breakers
+    late_guards: StaleGuards
+    mail: InboxReader
+    recovery: StarterWakeup
+    dispatcher: Dispatcher
+    reused_ids: ReusedIds
+    situations: TransferSituations
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def take(self, came: tuple[ClusterAnswer, ...]) -> None:
+        """Take what the clusters answered, and the reused ids that acts have found."""
+        self.reused_ids.note_found(self.dispatcher.not_ours)
+        for answer in came:
+            if answer.snapshot and answer.cluster == self.policy.site.cluster:
+                self._take_home(answer.snapshot)
+            if self.recovery.take_answer(answer, self.ledger.all()):
+                self.dispatcher.recover()
+        if came:
+            self.reused_ids.take_answers(came, self.policy, lambda: self.situations.gather(()))
+
+    def _take_home(self, seen: ClusterSnapshot) -> None:
+        for one in self.unheard_ends.take_answer(seen, frozenset(self.policy.queues)):
+            self.ledger.reopen(one)
+        for one in self.unheard_ends.prove(seen):
+            self.ledger.prove(one)
+        self.breakers.prove(seen, self.ledger.all())
+        self.late_guards.take_answer(seen)
+        self.mail.take_answer(seen, self.answers.good)

@@ -1,0 +1,57 @@
+"""What the service does after each answer besides the plan: guards, recalls, leftovers."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.transfer.poller.breakers import Breakers
+from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.cleaner import Cleaner
+from gridbridge.transfer.poller.copied_guards import CopiedGuards
+from gridbridge.transfer.poller.guard_restorer import GuardRestorer
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.recalls import RecallService
+from gridbridge.transfer.poller.round.situations import TransferSituations
+from gridbridge.transfer.poller.suspensions import Suspensions
+from gridbridge.transfer.poller.task_moves import TaskMoves
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
+
+
+@dataclass(slots=True, kw_only=True)
+class Reconcilers:
+    """The parts that look after jobs that are away, and after what transfers leave behind."""
+
+    policy: Policy
+    ledger: TransferLedger
+    unproved: UnverifiedQuota
+    situations: TransferSituations
+    guards: GuardRestorer
+    copies: CopiedGuards
+    cleaner: Cleaner
+    claims: Claims
+    recalls: RecallService
+    moves: TaskMoves
+    suspensions: Suspensions
+    views: PublishedViews
+    breakers: Breakers
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
+        """Look after all of it, once the ledger has what the answers show of transfers."""
+        self.guards.take_answers(came, self.policy.site.cluster)
+        self.copies.take_answers(came)
+        self.cleaner.clean(self.situations.gather(()), self.unproved.names())
+        everything = self.situations.gather(self.ledger.all())
+        self.claims.decide(everything)
+        self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+        self.moves.decide(everything)
+        self.suspensions.decide(everything, self.recalls.out())
+
+    def send(self) -> None:
+        """Send what the state file now has."""
+        self.claims.send()
+        self.guards.send()

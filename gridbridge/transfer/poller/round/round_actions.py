@@ -1,0 +1,124 @@
+"""The acts of a round: done at once, or begun here and done by the owner's threads."""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from gridbridge.decisions.transfer import transfer_policy as rules
+from gridbridge.model.message import StarterMessage
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.acts.remote_jobs import disputed, no_trace
+from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.usage_records import UsageRecords
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundActions:
+    """Does the acts that were decided, each once at a time."""
+
+    policy: Policy
+    ledger: TransferLedger
+    verdicts: VerdictFiles
+    dispatcher: Dispatcher
+    usage_records: UsageRecords
+    claims: Claims
+    late_guards: StaleGuards
+    asked: Container[str]  # the clusters that are asked
+    over: Callable[[Transfer], None]  # is called with each transfer that is over
+    clock: Clock
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def act(self, action: TransferAction) -> None:
+        """Do quick acts; let the owner's threads do those that need a cluster."""
+        one = action.transfer
+        if action.act is TransferAct.CLOSE:
+            self._close(action.transfer, action.why)
+        elif action.act is TransferAct.PUBLISH:
+            self.usage_records.tell_end(one)
+            self.verdicts.publish(action)
+        elif one.remote in self.asked and self.dispatcher.may_begin(action):
+            self.ledger.note(one, f"{WORDS[action.act]}: {action.why}")
+            self.dispatcher.begin(action)
+
+    def look_up(self, cluster: str, ids: frozenset[int]) -> None:
+        """Look up ends that a cluster has pushed, without a pause after an earlier look-up."""
+        for action in rules.pushed(self.ledger.all(), cluster, ids):
+            self.dispatcher.forget(action.transfer.key)
+            self.act(action)
+
+    def take_results(self) -> list[Key]:
+        """Take the results of the threads; return the transfers that changed."""
+        changed = []
+        for action, verdict in self.dispatcher.done():
+            one = self.ledger.find(action.transfer.key)
+            if action.transfer.is_over and action.act is TransferAct.RELEASE_LOCAL:
+                self.late_guards.done(action.transfer)
+            elif one and not one.is_over and self._take_result(action, one, verdict):
+                changed.append(one.key)
+        self._tell_not_deleted()
+        return changed
+
+    def _tell_not_deleted(self) -> None:
+        """Note why jobs of owners without account are left, for `gridbridge why`."""
+        for action_of, why in self.dispatcher.not_deleted:
+            if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
+                self.ledger.keep(transfer.but(reason=why))
+                self.ledger.note(transfer, why)
+        self.dispatcher.not_deleted.clear()
+
+    def _take_result(
+        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+    ) -> bool:
+        """Note the result of an act; say whether there is something new to decide."""
+        if action.act is TransferAct.RELEASE_LOCAL:
+            self._close(one, action.why)
+            return False
+        if action.act is TransferAct.GUARD_LOCAL:
+            return False
+        if action.act in (TransferAct.ADOPT_LOCAL, TransferAct.UNPIN):
+            self.ledger.keep(one.but(pinned=action.act is TransferAct.ADOPT_LOCAL))
+            return False
+        verdict = self._end(action, one, verdict)
+        if verdict:
+            verdict = self.claims.limited(one, verdict)
+            verdict = one.verdict or verdict
+            now = self.clock.now()
+            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=now))
+        return verdict is not None
+
+    def _end(
+        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+    ) -> StarterMessage | None:
+        """Return the end that was found, or the one for a job whose end nobody will find."""
+        is_sought = action.act is TransferAct.LOOK_UP_END
+        if is_disputed := is_sought and one.key in self.dispatcher.disputed:
+            self.ledger.note(one, disputed(action).reason)
+        if (
+            verdict is None
+            and is_sought
+            and rules.is_lost(one, self.policy.poller, self.clock.now())
+        ):
+            return disputed(action) if is_disputed else no_trace(action)
+        return verdict
+
+    def _close(self, transfer: Transfer, why: str) -> None:
+        """Close a transfer that has no job any more."""
+        now = self.clock.now()
+        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        self.ledger.keep(closed)
+        self.ledger.note(closed, why)
+        self.forget(closed)
+
+    def forget(self, closed: Transfer) -> None:
+        """Remove what only an open transfer needs; its record stays until its job is gone."""
+        self.over(closed)
+        self.verdicts.tidy(closed)

@@ -1,0 +1,48 @@
+"""Takes what came since the last round: messages, answers, pushed ends, and threads' results."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.transfer.transfer_row import Key
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.end_listener import EndListener
+from gridbridge.program.watch.last_answers import LastClusterAnswers
+from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.round.answer_handlers import AnswerHandlers
+from gridbridge.transfer.poller.round.round_actions import RoundActions
+from gridbridge.transfer.poller.usage_records import UsageRecords
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundIntake:
+    """All parts from which news come."""
+
+    answers: LastClusterAnswers
+    mail: InboxReader
+    usage_records: UsageRecords
+    pushes: dict[str, PushedEnds | EndListener]
+    actions: RoundActions
+    answer_handlers: AnswerHandlers
+
+    def take(self) -> tuple[tuple[ClusterAnswer, ...], list[Key]]:
+        """Return the answers that came, and the transfers that other news changed."""
+        came = self.answers.take()  # before the messages, which must not be older
+        changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
+        self.usage_records.take()
+        self._take_pushes()
+        self.answer_handlers.take(came)
+        return came, changed
+
+    def _take_messages(self, at_once: bool) -> list[Key]:
+        """Take the messages of people's processes; return the transfers that changed."""
+        changed = self.mail.take(at_once)
+        for one in changed:
+            if one.is_over:
+                self.actions.forget(one)
+        return [one.key for one in changed]
+
+    def _take_pushes(self) -> None:
+        """Look up the ends that clusters have pushed."""
+        for cluster, push in self.pushes.items():
+            if ids := push.ended():
+                self.actions.look_up(cluster, ids)

@@ -1,0 +1,84 @@
+"""Gathers the situation that decisions about transfers look at."""
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from gridbridge.decisions.transfer import transfer_policy as rules
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.last_answers import LastClusterAnswers
+from gridbridge.shell.clock import Clock
+from gridbridge.state import spool
+from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
+from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+PAUSE_S = 10.0  # between two rounds, which come twice a second
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferSituations:
+    """Gathers situations; remembers since when clusters are asked, and deletions at home."""
+
+    policy: Policy
+    ledger: TransferLedger
+    answers: LastClusterAnswers
+    questions: AdoptionQueries
+    reused_ids: ReusedIds
+    spool: str
+    clock: Clock
+    since_s: float = field(init=False)  # all clusters are asked without a pause since then
+    looked_at_s: float = field(init=False)
+    deleted_at_home: dict[str, datetime] = field(init=False)  # by transfer's name, since when
+
+    def __post_init__(self) -> None:
+        self.since_s = self.looked_at_s = self.clock.steady_s()
+        self.deleted_at_home = self.clock.dated(operator.add)
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def listen_anew(self) -> None:
+        """Count silences from now on: not all clusters were asked without a pause."""
+        self.since_s = self.clock.steady_s()
+
+    def notice_pause(self) -> None:
+        """Count silences from now on if this process was stopped meanwhile and heard nobody."""
+        now_s = self.clock.steady_s()
+        if now_s - self.looked_at_s > PAUSE_S:
+            self.since_s = now_s
+        self.looked_at_s = now_s
+
+    def gather(self, concerned: Iterable[Transfer]) -> TransferSituation:
+        """Return everything that a decision about these transfers may look at."""
+        some = tuple(concerned)
+        asleep = (one.wake for one in some if spool.is_asleep(one.wake, one.uid, self.spool))
+        return TransferSituation(
+            home=self.policy.site.cluster,
+            now=self.clock.now(),
+            snapshots=dict(self.answers.good),
+            asleep=frozenset(asleep),
+            requeued_jobs=rules.requeued_jobs(self.ledger.all()),
+            dropped=self.dropped(),
+            queues=frozenset(self.policy.queues),
+            with_new_starter=frozenset(self.questions.with_new_starter),
+            since=self.clock.moment(self.since_s),
+            deleted_at_home=self.deleted_at_home,
+            reused_ids=self.reused_ids.now(),
+        )
+
+    def dropped(self) -> frozenset[str]:
+        """Return the clusters of open transfers that gridbridge.toml does not have."""
+        return self.ledger.clusters() - self.policy.clusters.keys()
+
+    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
+        """Note since when home deletes their tasks, or no longer lists them."""
+        for one in transfers:
+            if rules.is_deleted_at_home(one, situation):
+                self.deleted_at_home.setdefault(one.name, situation.now)
+            else:
+                self.deleted_at_home.pop(one.name, None)

@@ -1,0 +1,74 @@
+"""Removes old data once an hour: in the spool, the published files, and the state file."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.model.policy import Policy
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.snapshots import SnapshotRows
+from gridbridge.state.inbox import Inbox
+from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.cleaner import Cleaner
+from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+SWEEP_S = 3600.0
+PORTION_S = 5.0  # between two portions of names that anybody may make
+UNFETCHED_S = 86400.0  # an answer in the published files that nobody fetched
+
+
+@dataclass(slots=True)
+class Sweeper:
+    """Knows when it last swept, and which parts keep data."""
+
+    policy: Policy
+    database: StateFile
+    inbox: Inbox
+    verdicts: VerdictFiles
+    ledger: TransferLedger
+    job_history: JobHistory
+    cleaner: Cleaner
+    claims: Claims
+    usage_records: UsageRecords
+    clock: Clock
+    swept_at: float = 0.0
+    portion_at: float = 0.0
+
+    def follow(self, policy: Policy) -> None:
+        """Keep data for as long as a changed configuration says."""
+        self.policy = policy
+
+    def sweep_if_due(self) -> None:
+        """Sweep when it is due; go on with names of which very many were left."""
+        now_s = self.clock.steady_s()
+        if now_s - self.portion_at > PORTION_S:
+            self.portion_at = now_s
+            self._sweep_names(is_new=False)
+        if now_s - self.swept_at > SWEEP_S:
+            self.swept_at = now_s
+            now = self.clock.now()
+            self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
+            decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
+            DecisionJournal(self.database).forget(decided)
+
+    def _sweep(self, before: datetime) -> None:
+        living = tuple(self.ledger.all())
+        self._sweep_names(is_new=True)
+        self.verdicts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
+        self.cleaner.let_go(before)
+        TransferRows(self.database).forget(before)
+        SnapshotRows(self.database).forget(before)
+        self.job_history.sweep(before, tuple(self.ledger.all()))
+        self.usage_records.sweep()
+
+    def _sweep_names(self, *, is_new: bool) -> None:
+        """Look at names in the spool's folders: begin, or go on where some are left."""
+        if is_new or self.inbox.is_amid_sweep:
+            self.inbox.sweep(frozenset(one.wake for one in self.ledger.all()))
+        if is_new or self.claims.is_amid_sweep:
+            self.claims.sweep()

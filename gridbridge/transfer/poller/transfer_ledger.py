@@ -1,0 +1,199 @@
+"""The transfers that the service looks after, here and in the state file, and their histories."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, ValuesView
+from contextlib import contextmanager
+from datetime import datetime
+
+from gridbridge.decisions.configuration_reload import AwayJob
+from gridbridge.decisions.transfer.undelivered_end_rules import UNHEARD
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer, TransferEvent
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LogQuota, WithheldLines
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.breakers import Breakers
+from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+EVENTS_AN_HOUR = 60  # events of a transfer: its person can cause as many as they like
+LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
+
+_log = logging.getLogger(__name__)
+
+
+class TransferLedger:
+    """What the service knows of each open transfer; the state file has all of it too."""
+
+    def __init__(
+        self, database: StateFile, job_history: JobHistory, breakers: Breakers, clock: Clock
+    ) -> None:
+        self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        # closed, but their remote jobs may still be listed
+        self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
+        self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
+        # lines about a person's unproved ones
+        self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
+        self._withheld = WithheldLines()  # until they are proved
+        self._clock = clock
+        self._database = database
+        self._transfers = TransferRows(database)
+        self._job_history = job_history
+        self._breakers = breakers
+        self._told: dict[Key, str] = {}
+
+    def load(self) -> None:
+        """Load what an earlier process left in the state file."""
+        now = self._clock.now()  # somebody may have set the clock back while no process ran
+        for one in self._transfers.open():
+            self.open[one.key] = one.not_after(now)
+        for one in self._transfers.ended():
+            self.ended[one.key] = one.not_after(now)
+        self._job_history.load()
+
+    def all(self) -> ValuesView[Transfer]:
+        """Return the open transfers."""
+        return self.open.values()
+
+    def clusters(self) -> frozenset[str]:
+        """Return the clusters of the open transfers."""
+        return frozenset(one.remote for one in self.all())
+
+    def away_jobs(self) -> frozenset[AwayJob]:
+        """Return owner, cluster and queue of each open transfer."""
+        return frozenset(map(away_job, self.all()))
+
+    def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
+        """Return the open transfers among these, each once."""
+        return tuple(self.open[each] for each in set(keys) & self.open.keys())
+
+    def find(self, wanted: Key) -> Transfer | None:
+        """Return a transfer, open or over; None when there never was one."""
+        return self.open.get(wanted) or self._transfers.find(*wanted)
+
+    def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
+        """Return the transfers of this person's task, open or over."""
+        name = parse_transfer(transfer)
+        every = self._transfers.of_task(name.cluster, name.job, name.task)
+        return tuple(one for one in every if one.uid == uid)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Change all or nothing."""
+        with self._database.transaction():
+            yield
+
+    def keep(self, transfer: Transfer) -> None:
+        """Keep a transfer, here and in the state file."""
+        if not transfer.is_over:
+            self.ended.pop(transfer.key, None)
+        before = self.open.get(transfer.key)
+        self._job_history.keep(before, transfer)
+        self._breakers.take_news(before, transfer, self.open.values())
+        self._transfers.put(transfer)
+        self.open[transfer.key] = transfer
+        self._tell_withheld(transfer)
+
+    def reopen(self, ended: Transfer) -> None:
+        """Open a transfer again whose end home has not heard, unless its task was sent anew."""
+        names = [one.name for one in self.attempts(ended.name, ended.uid)]
+        if names[-1:] == [ended.name] and ended.key not in self.open:
+            self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
+            self.note(ended, UNHEARD)
+
+    def prove(self, closed: Transfer) -> None:
+        """Keep whether home's list had the task of a transfer that is over, and publish that."""
+        if known := self._transfers.find(*closed.key):
+            known = known.but(listed=closed.listed)
+            self._transfers.put(known)
+            self._job_history.keep(None, known)
+            self._job_history.touch(known)
+            self._tell_withheld(known)
+        if closed.key in self.ended:
+            self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
+
+    def release(self, closed: Transfer) -> None:
+        """Note that the task of a transfer that is over is not guarded; nothing else changes."""
+        newest = self._transfers.find(*closed.key) or closed
+        self._transfers.put(newest.but(reguarded=False))
+        if known := self.ended.get(closed.key):
+            self.ended[closed.key] = known.but(reguarded=False)
+
+    def rewrite(self) -> None:
+        """Write all transfers to the state file anew: the clock was set, so their times moved."""
+        with self.transaction():
+            for one in (*self.open.values(), *self.ended.values()):
+                self._job_history.keep(None, one)
+                self._transfers.put(one)
+
+    def note(self, transfer: Transfer, text: str) -> None:
+        """Add a line to a transfer's history and to the log, unless it is the last one again."""
+        if self._told.get(transfer.key) == text:
+            return
+        self._told[transfer.key] = text
+        self._tell_left_out()
+        if not self._told_of.allows(transfer.key):
+            return
+        self._job_history.touch(transfer)
+        at = self._clock.now()
+        event = TransferEvent(name=transfer.name, uid=transfer.uid, at=at, text=text)
+        self._transfers.add_event(event)
+        self._job_history.add(event)
+        if transfer.listed == OwnershipProof.YES or self._logged_of.allows(transfer.uid):
+            _tell(transfer, text)
+        else:
+            self._withheld.keep(transfer.uid, transfer.key, text)
+
+    def _tell_withheld(self, transfer: Transfer) -> None:
+        """Log the withheld lines of a transfer once home proves it; drop them if it denies it."""
+        is_proved = transfer.listed == OwnershipProof.YES
+        if is_proved or (transfer.listed and transfer.is_over):
+            for text in self._withheld.take(transfer.uid, transfer.key):
+                if is_proved:
+                    _tell(transfer, text)
+
+    def _tell_left_out(self) -> None:
+        """Log how many lines were left out lately."""
+        self._logged_of.tell_left_out(_log)
+        for of, count in self._told_of.left_out().items():
+            _log.warning("event=left_out of=%s events=%d", of, count)
+
+    def forget(self, transfer: Transfer) -> None:
+        """Forget a transfer that is over; the state file keeps it for a while."""
+        self.open.pop(transfer.key, None)
+        self._told.pop(transfer.key, None)
+        if transfer.record:
+            self.ended[transfer.key] = transfer
+
+    def stop_watching(self, transfer: Transfer) -> None:
+        """Stop watching an ended transfer; its record is gone."""
+        self.ended.pop(transfer.key, None)
+        self._told.pop(transfer.key, None)
+        self._transfers.put(transfer.but(record=""))
+        if transfer.listed != OwnershipProof.YES and transfer.closed_at:
+            rested = self.rested.setdefault(transfer.uid, deque())
+            rested.append((transfer.name, transfer.closed_at))
+
+    def forget_unproved(self, name: str, uid: int) -> None:
+        """Forget a transfer that is over, unless home has proved it or it is open again."""
+        self._transfers.forget_unproved(name, uid)
+
+    def sweep_unproved(self, before: datetime) -> None:
+        """Forget all those that closed before that time."""
+        self._transfers.sweep_unproved(before)
+        for uid, rested in tuple(self.rested.items()):
+            while rested and rested[0][1] < before:
+                rested.popleft()
+            if not rested:
+                del self.rested[uid]
+
+
+def _tell(transfer: Transfer, text: str) -> None:
+    _log.info("event=transfer name=%s text=%r", transfer.name, text)
+
+
+def away_job(transfer: Transfer) -> AwayJob:
+    """Return the parts of gridbridge.toml on which an open transfer depends."""
+    return transfer.owner, transfer.remote, transfer.queue

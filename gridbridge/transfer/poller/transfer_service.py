@@ -1,0 +1,161 @@
+"""The transfer service: how it begins and ends, and what surrounds each of its rounds.
+
+Nothing is lost when it is killed: a message leaves the spool only after the state file has it, and
+every act is safe to repeat. What a round does is in round/.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
+from gridbridge.decisions.configuration_reload import AwayJob
+from gridbridge.decisions.transfer import dropped_clusters
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import SentJob
+from gridbridge.program import cycle
+from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.transfer.poller import (
+    wiring_acts as acting,
+)
+from gridbridge.transfer.poller import (
+    wiring_reconcilers as maintenance,
+)
+from gridbridge.transfer.poller import (
+    wiring_round as program,
+)
+from gridbridge.transfer.poller import (
+    wiring_state,
+)
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.round.transfer_round import TransferProgram
+from gridbridge.transfer.poller.wiring_acts import TransferActParts
+from gridbridge.transfer.poller.wiring_reconcilers import ReconcilerParts
+from gridbridge.transfer.poller.wiring_state import TransferStateParts
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferService:
+    """What the poller's process does its rounds with."""
+
+    policy: Policy
+    resources: Resources
+    known: TransferStateParts
+    acting: TransferActParts
+    maintenance: ReconcilerParts
+    program: TransferProgram
+
+    @classmethod
+    def of(cls, policy: Policy, resources: Resources) -> Self:
+        """Put the service together: each group of parts is made of those before it."""
+        known = wiring_state.build(policy, resources)
+        acts = acting.build(policy, resources, known)
+        looks_after = maintenance.build(policy, resources, known, acts)
+        return cls(
+            policy=policy,
+            resources=resources,
+            known=known,
+            acting=acts,
+            maintenance=looks_after,
+            program=program.build(policy, resources, known, acts, looks_after),
+        )
+
+    def load(self) -> None:
+        """Load what an earlier process left in the state file."""
+        verdicts, clock, known = self.resources.acts.verdicts, self.resources.clock, self.known
+        clock.step()  # before this: what is loaded is not moved by it
+        verdicts.hide_names()
+        known.ledger.load()
+        known.unheard_ends.load(clock.now())
+        self.acting.late_guards.load(clock.now())
+        known.usage_records.load()
+        self.maintenance.recalls.load()
+        self.acting.claims.load()
+        for one in known.ledger.ended.values():
+            verdicts.tidy(one)
+        self.show_routes()
+
+    def show_routes(self) -> None:
+        """Publish where each queue leads, and log the clusters that open transfers have lost."""
+        known, views = self.known, self.resources.views
+        used = {(one.queue, one.remote) for one in known.ledger.all()}
+        known.mail.allow(used)  # their routes stay where starters read them
+        views.routes(frozenset(queue for queue, _ in used))
+        views.asked(self.resources.observers)
+        for cluster in sorted(known.situations.dropped()):
+            _log.warning(
+                "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
+            )
+
+    def round(self) -> None:
+        """Do one round by itself."""
+        with self.open_round() as a_round:
+            cycle.once(a_round, _log.debug)
+
+    @contextmanager
+    def open_round(self) -> Iterator[TransferProgram]:
+        """Keep all that a round changes or nothing, and then send what it led to."""
+        self._keep_time()
+        with self.known.ledger.transaction():
+            yield self.program
+        self.known.mail.put_away()
+        self.program.upkeep.send()
+        self._ask_clusters()
+        self.known.usage_records.look_if_due()
+
+    def _ask_clusters(self) -> None:
+        """Ask each cluster that is due; what their questions need is read in one transaction."""
+        wanted = cache(self.wanted)
+        with self.known.ledger.transaction():
+            for observer in self.resources.observers.values():
+                observer.ask_if_due(wanted, self.sent)
+
+    def _keep_time(self) -> None:
+        """Keep every duration when the clock was set; if set back, no answer would be fresh."""
+        if step := self.resources.clock.step():
+            _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
+            self.known.ledger.rewrite()
+            self.known.breakers.begin_anew()
+            self.maintenance.suspensions.forget()
+        self.known.situations.notice_pause()
+
+    def has_unasked(self) -> bool:
+        """Say whether a configured cluster has open transfers and is not asked.
+
+        It is no longer asked once the last queue to it was removed, and records may come later.
+        """
+        unasked = self.policy.clusters.keys() - self.resources.observers.keys()
+        return bool(self.known.ledger.clusters() & unasked)
+
+    def away_jobs(self) -> frozenset[AwayJob]:
+        """Return owner, cluster and queue of each open transfer."""
+        return self.known.ledger.away_jobs()
+
+    def wanted(self) -> frozenset[int]:
+        """Return the job ids, local and remote, that a snapshot must keep."""
+        known = self.known
+        watched = (*known.ledger.all(), *known.ledger.ended.values())
+        remote = {one.remote_id for one in watched}
+        local = {parse_transfer(one.name).job for one in known.ledger.all()}
+        others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
+        late, moved = self.acting.late_guards.jobs(), self.maintenance.moves.jobs()
+        return frozenset(remote | local | others | late | moved)
+
+    def sent(self, cluster: str) -> SentJob:
+        """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""
+        return sent_to(self.resources.database, cluster)
+
+    def shut_down(self) -> None:
+        """Give back what is held of the machine: files, threads, programs. May be repeated."""
+        self.resources.database.close()
+        self.resources.workers.dismiss()
+        self.known.usage_records.dismiss()
+        for observer in self.resources.observers.values():
+            observer.dismiss()
+        for push in self.resources.pushes.values():
+            push.stop()

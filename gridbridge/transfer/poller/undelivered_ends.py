@@ -1,0 +1,72 @@
+"""The transfers that are over but whose local tasks home may still list."""
+
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer.ownership_proof import listed_after
+from gridbridge.decisions.transfer.transfer_policy import has_reused_number
+from gridbridge.decisions.transfer.undelivered_end_rules import (
+    is_gone,
+    is_unheard,
+    may_be_unheard,
+)
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.store.transfer_rows import TransferRows
+
+RECENT = timedelta(hours=1)  # a silent execd was given up long before
+
+
+class UndeliveredEnds:
+    """Waits until home has heard of each end."""
+
+    def __init__(self, database: StateFile, clock: Clock) -> None:
+        self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        # closed before home was asked about their tasks
+        self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self._transfers = TransferRows(database)
+
+    def load(self, now: datetime) -> None:
+        """Load the transfers that an earlier process may have left."""
+        for one in self._transfers.closed_since(now - RECENT):
+            self.remember(one.not_after(now))
+
+    def remember(self, closed: Transfer) -> None:
+        """Remember a transfer until home no longer lists its task."""
+        if may_be_unheard(closed):
+            self._ended[closed.key] = closed
+        if not closed.listed:
+            self._unproved[closed.key] = closed
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to show."""
+        watched = (*self._ended.values(), *self._unproved.values())
+        return {parse_transfer(one.name).job for one in watched}
+
+    def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Return the transfers whose task's owner home's answer shows, each once."""
+        asked = [one for one in self._unproved.values() if one.is_older_than(local.taken_at)]
+        for one in asked:
+            del self._unproved[one.key]
+        proved = (one.but(listed=listed_after(one, local)) for one in asked)
+        return tuple(one for one in proved if one.listed)
+
+    def awaits(self, closed: Transfer) -> bool:
+        """Say whether home has listed a transfer's task ever since it closed."""
+        return closed.key in self._ended
+
+    def take_answer(
+        self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
+    ) -> tuple[Transfer, ...]:
+        """Take home's answer; return the transfers whose end was not heard there.
+
+        A transfer is forgotten if another job has its number by now, which began outside the
+        transfer `queues`: that job may be put back, and ask.
+        """
+        unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
+        for each, one in tuple(self._ended.items()):
+            if one in unheard or is_gone(one, local) or has_reused_number(one, local, queues):
+                del self._ended[each]
+        return unheard

@@ -1,0 +1,240 @@
+"""What remote jobs used: read from their clusters' accounting files, kept, and published.
+
+A record is kept in the transaction that moves its cluster's cursor, so a service that is killed
+reads it once more or not at all, and a line that was read twice is one record.
+"""
+
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gridbridge.batch.adapters import ADAPTERS
+from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.decisions.transfer.usage_sources import for_shepherd, told_by_verdict
+from gridbridge.errors import ConflictingEnds, StateError
+from gridbridge.model.accounting import AccountingCursor, RemoteRecord, UsageSource
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import PREFIX, parse_transfer
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownReading
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.accounting_reader import AccountingLook, AccountingReader
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import UsageRows
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import AccountingSource
+    from gridbridge.model.route import Away
+
+MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
+UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
+FRESHEN = timedelta(seconds=20)  # after that readings are published even unchanged
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class UsageRecords:
+    """The accounting of every remote cluster whose file we can see."""
+
+    policy: Policy
+    database: StateFile
+    views: PublishedViews
+    clock: Clock
+    readers: dict[str, AccountingReader] = field(default_factory=dict)
+    readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
+    cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # as they are kept
+    accounting: UsageRows = field(init=False)
+    told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
+
+    def __post_init__(self) -> None:
+        self.accounting = UsageRows(self.database)
+
+    def load(self) -> None:
+        """Go on where an earlier process ended."""
+        self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
+        self.follow(self.policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Read the files of this configuration; a file that is read already is not begun anew."""
+        self.policy = policy
+        wanted = {
+            name: cluster
+            for name, cluster in policy.clusters.items()
+            if cluster.accounting and name != policy.site.cluster
+        }
+        for name, reader in tuple(self.readers.items()):
+            if name not in wanted or not reader.is_of(wanted[name]):
+                self.readers.pop(name).dismiss()
+                del self.readings[name]
+        for name, cluster in wanted.items():
+            accounts = ADAPTERS[cluster.kind].accounts
+            if name not in self.readers and accounts:
+                self._begin(name, cluster, accounts)
+        self.views.readings(self.readings.values())
+
+    def _begin(self, name: str, cluster: Cluster, accounts: "AccountingSource[Away]") -> None:
+        cursor = self.cursors.get(name) or AccountingCursor(cluster=name, path="")
+        cursor = replace(cursor, path=cluster.accounting)
+        prefix = f"{PREFIX}.{self.policy.site.cluster}."
+        self.readers[name] = AccountingReader(cursor, cluster, accounts, prefix, self.clock)
+        self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
+
+    def look_if_due(self) -> None:
+        """Start a reading of every file that is due."""
+        for reader in self.readers.values():
+            reader.look_if_due(self.policy.poller.interval_s)
+
+    def take(self) -> None:
+        """Keep and publish what the readings have found."""
+        for reader in self.readers.values():
+            if look := reader.take():
+                self.keep(look)
+
+    def keep(self, look: AccountingLook) -> None:
+        """Keep what one reading has found, and publish it."""
+        changed: dict[str, tuple[RemoteRecord, ...]] = {}
+        for one in look.records:
+            changed[parse_transfer(one.transfer).local] = self.accounting.put_record(
+                one, self.clock.now()
+            )
+        if look.cursor != self.cursors.get(look.cursor.cluster):
+            self.accounting.put_cursor(look.cursor)
+            self.cursors[look.cursor.cluster] = look.cursor
+        for local, records in changed.items():
+            self._show(local, records)
+        self._note(look)
+
+    def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Publish a task's records; of several jobs' records only those of its owner."""
+        if len({(one.owner, one.job_id) for one in records}) > 1:
+            name = parse_transfer(records[0].transfer)
+            transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
+            records = tuple(ownership_proof.accounted(records, transfers))
+        self.views.usage(local, records)
+
+    def _note(self, look: AccountingLook) -> None:
+        name = look.cursor.cluster
+        before = self.readings[name]
+        if look.lost:
+            _log.warning("event=accounting_lost cluster=%s why=%r", name, look.lost)
+        if look.trouble and look.trouble != before.trouble:
+            _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
+        after = replace(
+            before,
+            read_at=before.read_at if look.trouble else self.clock.now(),
+            is_behind=look.is_more,
+            trouble=look.trouble,
+            skipped=look.cursor.skipped,
+        )
+        if is_news(before, after):
+            self.readings[name] = after
+            self.views.readings(self.readings.values())
+
+    def tells(self, transfer: Transfer) -> bool:
+        """Say whether its cluster's accounting file is read here, so that `qacct` is not run."""
+        reading = self.readings.get(transfer.remote)
+        return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
+
+    def end(self, transfer: Transfer) -> JobEnd | None:
+        """Return how a remote job ended, as far as the file was read; None if it does not say.
+
+        Raises Disputed when it tells several ends.
+        """
+        if transfer.remote not in self.readers:
+            return None
+        accounts = self.readers[transfer.remote].accounts
+        end, is_disputed = accounts.settled(self._accounted(transfer), self.clock.now())
+        if end is None:
+            self.readers[transfer.remote].hasten()
+        if is_disputed:
+            raise ConflictingEnds(
+                f"two records of {transfer.remote} disagree on how {transfer.name} ended"
+            )
+        return end
+
+    def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
+        """Return the records of its job, without those from when its cluster still listed it."""
+        name = parse_transfer(transfer.name)
+        found = self.accounting.records_of(name.cluster, name.job, name.task, last_listed(transfer))
+        is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
+        return [
+            one
+            for one in found
+            if (one.transfer, one.job_id, one.owner, one.cluster) == is_its
+            and one.source == UsageSource.ACCOUNTING
+        ]
+
+    def tell_end(self, transfer: Transfer) -> None:
+        """Keep the usage of a verdict if no accounting file will have it; publish it for an epilog.
+
+        Of a job in a file that is read, the record follows within seconds.
+        """
+        queue = self.policy.queues.get(transfer.queue)
+        has_epilog = bool(queue and queue.remote_usage)
+        is_accounted = self.tells(transfer)
+        if is_accounted and not has_epilog:
+            return
+        record = told_by_verdict(transfer)
+        if record is None or not self._may_tell(transfer):
+            return
+        local = parse_transfer(transfer.name).local
+        if not is_accounted:
+            self._show(local, self.accounting.put_record(record, self.clock.now()))
+        if has_epilog:
+            self._tell_epilog(local, record)
+
+    def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
+        """Publish the usage to account for here; a failure delays no end."""
+        try:
+            self.views.epilog_usage(local, record.owner, for_shepherd(record))
+        except StateError as error:
+            _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
+
+    def _may_tell(self, transfer: Transfer) -> bool:
+        """Say whether a verdict's usage is kept: for jobs in home's list, and some others.
+
+        A short job may be over before it is listed; so may be any that somebody makes up.
+        """
+        if transfer.listed:
+            return transfer.listed == OwnershipProof.YES
+        self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
+        return self.told[transfer.uid] <= MOST_TOLD
+
+    def sweep(self) -> None:
+        """Forget old records, and start the count of unproved ends anew."""
+        self.told.clear()
+        before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
+        self.accounting.forget_records(before)
+        self.views.sweep_usage(before)
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        for reader in self.readers.values():
+            reader.dismiss()
+
+
+def last_listed(transfer: Transfer) -> datetime | None:
+    """Return when its cluster still listed its job, None when we never saw it listed.
+
+    A qmaster accounts for a job when it removes it from its list, so a record from before that is
+    false. A transfer that we learn of after its job has ended, as when the state file was lost, was
+    never seen listed.
+    """
+    if not transfer.remote_state.is_listed:
+        return None
+    if transfer.missing_since:
+        return transfer.missing_since - UNHEARD
+    return transfer.seen_at
+
+
+def is_news(before: ShownReading, after: ShownReading) -> bool:
+    """Say whether to publish it: something changed, or people would take it for old."""
+    if replace(before, read_at=after.read_at) != after or before.read_at is None:
+        return before != after
+    return after.read_at is not None and after.read_at - before.read_at > FRESHEN

@@ -1,0 +1,58 @@
+"""The parts that act for transfers."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.round.round_actions import RoundActions
+from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.wiring_state import TransferStateParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferActParts:
+    """Everything that does something for a transfer."""
+
+    claims: Claims
+    dispatcher: Dispatcher
+    late_guards: StaleGuards
+    actions: RoundActions
+
+
+def build(policy: Policy, at: Resources, known: TransferStateParts) -> TransferActParts:
+    """Make the parts that act, given those that know."""
+    claims = Claims(policy, known.ledger, at.acts.claims, at.workers, at.clock)
+    dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
+    late_guards = StaleGuards(at.database, known.ledger, dispatcher, at.clock)
+    actions = RoundActions(
+        policy=policy,
+        ledger=known.ledger,
+        verdicts=at.acts.verdicts,
+        dispatcher=dispatcher,
+        usage_records=known.usage_records,
+        claims=claims,
+        late_guards=late_guards,
+        asked=at.observers,
+        over=partial(_let_go, known, dispatcher, late_guards),
+        clock=at.clock,
+    )
+    return TransferActParts(
+        claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions
+    )
+
+
+def _let_go(
+    known: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
+) -> None:
+    """Tell the parts that keep something of a transfer that it is over."""
+    known.situations.deleted_at_home.pop(closed.name, None)
+    known.ledger.forget(closed)
+    known.mail.questions.with_new_starter.discard(closed.key)
+    known.unheard_ends.remember(closed)
+    late_guards.remember(closed)
+    dispatcher.forget(closed.key)
+    known.plan_journal.forget(closed.key)

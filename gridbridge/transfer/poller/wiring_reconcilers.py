@@ -1,0 +1,45 @@
+"""The parts that look after jobs that are away, and after what transfers leave behind."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.transfer.poller.cleaner import Cleaner
+from gridbridge.transfer.poller.copied_guards import CopiedGuards
+from gridbridge.transfer.poller.guard_restorer import GuardRestorer
+from gridbridge.transfer.poller.recalls import RecallService
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.suspensions import Suspensions
+from gridbridge.transfer.poller.task_moves import TaskMoves
+from gridbridge.transfer.poller.wiring_acts import TransferActParts
+from gridbridge.transfer.poller.wiring_state import TransferStateParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcilerParts:
+    """The parts that do what no plan of a round says: guards, recalls, cleaning up."""
+
+    guards: GuardRestorer
+    copies: CopiedGuards
+    cleaner: Cleaner
+    recalls: RecallService
+    moves: TaskMoves
+    suspensions: Suspensions
+
+
+def build(
+    policy: Policy, at: Resources, known: TransferStateParts, acting: TransferActParts
+) -> ReconcilerParts:
+    """Make the parts that look after transfers, given those that know and those that act."""
+    steady_s, act = at.clock.steady_s, acting.actions.act
+    ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
+    recalls = RecallService(
+        policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
+    )
+    return ReconcilerParts(
+        guards=GuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
+        copies=CopiedGuards(policy, ledger, acts.tasks, workers, steady_s),
+        cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
+        recalls=recalls,
+        moves=TaskMoves(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
+        suspensions=Suspensions(policy, ledger, acts.verdicts, steady_s),
+    )

@@ -1,0 +1,69 @@
+"""The parts that know transfers and clusters."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.program.watch.last_answers import LastClusterAnswers
+from gridbridge.transfer.poller.breakers import Breakers
+from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.plan_journal import PlanJournal
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.transfer.poller.round.situations import TransferSituations
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.poller.usage_records import UsageRecords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferStateParts:
+    """Everything that remembers; what matters is in the state file too."""
+
+    job_history: JobHistory
+    breakers: Breakers
+    ledger: TransferLedger
+    plan_journal: PlanJournal
+    journal: DecisionJournal
+    unheard_ends: UndeliveredEnds
+    mail: InboxReader
+    answers: LastClusterAnswers
+    reused_ids: ReusedIds
+    usage_records: UsageRecords
+    situations: TransferSituations
+
+
+def build(policy: Policy, at: Resources) -> TransferStateParts:
+    """Make the parts that know."""
+    job_history = JobHistory(policy.site.cluster, at.database, at.views)
+    breakers = Breakers(policy.breaker, at.views, at.clock)
+    ledger = TransferLedger(at.database, job_history, breakers, at.clock)
+    journal = DecisionJournal(at.database)
+    unheard_ends = UndeliveredEnds(at.database, at.clock)
+    mail = InboxReader(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
+    answers = LastClusterAnswers(at.observers, at.database, at.views.answer, at.clock)
+    reused_ids = ReusedIds(ledger, at.acts.remote, at.workers, at.clock.steady_s)
+    return TransferStateParts(
+        job_history=job_history,
+        breakers=breakers,
+        ledger=ledger,
+        plan_journal=PlanJournal(),
+        journal=journal,
+        unheard_ends=unheard_ends,
+        mail=mail,
+        answers=answers,
+        reused_ids=reused_ids,
+        usage_records=UsageRecords(
+            policy=policy, database=at.database, views=at.views, clock=at.clock
+        ),
+        situations=TransferSituations(
+            policy=policy,
+            ledger=ledger,
+            answers=answers,
+            questions=mail.questions,
+            reused_ids=reused_ids,
+            spool=at.spool,
+            clock=at.clock,
+        ),
+    )

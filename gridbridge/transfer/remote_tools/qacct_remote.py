@@ -1,0 +1,236 @@
+"""qacct_remote: a job's local record, its transfers and all that was used for it elsewhere."""
+
+import os
+import pwd
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.batch.adapters import ADAPTERS
+from gridbridge.decisions.transfer import queue_health
+from gridbridge.decisions.transfer.usage_sources import best_told
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.accounting import AccountingFilePosition, AccountingRecord, RemoteRecord
+from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedState, ShownReading, ShownTransfer
+from gridbridge.model.status_report import age
+from gridbridge.program import reports, users_configuration
+from gridbridge.shell import followed_file
+from gridbridge.state import published_json as files
+from gridbridge.transfer.poller.accounting_reader import remote_records
+from gridbridge.transfer.store import published_accounts as accounts
+
+ANYBODY = "*"
+
+
+class NoAccountedJob(GridbridgeError):
+    """Nothing is known of that job, here or elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAccounting:
+    """One local job or task: both sides' records, in the order in which they ended."""
+
+    job: str  # 12, or 12.3
+    cluster: str  # at home
+    local: tuple[AccountingRecord, ...] = ()  # of its starter, if it was away
+    transfers: tuple[ShownTransfer, ...] = ()
+    remote: tuple[RemoteRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteUsageTotal:
+    """What one person's remote jobs used at one cluster."""
+
+    owner: str
+    cluster: str
+    jobs: int
+    wallclock_s: float | None  # of the jobs for which it is known; None if for no job
+    user_s: float | None
+    system_s: float | None
+    max_rss_kb: float  # of the largest
+
+
+def account(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[tuple[TaskAccounting, ...], tuple[str, ...]]:
+    """Return what is known of each task of a job, and notes about it.
+
+    Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
+    local cell does not answer.
+    """
+    number, task = parse_local(job)
+    policy, _ = users_configuration.load(path)
+    shown = files.read_all(folder)
+    records = reports.records_at_home(policy, number)
+    known = {one.job: one.records for one in accounts.read_job(folder, number)}
+    accounted = frozenset(one.owner for one in records)
+    transfers = {
+        one.job: tuple(history.transfer for history in one.attempts)
+        for one in reports.of_its_owner(files.read_job(folder, job), lambda: accounted)
+    }
+    notes: list[str] = []
+    if not known:
+        owners = accounted | {one.owner for of_task in transfers.values() for one in of_task}
+        known, searched = _sought(policy, number, owners or {_caller()})
+        notes += () if transfers else searched  # the service will keep a known one's records
+    locals_ = _by_task(records)
+    names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
+    wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
+    if not wanted:
+        raise NoAccountedJob(_unknown(job, bool(locals_)))
+    told = tuple(
+        _joined(
+            name,
+            policy.site.cluster,
+            locals_.get(name, ()),
+            transfers.get(name, ()),
+            known.get(name, ()),
+            notes,
+        )
+        for name in wanted
+    )
+    return told, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(told, policy, folder, now))
+
+
+def totals(
+    owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
+    """Add up what people's remote jobs used, of one or of ANYBODY, that ended since then."""
+    policy, _ = users_configuration.load(path)
+    shown = files.read_all(folder)
+    since = None if days is None else now - timedelta(days=days)
+    sums: dict[tuple[str, str], list[RemoteRecord]] = {}
+    for usage in accounts.read_since(folder, since):
+        for one in best_told(usage.records):
+            is_recent = since is None or (one.ended_at is not None and one.ended_at >= since)
+            if owner in (one.owner, ANYBODY) and is_recent:
+                sums.setdefault((one.owner, one.cluster), []).append(one)
+    found = tuple(_total(*who, of) for who, of in sorted(sums.items()))
+    clusters = sorted(policy.remotes)
+    readings = {one.cluster: one for one in accounts.read_readings(folder)}
+    blind = (_blindness(name, readings.get(name), now) for name in clusters)
+    return found, (*_alarm(shown, now), *(one for one in blind if one))
+
+
+def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> RemoteUsageTotal:
+    return RemoteUsageTotal(
+        owner=owner,
+        cluster=cluster,
+        jobs=len({one.job_id for one in records}),
+        wallclock_s=_sum(one.wallclock_s for one in records),
+        user_s=_sum(one.user_s for one in records),
+        system_s=_sum(one.system_s for one in records),
+        max_rss_kb=max(one.max_rss_kb or 0.0 for one in records),
+    )
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    known = [each for each in amounts if each is not None]
+    return sum(known) if known else None
+
+
+def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingRecord, ...]]:
+    found: dict[str, tuple[AccountingRecord, ...]] = {}
+    for one in records:
+        name = TransferId("", one.job_id, one.task, 0).local
+        found[name] = (*found.get(name, ()), one)
+    return found
+
+
+def _joined(
+    job: str,
+    cluster: str,
+    local: tuple[AccountingRecord, ...],
+    transfers: tuple[ShownTransfer, ...],
+    remote: tuple[RemoteRecord, ...],
+    notes: list[str],
+) -> TaskAccounting:
+    """Leave out records of jobs that others submitted under a transfer's account."""
+    owners = {one.owner for one in local} or {one.owner for one in transfers}
+    theirs = tuple(one for one in remote if not owners or one.owner in owners)
+    if len(theirs) < len(remote):
+        notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
+    if not local and all(one.closed_at for one in transfers):
+        notes.append(f"job {job}: no record of its end here (yet)")
+    return TaskAccounting(
+        job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
+    )
+
+
+def _caller() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _sought(
+    policy: Policy, job: int, owners: Container[str]
+) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
+    """Search the accounting files that this person can read for a job without kept records.
+
+    Anybody may give jobs there its account, so only records of its owners count.
+    """
+    found: dict[str, tuple[RemoteRecord, ...]] = {}
+    searched: list[str] = []
+    for name, cluster in policy.clusters.items():
+        if cluster.accounting and name != policy.site.cluster:
+            once = {record.mark: record for record in _in_file(policy, name, job, owners)}
+            for record in once.values():  # a file that was rotated meanwhile is read again
+                local = parse_transfer(record.transfer).local
+                found[local] = (*found.get(local, ()), record)
+                searched = [f"found in {cluster.accounting}: the service has not kept it"]
+    return found, searched
+
+
+def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
+    cluster, place = policy.clusters[name], AccountingFilePosition()
+    accounts = ADAPTERS[cluster.kind].accounts
+    while accounts:
+        try:
+            step = followed_file.read_on(cluster.accounting, place, 0.0)
+        except StateError:
+            return  # not readable for this person
+        lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        yield from (one for one in remote_records(lines, name, cluster) if one.owner in owners)
+        if not step.is_more:
+            return
+        place = step.place
+
+
+def _unknown(job: str, is_accounted: bool) -> str:
+    if is_accounted:
+        return f"job {job}: nothing of it is known to have been away; qacct -j tells of it here"
+    return f"job {job}: no accounting of it, neither here nor away"
+
+
+def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
+    alarm = queue_health.alarm(shown, now)
+    return (alarm,) if alarm else ()
+
+
+def _blind(
+    told: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
+) -> Iterator[str]:
+    """Name the clusters concerned whose accounting can't be seen, or not now."""
+    readings = {one.cluster: one for one in accounts.read_readings(folder)}
+    concerned = {one.remote for each in told for one in each.transfers}
+    concerned |= {one.cluster for each in told for one in each.remote}
+    for cluster in sorted(concerned & policy.clusters.keys()):
+        if why := _blindness(cluster, readings.get(cluster), now):
+            yield why
+
+
+def _blindness(cluster: str, reading: ShownReading | None, now: datetime) -> str:
+    if reading is None:
+        return (
+            f"{cluster}'s accounting can't be seen from here ([cluster.{cluster}] accounting): "
+            "what was told of each end is all"
+        )
+    if reading.trouble:
+        last = f"{age(now - reading.read_at)} ago" if reading.read_at else "never"
+        return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
+    return f"{cluster}'s accounting is being read: more may follow" if reading.is_behind else ""

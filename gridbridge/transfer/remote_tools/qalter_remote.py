@@ -1,0 +1,150 @@
+"""qalter_remote: change the remote half of a job that waits there, as the person who calls."""
+
+import os
+import pwd
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gridbridge.batch import submitter
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import mapping
+from gridbridge.errors import UnmappableRequest
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import DesiredJobState, StarterPhase
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownTransfer
+from gridbridge.model.request import JobSpec, Pairs, is_place
+from gridbridge.model.route import Away
+from gridbridge.model.status_report import printable
+from gridbridge.program import users_configuration
+from gridbridge.transfer.acts.request_translation import keep_there, translated, words_of
+from gridbridge.transfer.remote_tools.remote_job import (
+    ActResult,
+    NotDone,
+    each_away,
+    reach,
+    require_own,
+    shows_requests,
+)
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import JobAlterer
+
+Argv = tuple[str, ...]
+HOLD, RELEASE = "u", "U"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestChange:
+    """The changes; None: that stays."""
+
+    priority: int | None = None
+    resources: Pairs | None = None  # replace the hard ones, in the words of home
+    hold: str | None = None  # HOLD or RELEASE
+
+
+def alter(
+    job: str,
+    change: RequestChange,
+    *,
+    is_dry: bool = False,
+    folder: str = PUBLISHED,
+    path: str = CONFIG,
+) -> Iterator[ActResult]:
+    """Change the tasks of a job that are away; yield the result for each.
+
+    Raises ParseError for what is no job id, ConfigError, and StateError without published files.
+    """
+    policy, _ = users_configuration.load(path)
+    return each_away(
+        job,
+        folder,
+        f"qalter {job} changes",
+        lambda one: _alter(one, change, policy, folder, is_dry),
+    )
+
+
+def _alter(
+    one: ShownTransfer, change: RequestChange, policy: Policy, folder: str, is_dry: bool
+) -> str:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    if one.owner != me:
+        raise NotDone(f"it is {one.owner}'s, not yours")
+    if why := hindrance(one, change):
+        raise NotDone(why)
+    where = reach(policy, one.remote)
+    alters = alters_of(where, one.remote)
+    options = _options(one, change, policy, folder, alters)
+    require_own(where, one, me)
+    job, local = str(one.remote_id), parse_transfer(one.transfer).local
+    state = submitter(where).state(where, job)
+    if not state.is_waiting:
+        raise NotDone(f"job {job} at {one.remote} is {state.text or 'gone'}: it waits no more")
+    if is_dry:
+        return printable(shlex.join(alters.alteration(where, job, options)))
+    alters.alter(where, job, options)
+    return printable(f"job {local}: job {job} at {one.remote} changed: {shlex.join(options)}")
+
+
+def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
+    """Return the ability to change jobs at a cluster; NotDone if its adapter lacks it."""
+    if found := adapter_of(where).alters:
+        return found
+    raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
+
+
+def hindrance(one: ShownTransfer, change: RequestChange) -> str:
+    """Say why a transfer can't be changed like that just now; empty when it can."""
+    local = parse_transfer(one.transfer).local
+    if one.desired == DesiredJobState.DEAD:
+        return "it was deleted here"
+    if one.outcome:
+        return f"it has ended at {one.remote}: {one.outcome}"
+    if change.hold == RELEASE and one.desired == DesiredJobState.SUSPENDED:
+        return f"it is held by its suspend here: qmod -usj {local} lets it go on"
+    if one.phase != StarterPhase.RELEASED and one.desired != DesiredJobState.SUSPENDED:
+        return f"it is just being sent to {one.remote}: try again in a moment"
+    return ""
+
+
+def _options(
+    one: ShownTransfer,
+    change: RequestChange,
+    policy: Policy,
+    folder: str,
+    alters: "JobAlterer[Away]",
+) -> Argv:
+    options: Argv = ()
+    if change.priority is not None:
+        options += ("-p", str(change.priority))
+    if change.resources is not None:
+        options += alters.resource_options(*_resources(one, change.resources, policy, folder))
+    if change.hold is not None:
+        options += ("-h", change.hold)
+    return options
+
+
+def _resources(
+    one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str
+) -> tuple[Pairs, Pairs, bool]:
+    """Translate the new request, and the rest of what home was asked for, as the starter would.
+
+    Returns the hard and the soft resources, and whether it asks for queues that send nothing away.
+    """
+    home = reach(policy, policy.site.cluster)
+    known_here = shows_requests(home).submitted(home, parse_transfer(one.transfer).job)
+    asks = known_here.request.but(hard=wanted)
+    spec = JobSpec(transfer=one.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
+    rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
+    try:
+        spec, _ = translated(spec, rules, known, one.remote, policy.queues)
+    except UnmappableRequest as error:
+        raise NotDone(str(error)) from error
+    hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
+    if not hard:
+        raise NotDone(f"nothing of that is asked for at {one.remote}")
+    there = keep_there(spec, one.remote, folder).request
+    return hard, there.soft, there.stays

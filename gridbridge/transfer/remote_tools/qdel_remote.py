@@ -1,0 +1,72 @@
+"""qdel_remote: end jobs that are away, both halves, as the person who calls.
+
+The remote job is never deleted first: the local one would end as killed, or wait for an accounting
+record, which Grid Engine does not write for a job that never started. The local job is deleted, and
+the transfer's ordinary end deletes the remote one.
+"""
+
+import os
+import pwd
+from collections.abc import Iterator
+
+from gridbridge.batch import submitter
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownTransfer
+from gridbridge.program import users_configuration
+from gridbridge.transfer.remote_tools.remote_job import (
+    ActResult,
+    NotDone,
+    RemoteJobGone,
+    each_away,
+    each_of,
+    reach,
+    require_own,
+    transfers_of,
+)
+
+
+def delete(
+    job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[ActResult]:
+    """Delete the tasks of a job that are away; yield the result for each.
+
+    Raises ParseError for what is no job id, ConfigError, and StateError without published files.
+    """
+    policy, _ = users_configuration.load(path)
+    return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
+
+
+def delete_all(
+    owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[ActResult]:
+    """Delete all of a person's jobs that are away.
+
+    Raises ConfigError, and StateError without published files.
+    """
+    policy, _ = users_configuration.load(path)
+    found = transfers_of(owner, folder)
+    if not found:
+        yield ActResult(job="", is_done=False, text=f"no job of {owner} is away")
+    yield from each_of(found, lambda one: _delete(one, policy, is_dry))
+
+
+def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
+    local, me = parse_transfer(one.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+    if one.owner != me:
+        raise NotDone(f"it is {one.owner}'s, not yours; an operator uses qdel {local}")
+    home = reach(policy, policy.site.cluster)
+    away = f"job {one.remote_id} at {one.remote}" if one.remote_id else f"its half at {one.remote}"
+    if submitter(home).state(home, local).is_listed:
+        if not is_dry:
+            submitter(home).delete(home, local)
+        return f"job {local}: {'would be ' * is_dry}deleted here, and {away} with it"
+    where = reach(policy, one.remote)
+    try:
+        require_own(where, one, me)
+    except RemoteJobGone:
+        return f"job {local}: gone, here and at {one.remote}"
+    if not is_dry:
+        submitter(where).delete(where, str(one.remote_id))
+    return f"job {local}: gone here; {away} {'would be' if is_dry else 'is'} deleted there"

@@ -1,0 +1,146 @@
+"""qstat_remote: the remote halves of people's jobs, from the published files.
+
+Lists never ask a cluster, so nobody can load one with them; details of one job do, as the caller.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from gridbridge.batch.adapters import status_of
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.job import JobDetail
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.published import ShownTransfer
+from gridbridge.model.states import JobState
+from gridbridge.model.status_report import TransferAttempt, TransferReport, age, printable
+from gridbridge.program import reports, users_configuration
+from gridbridge.state import published_json as files
+from gridbridge.transfer.remote_tools.remote_job import reach
+
+EVERY = "a"
+NOTHING_TOLD = "There are no messages available"
+MOST_ASKED = 20  # remote jobs: an array may have thousands of tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferFilter:
+    """Which transfers to show."""
+
+    users: tuple[str, ...]  # names or patterns, as qstat(1) takes them
+    states: str = EVERY  # letters of qstat -s
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetail:
+    """One task of a job, and what its cluster tells of the remote job when it is asked."""
+
+    attempt: TransferAttempt
+    messages: tuple[str, ...] = ()  # why it does not start, or what is wrong with it
+    asked: str = ""  # why the cluster was not asked, or did not answer; empty when it did
+
+
+def transfers(
+    choice: TransferFilter, now: datetime, folder: str = PUBLISHED
+) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
+    """Return the open transfers of a choice, and why they may be old.
+
+    Raises StateError without published files, GridbridgeError for a cluster that nobody knows.
+    """
+    report = reports.report(now, folder)
+    _refuse_unknown(choice.cluster, (one.cluster for one in report.clusters), report.transfers)
+    rows = tuple(one for one in report.transfers if is_chosen(one, choice))
+    concerned = {one.transfer.remote for one in rows}
+    silent = (one for one in report.clusters if not one.answers and one.cluster in concerned)
+    notes = (report.alarm, *(f"{one.cluster} {one.why}" for one in silent))
+    return rows, tuple(note for note in notes if note)
+
+
+def is_chosen(one: TransferReport, choice: TransferFilter) -> bool:
+    """Say whether a transfer is one of those to show."""
+    away = one.transfer
+    is_theirs = any(fnmatchcase(away.owner, user) for user in choice.users)
+    is_there = choice.cluster in (None, away.remote)
+    return is_theirs and is_there and is_in(away.there, choice.states)
+
+
+def is_in(state: JobState, wanted: str) -> bool:
+    """Say whether a remote job is in one of these states, as `qstat -s` counts them."""
+    if EVERY in wanted:
+        return True
+    facts = {
+        "p": state.is_waiting or not state.is_listed,  # being sent
+        "r": state.is_running,
+        "s": state.is_suspended,
+        "h": state.is_held,
+    }
+    return any(facts[letter] for letter in wanted)
+
+
+def _refuse_unknown(
+    cluster: str | None, known: Iterable[str], rows: Iterable[TransferReport]
+) -> None:
+    clusters = sorted({*known, *(one.transfer.remote for one in rows)})
+    if cluster is not None and cluster not in clusters:
+        raise GridbridgeError(f"no cluster {cluster!r}; there are {', '.join(clusters) or 'none'}")
+
+
+class JobQueries:
+    """Asks clusters about a few single jobs; a cluster that did not answer is not asked again."""
+
+    def __init__(self, path: str = CONFIG) -> None:
+        self.path = path
+        self._policy, _ = users_configuration.load(path)
+        self._left = MOST_ASKED
+        self._silent: dict[str, str] = {}
+
+    def ask(self, one: ShownTransfer) -> tuple[tuple[str, ...], str]:
+        """Return what its cluster shows of a remote job, or why it shows nothing."""
+        if self._left == 0:
+            return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
+        if one.remote in self._silent:
+            return (), self._silent[one.remote]
+        self._left -= 1
+        try:
+            where = reach(self._policy, one.remote)
+            told = status_of(where).details(where, one.remote_id or 0)
+        except GridbridgeError as error:
+            kind = "no answer: " if isinstance(error, CommandFailed) else ""
+            self._silent[one.remote] = printable(f"{kind}{error}")
+            return (), self._silent[one.remote]
+        ours = [job for job in told if job.account == one.transfer]
+        if not ours:
+            return (), "does not list it any more"
+        return _messages(ours[0], is_waiting=is_in(one.there, "p")), ""
+
+
+def details(
+    job: str, asking: JobQueries, now: datetime, folder: str = PUBLISHED
+) -> tuple[str, tuple[TaskDetail, ...]]:
+    """Return the last attempt of each task of a job with what its cluster tells now.
+
+    Before them comes the alarm of health.alarm. Raises what reports.why raises.
+    """
+    alarm, tasks = reports.why(job, now, folder, asking.path)
+    taken = {one.cluster: one.taken_at for one in files.read_all(folder).clusters.values()}
+    found = []
+    for task in tasks:
+        one = task.attempts[-1].transfer
+        is_there = one.remote_id and not one.closed_at
+        messages, trouble = asking.ask(one) if is_there else ((), "")
+        at = taken.get(one.remote)
+        if trouble and at:
+            trouble += f"; what stands above is {age(now - at)} old"
+        found.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
+    return alarm, tuple(found)
+
+
+def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
+    """Return what is wrong with it, and why it does not start, each sentence once.
+
+    Grid Engine prints the scheduler's messages of others with those of any job (qstat(1), -j).
+    """
+    words = (*job.errors, *(job.messages if is_waiting else ()))
+    return tuple(printable(each) for each in dict.fromkeys(words) if each != NOTHING_TOLD)

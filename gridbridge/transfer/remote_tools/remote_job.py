@@ -1,0 +1,117 @@
+"""How a person's own command reaches the remote half of a job of theirs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gridbridge.batch import submitter
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownTransfer
+from gridbridge.model.route import Away
+from gridbridge.state import published_json as files
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_abilities import ShowsRequests
+
+LIMIT_S = 10.0  # a person waits for each of these calls
+
+
+class NotDone(GridbridgeError):
+    """A request was not carried out; the text says why."""
+
+
+class RemoteJobGone(NotDone):
+    """The other cluster does not list the remote job any more."""
+
+
+def reach(policy: Policy, cluster: str) -> Away:
+    """Return how we reach a cluster, as ourselves; NotDone for one that is not configured."""
+    if cluster not in policy.clusters:
+        raise NotDone(f"{cluster} is not in gridbridge.toml any more")
+    return away(policy, cluster).within(LIMIT_S)
+
+
+def shows_requests(home: Away) -> "ShowsRequests[Away]":
+    """Return the ability to show requests at home; NotDone if home's adapter lacks it."""
+    if found := adapter_of(home).shows_requests:
+        return found
+    raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActResult:
+    """The result of an act on one job or task, in a sentence."""
+
+    job: str  # 12, or 12.3
+    is_done: bool
+    text: str
+
+
+def each_away(
+    job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
+) -> Iterator[ActResult]:
+    """Act on each task of a job that is away, and yield the results.
+
+    `instead` is the command for one that is here. Raises ParseError and StateError.
+    """
+    found = open_transfers(job, folder)
+    if not found:
+        text = f"job {job}: nothing of it is away; if it waits here, {instead} it"
+        yield ActResult(job=job, is_done=False, text=text)
+    yield from each_of(found, act)
+
+
+def each_of(
+    found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
+) -> Iterator[ActResult]:
+    """Act on each of these, and yield the results."""
+    for one in found:
+        local = parse_transfer(one.transfer).local
+        try:
+            yield ActResult(job=local, is_done=True, text=act(one))
+        except GridbridgeError as error:
+            yield ActResult(job=local, is_done=False, text=f"job {local}: {error}")
+
+
+def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
+    """Return a person's transfers that are open."""
+    return tuple(one for one in files.read_all(folder).transfers if one.owner == owner)
+
+
+def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
+    """Return the open transfers of a job or task; ParseError for anything but a job id."""
+    number, task = parse_local(job)
+    names = ((one, parse_transfer(one.transfer)) for one in files.read_all(folder).transfers)
+    return tuple(one for one, name in names if name.job == number and task in (0, name.task))
+
+
+def require_own(where: Away, one: ShownTransfer, me: str) -> None:
+    """Ask again who owns the recorded remote job; NotDone unless it is ours and this transfer's."""
+    local = parse_transfer(one.transfer).local
+    if not one.remote_id:
+        raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")
+    owner, account = submitter(where).owner_and_account(where, str(one.remote_id))
+    if not owner:
+        raise RemoteJobGone(
+            f"{one.remote} does not list job {one.remote_id} any more: it has ended"
+        )
+    mine = where.login.user if where.login else me
+    if (owner, account) != (mine, one.transfer):
+        raise NotDone(
+            f"job {one.remote_id} at {one.remote} is {owner}'s, account {account!r}:"
+            f" not {one.transfer}"
+        )
+
+
+def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the jobs of `12,13.2 14`; ParseError for anything else."""
+    found = tuple(job for words in jobs for job in words.split(",") if job)
+    if not found:
+        raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
+    for job in found:
+        parse_local(job)
+    return found

@@ -1,0 +1,149 @@
+"""suspend_method, resume_method, terminate_method and epilog of a transfer queue (queue_conf(5)).
+
+A method replaces the signal: no signal is sent, its exit status is ignored, and the shepherd waits
+for it without a limit. So each notes its intent, wakes the starter, and ends in bounded time; what
+the starter can't do the service does. Methods may run at the same time or twice, and the shepherd
+may skip one: the last note decides, and DEAD wins.
+"""
+
+import os
+import select
+import sys
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.shell import files
+from gridbridge.shell.runner import SIGKILL
+from gridbridge.state import published_values
+from gridbridge.transfer.starter.local_task import BACK, LocalTask
+from gridbridge.transfer.starter.remote_state import delete_remote
+from gridbridge.transfer.starter.step_answers import complain
+
+PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job is gone within 20 s
+EPILOG_S = 3.0  # for each of the epilog's two commands
+
+
+def main() -> None:
+    """Carry out the method that our first argument names; never fail."""
+    task = LocalTask(dict(os.environ))
+    try:
+        task.open_notes()
+        task.open_log()
+    except GridbridgeError as error:
+        complain(error)  # the starter ends the job for that
+    try:
+        METHODS[sys.argv[1]](task)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+
+
+def suspend(task: LocalTask) -> None:
+    """Pass on that the local job was suspended: by hand, with its queue, or by a threshold."""
+    want(task, DesiredJobState.SUSPENDED)
+
+
+def resume(task: LocalTask) -> None:
+    """Pass on that the local job may go on."""
+    want(task, DesiredJobState.RUNNING)
+
+
+def terminate(task: LocalTask) -> None:
+    """End the local job, unless only its own time limit struck while the job is away.
+
+    Nothing else may leave it running: nobody calls us again for the same `qdel`. While we ask home
+    about that, which may be slow, the starter releases nothing.
+    """
+    doubt = _doubt(task)
+    if not _is_deleted(task) and not task.is_dead():
+        files.remove(doubt)
+        task.tell_spared()
+        return
+    starter = StarterProcess(task)
+    try:
+        want(task, DesiredJobState.DEAD)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+    if task.is_done(BACK):
+        starter.be_alone_in(PATIENCE_S)
+    starter.end_within(PATIENCE_S)
+
+
+def _doubt(task: LocalTask) -> str:
+    try:
+        return task.doubt()
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+        return ""
+
+
+def _is_deleted(task: LocalTask) -> bool:
+    from gridbridge.transfer.starter import local_limits  # few jobs are terminated
+
+    try:
+        return local_limits.is_deleted(task, task.route().home)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+        return True
+
+
+def epilog(task: LocalTask) -> None:
+    """Delete the remote job of a starter that was killed; after a usual end do nothing.
+
+    At once, if nobody tried before; what does not succeed here the service does. Of a job that has
+    ended there the service keeps what may not be home.
+    """
+    record = task.record()
+    if not record or task.closed() or task.is_dead():
+        return
+    if record.stage and _has_ended(task, record):
+        return
+    try:
+        task.ask(DesiredJobState.DEAD)
+    finally:
+        delete_remote(task.away(task.route(record.queue)).within(EPILOG_S), record)
+
+
+def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
+    """Say whether the service published an end, and not only a wish."""
+    said = published_values.read_message(task.verdict(record.transfer))
+    return said is not None and said.outcome not in TransferOutcome.WISHES
+
+
+def want(task: LocalTask, desired: str) -> None:
+    """Note an intent and wake the starter."""
+    task.open_notes()
+    task.ask(desired)
+    task.wake()
+
+
+class StarterProcess:
+    """The starter's first process, held by a pidfd so that its number can't become another's."""
+
+    def __init__(self, task: LocalTask) -> None:
+        try:
+            with open(f"{task.spool_dir}/job_pid", encoding="ascii") as file:
+                self.pid = int(file.read())
+            self.end = os.pidfd_open(self.pid)
+        except (OSError, ValueError):
+            self.pid = 0
+
+    def end_within(self, patience_s: float) -> None:
+        """Wait for it to end by itself; then kill its process group, which is the job's."""
+        if self.pid and not self._ends_within(patience_s):
+            os.killpg(self.pid, SIGKILL)
+
+    def be_alone_in(self, patience_s: float) -> None:
+        """Wait for it to end by itself; then kill the step that it waits for, to let it end."""
+        if not self.pid or self._ends_within(patience_s):
+            return
+        with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                os.kill(int(child), SIGKILL)
+
+    def _ends_within(self, patience_s: float) -> bool:
+        poll = select.poll()
+        poll.register(self.end, select.POLLIN)
+        return bool(poll.poll(patience_s * 1000))
+
+
+METHODS = {"suspend": suspend, "resume": resume, "terminate": terminate, "epilog": epilog}

@@ -1,0 +1,310 @@
+"""Carries files of a job whose cluster sees none of ours: inputs before its release, outputs back.
+
+Each part may be killed anywhere and is then done again: inputs go into a folder under the
+transfer's name, in which the job can't have started; outputs come home to where they belong,
+the streams once; only then is the folder removed. Loaded for such jobs alone.
+"""
+
+import errno
+import os
+
+from gridbridge.errors import GridbridgeError, UnstageablePaths
+from gridbridge.model import key_value_lines
+from gridbridge.model.message import MAX_BYTES
+from gridbridge.model.request import JobRequest
+from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer import staged_paths
+from gridbridge.shell import files, rsync
+from gridbridge.shell import remote_stage_folder as folder
+from gridbridge.transfer.starter import step_answers, task_notes
+from gridbridge.transfer.starter.local_task import LocalTask, me
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gridbridge.transfer.starter.starter_step import StarterStep
+
+STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
+HOME = "home"  # the note that all is here, and verified
+CARRIED = "carried"  # the note that all is there: from now on the job may run and change it
+NOTE = "stage"
+BEHIND = "/./"  # what stands behind it is made there
+SHORT_BYTES = 1 << 20  # of a stream that needs no rsync
+LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
+
+
+class StagingFolder:
+    """The folder there, and the lists of files to carry there and back, as they were declared."""
+
+    __slots__ = ("cwd", "folder", "stage_in", "stage_out")
+
+    def __init__(self, *, folder: str, cwd: str, stage_in: str = "", stage_out: str = "") -> None:
+        self.folder = folder
+        self.cwd = cwd
+        self.stage_in = stage_in
+        self.stage_out = stage_out
+
+
+def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+    """Note what is carried and make the folder there; return its path.
+
+    If a starter that is gone has sent the job already, it is only noted. Raises Unstageable when a
+    list is wrong, or an input is not here; nothing is made then.
+    """
+    stage = _declared(step, request, config)
+    step.record = step.record.but(stage=stage.folder)
+    _note(step.task, stage)
+    if step.record.remote_id:
+        if not step.far.find_held(step.away, step.record.transfer, _login(step).user):  # released
+            step.task.note_done(CARRIED)
+        return ""
+    for key in (staged_paths.IN, staged_paths.OUT):
+        if wrong := staged_paths.fault(key, getattr(stage, key)):
+            raise UnstageablePaths(wrong)
+    _refuse_missing(step.task, stage)
+    step.note()
+    try:
+        return folder.make(_login(step), stage.folder, step.away.timeout_s)
+    except UnstageablePaths as error:
+        if not stage.folder.startswith("/"):
+            raise
+        step_answers.complain(error)
+        return _make_at_home(step, stage)
+
+
+def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
+    """Make the folder below the account's home, where nobody takes its name, and note that."""
+    stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
+    _note(step.task, stage)
+    step.note(stage=stage.folder)
+    return folder.make(_login(step), stage.folder, step.away.timeout_s)
+
+
+def bring_in(step: "StarterStep") -> bool:
+    """Carry the inputs there; False when the job was deleted meanwhile.
+
+    Raises Unstageable when an input is gone, CommandFailed when it has to be tried again.
+    """
+    task, login, at = step.task, _login(step), step.record.stage
+    if task.is_done(CARRIED):
+        return True
+    stage = _noted(task)
+    _refuse_missing(task, stage)
+    source = _standard_input(task)
+    names = [_source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)]
+    if source or names:
+        folder.keep(login, at, step.away.timeout_s)
+    if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
+        return False
+    if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+        return False
+    task.note_done(CARRIED)
+    return True
+
+
+def settle(step: "StarterStep", has_run: bool) -> bool:
+    """Bring home what the job made and remove the folder; False when it was deleted meanwhile.
+
+    The folder of a job that has not run is left to the service if it can't be reached now.
+    """
+    try:
+        if has_run and not _bring_home(step):
+            return False
+        folder.remove(_login(step), step.record.stage, LONG_S)
+        step.note(stage="")
+    except GridbridgeError as error:
+        if has_run:
+            raise
+        step_answers.complain(error)
+    return True
+
+
+def _bring_home(step: "StarterStep") -> bool:
+    """Carry the outputs home, once; False when the job was deleted meanwhile.
+
+    A declared output that the job did not make is skipped; if the folder is gone, so are all.
+    One that is a link is what that leads to.
+    """
+    task, login, at = step.task, _login(step), step.record.stage
+    if task.is_done(HOME):
+        return True
+    stage = _noted(task)
+    outputs = [
+        staged_paths.name_of(path) for path in staged_paths.paths(staged_paths.OUT, stage.stage_out)
+    ]
+    names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
+    found = folder.present(login, at, names, LONG_S) or {}
+    streams = [name for name in STREAMS if name in found]
+    long = [name for name in streams if not _fetch(task, login, at, name)]
+    if long and not rsync.pull(login, long, at, f"{task.private}/", task.is_dead):
+        return False
+    made = {name: found.get(f"{folder.WORK}/{name}") for name in outputs}
+    work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
+    for leads in (False, True):
+        some = [name for name, is_link in made.items() if is_link is leads]
+        if some and not rsync.pull(login, some, work, cwd, task.is_dead, leads):
+            return False
+    for name in streams:
+        _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
+    task.note_done(HOME)
+    return True
+
+
+def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
+    """Fetch a short stream over the open connection; False for a long one."""
+    data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
+    is_whole = len(data) <= SHORT_BYTES
+    if is_whole:
+        task_notes.write(f"{task.private}/{name}", data)
+    return is_whole
+
+
+def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
+    """Return the lists; the job's own take precedence over its queue's."""
+    route = step.route
+    told = staged_paths.lists(route.stage_in, route.stage_out, request.context)
+    place = folder.place(route.remote_stage_dir, _login(step).user or me())
+    return StagingFolder(
+        folder=step.record.stage or f"{place}/{step.record.transfer}",
+        cwd=config["cwd"],
+        stage_in=told[staged_paths.IN],
+        stage_out=told[staged_paths.OUT],
+    )
+
+
+def _note(task: LocalTask, stage: StagingFolder) -> None:
+    text = key_value_lines.encode({key: getattr(stage, key) for key in StagingFolder.__slots__})
+    task_notes.write(f"{task.private}/{NOTE}", text)
+
+
+def _noted(task: LocalTask) -> StagingFolder:
+    data, _ = files.read(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
+    return StagingFolder(**key_value_lines.decode(data, StagingFolder.__slots__))
+
+
+def _login(step: "StarterStep") -> SshLogin:
+    login = step.away.login
+    assert login  # Route.stages
+    return login
+
+
+def _standard_input(task: LocalTask) -> str:
+    path = task.env["SGE_STDIN_PATH"]
+    return "" if path.startswith("/dev/") else path
+
+
+def _source(stage: StagingFolder, path: str) -> str:
+    """Return an input as rsync takes it: what stands behind `/./` is its name there."""
+    name = staged_paths.name_of(path)
+    above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
+    return f"{os.path.normpath(above)}{BEHIND}{name}"
+
+
+def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
+    """Refuse an input that can't be read, before anything depends on it."""
+    declared = [
+        _source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)
+    ]
+    for source in filter(None, [*declared, _standard_input(task)]):
+        path = source.replace(BEHIND, "/")
+        wrong = _wrong(path)
+        if wrong:
+            raise UnstageablePaths(f"{staged_paths.IN}: {path}: {wrong}")
+
+
+def _wrong(path: str) -> str:
+    """Say why an input can't be carried, nothing when it can."""
+    if not os.path.exists(path):
+        return "a link that leads nowhere" if os.path.islink(path) else "no such file or folder"
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        return "neither a file nor a folder"
+    if not os.access(path, os.R_OK):
+        return "can not be read"
+    endless = next(_endless(path), "") if os.path.isdir(path) else ""
+    return f"{endless} leads to a folder that holds it" if endless else ""
+
+
+def _endless(top: str) -> "Iterator[str]":
+    """Yield the links below a folder that lead to a folder above them: rsync would never end.
+
+    rsync itself reports what can't be read.
+    """
+    left = [(top, _holders(os.path.realpath(top)))]
+    while left:
+        path, above_it = left.pop()
+        try:
+            below = [entry.path for entry in os.scandir(path) if entry.is_dir()]
+            folders = [(each, _identity(each)) for each in below]
+        except OSError:
+            continue
+        for each, identity in folders:
+            if identity in above_it:
+                yield each
+            else:
+                left.append((each, above_it | {identity}))
+
+
+def _holders(path: str) -> frozenset[tuple[int, int]]:
+    """Return a folder and all that it is in."""
+    found = {_identity(path)}
+    while path != "/":
+        path = os.path.dirname(path)
+        found.add(_identity(path))
+    return frozenset(found)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def _append_once(fetched: str, path: str) -> None:
+    """Append what came to a file of the owner's, which may have had content, and others' too.
+
+    It notes beforehand where it begins, so a step after a killed one goes on behind what was
+    written. To anything that is no file or can't be read it simply appends.
+    """
+    note = f"{fetched}.from"
+    try:
+        with open(fetched, "rb") as source, open(path, "ab") as target:
+            if target.seekable():
+                _lock(target.fileno())
+                if (begun := task_notes.number(note)) is None:
+                    task_notes.write(note, b"%d" % target.seek(0, os.SEEK_END))
+                source.seek(0 if begun is None else _agreeing(fetched, path, int(begun)))
+            while chunk := source.read(1 << 20):
+                target.write(chunk)
+    except OSError as error:
+        raise GridbridgeError(f"{path}: {error.strerror}") from error
+
+
+def _lock(descriptor: int) -> None:
+    """Keep other tasks from appending until it is closed; some filesystems have no locks."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+
+
+def _agreeing(fetched: str, path: str, begun: int) -> int:
+    """Return how many bytes of a file another has already, from a place on.
+
+    None, if something else follows them: others wrote there, and twice is better than lost.
+    """
+    if not os.access(path, os.R_OK):
+        return 0
+    agreeing = 0
+    with open(fetched, "rb") as one, open(path, "rb") as other:
+        other.seek(begun)
+        while ours := one.read(1 << 16):
+            theirs = other.read(len(ours))
+            if not ours.startswith(theirs):
+                return 0
+            agreeing += len(theirs)
+            if len(theirs) < len(ours):
+                break
+    return agreeing

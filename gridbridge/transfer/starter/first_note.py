@@ -1,0 +1,55 @@
+"""A transfer's first note: a new one, or one that an earlier starter of the task had begun."""
+
+from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase
+from gridbridge.state import published_values, spool
+from gridbridge.transfer.starter import submission_step, task_guard
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.transfer.starter.starter_step import StarterStep
+
+
+def begin(step: "StarterStep") -> bool:
+    """Make the first note; False while the service is asked about an earlier transfer."""
+    wake = step.record.wake or spool.make_wake(step.task.our_spool)
+    step.record = StarterMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
+    if step.task.was_sent_before() and not _learn_of_the_last(step):
+        return False
+    if step.route.remote_claim and not step.record.phase:
+        from gridbridge.batch import wrapper_claim
+
+        step.record = step.record.but(claim=wrapper_claim.make(step.route.remote_claim))
+    phase = step.record.phase or StarterPhase.SUBMITTING
+    if step.record.remote_id and step.away.login:
+        submission_step.stage(step, step.request, step.task.config())
+    name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
+    known = {
+        "transfer": name,
+        "guard": task_guard.chosen(step),
+        "submitted": step.request.submitted,
+    }
+    step.note(kind=MessageKind.RECORD, phase=phase, **known)
+    return True
+
+
+def _learn_of_the_last(step: "StarterStep") -> bool:
+    """Ask the service which transfer this is: a new one, or one to adopt."""
+    reply = published_values.read_message(step.task.verdict(step.record.wake))
+    if reply is None:
+        put_back = "yes" if step.task.restarted else ""
+        name = str(step.task.transfer(step.route, attempt=0))
+        submitted = step.request.submitted
+        step.note(kind=MessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
+        return False
+    if reply.phase:
+        _adopt(step, reply)
+    told = {key: value for key, value in vars(reply).items() if value}
+    step.record = step.record.but(**told)
+    return True
+
+
+def _adopt(step: "StarterStep", known: StarterMessage) -> None:
+    """Use the route of the queue in which the task was sent; it may be in another one now."""
+    step.go_by(step.task.route(known.queue))
+    step.require_same(known)
+    step.may_be_there = True

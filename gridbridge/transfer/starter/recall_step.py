@@ -1,0 +1,105 @@
+"""A starter's part of a recall: the remote job is held, read again, deleted, and confirmed gone.
+
+Each step is safe to repeat, so one that was killed is done again. Between the hold and the deletion
+a scheduler may still start a job that it had chosen before: there is a pause for that, and a job
+that runs then is left alone. The deletion itself tells whether the job had started.
+"""
+
+import time
+
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
+from gridbridge.model.route import Away
+from gridbridge.model.states import JobFact
+from gridbridge.transfer.starter import remote_state
+from gridbridge.transfer.starter.local_task import LocalTask, now
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import RecallsJobs
+
+SETTLE_S = 2  # in this time an earlier order of the scheduler arrives
+CONFIRM_S = 1  # between two looks whether a deleted job is gone
+DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
+GONE = "gone"  # phase of a wish whose job was deleted
+WAITING = {
+    JobFact.WAITING,
+    JobFact.HELD,
+    JobFact.RESTARTED,
+}  # or put back by a transfer queue of theirs
+KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or TERM in its place
+KILLED = "it had just started there and was deleted"
+
+
+def recall(
+    cell: "RecallsJobs[Away]",
+    task: LocalTask,
+    away: Away,
+    record: StarterMessage,
+    wished: StarterMessage,
+) -> StarterMessage | int:
+    """Do what is due; return how the task ends, or in how many seconds to look again."""
+    remote_id, begun = record.remote_id, task.wish()
+    if begun is None:
+        begun = wished.but(at=now())
+        task.keep_wish(begun)
+    if begun.phase == GONE:
+        return _confirm(cell, away, remote_id, begun)
+    remote_state.is_there(away, record)  # and not another's under its number
+    cell.hold(away, remote_id, gone_is_fine=True)
+    state = cell.state(away, remote_id)
+    if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
+        return CONFIRM_S  # deleted by us, or it ran: the service finds out, see settled
+    if not state.is_listed or not state.facts <= WAITING:
+        return _let_be(cell, task, away, remote_id)
+    if time.time() - float(begun.at) < SETTLE_S:
+        return SETTLE_S
+    return _delete(cell, task, away, remote_id, begun)
+
+
+def _delete(
+    cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str, begun: StarterMessage
+) -> StarterMessage | int:
+    begun = begun.but(phase=DELETING)
+    task.keep_wish(begun)
+    had_waited = cell.delete_waiting(away, remote_id)
+    if had_waited is None:
+        return _let_be(cell, task, away, remote_id)
+    reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
+    begun = begun.but(phase=GONE, reason=reason)
+    task.keep_wish(begun)
+    return _confirm(cell, away, remote_id, begun)
+
+
+def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
+    """Return the end of a task whose remote job was deleted; None if the verdict tells it.
+
+    A job that waited until it was deleted leaves no trace: the service finds no end, and the recall
+    has succeeded. A job that had just started was killed by the deletion.
+    """
+    is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
+    if begun.phase not in (DELETING, GONE) or not (
+        is_kill or verdict.outcome == TransferOutcome.ERROR
+    ):
+        return None
+    is_news = is_kill and begun.phase == DELETING  # an answer has told so already
+    reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
+    return StarterMessage(
+        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=reason
+    )
+
+
+def _confirm(
+    cell: "RecallsJobs[Away]", away: Away, remote_id: str, begun: StarterMessage
+) -> StarterMessage | int:
+    if cell.state(away, remote_id).is_listed:
+        return CONFIRM_S
+    return StarterMessage(
+        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=begun.reason
+    )
+
+
+def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str) -> int:
+    """Leave a job that started or ended; the service sees that, and takes the wish back."""
+    cell.release(away, remote_id, gone_is_fine=True)
+    task.forget_wish()
+    return SETTLE_S

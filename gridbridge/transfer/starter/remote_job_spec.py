@@ -1,0 +1,192 @@
+"""The local job as the remote wrapper is to run it (facts: starter_method's contract, B2).
+
+What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in the environment,
+`handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
+"""
+
+from gridbridge.batch import home_id, submitter
+from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.request import JobRequest, JobSpec, is_place
+from gridbridge.model.route import SshLogin, TransferRoute
+from gridbridge.transfer.starter.local_task import LocalTask
+
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
+LOCAL_IDENTITY = (  # variables that the job gets from home, not from where it runs
+    "JOB_ID",
+    "JOB_NAME",
+    "REQUEST",
+    "REQNAME",
+    "RESTARTED",
+    "SHELL",
+    "SGE_ACCOUNT",
+    "SGE_CWD_PATH",
+    "SGE_STDERR_PATH",
+    "SGE_STDIN_PATH",
+    "SGE_STDOUT_PATH",
+    "SGE_TASK_FIRST",
+    "SGE_TASK_ID",
+    "SGE_TASK_LAST",
+    "SGE_TASK_STEPSIZE",
+)
+HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
+SUBMIT_SIDE = "SGE_O_"  # what qsub noted about the submission: it was made at home
+DEVICES = "/dev/"  # they are everywhere
+SERIAL = "none"  # pe in execd's config
+PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
+EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
+    "ARC",
+    "ENVIRONMENT",
+    "HOME",
+    "HOSTNAME",
+    "JOB_SCRIPT",
+    "LOGNAME",
+    "NHOSTS",
+    "NQUEUES",
+    "NSLOTS",
+    "PWD",
+    "QUEUE",
+    "SGE_ARCH",
+    "SGE_BINARY_PATH",
+    "SGE_CELL",
+    "SGE_CKPT_DIR",
+    "SGE_CKPT_ENV",
+    "SGE_CLUSTER_NAME",
+    "SGE_EXECD_PORT",
+    "SGE_JOB_SPOOL_DIR",
+    "SGE_QMASTER_PORT",
+    "SGE_ROOT",
+    "TMP",
+    "TMPDIR",
+    "USER",
+)
+
+
+def wrapped(
+    task: LocalTask,
+    route: TransferRoute,
+    transfer: str,
+    request: JobRequest,
+    config: dict[str, str],
+    arguments: tuple[str, ...],
+    stage: str = "",
+    claim: str = "",
+) -> WrappedJob:
+    """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere.
+
+    `stage` is the transfer's own folder there, if it has one; `claim` what claims the job.
+    """
+    env = task.env
+    start = _start(env, config)
+    is_script = start not in (JobStartMode.BINARY, JobStartMode.BINARY_NO_SHELL)
+    return WrappedJob(
+        transfer=transfer,
+        spool=route.remote_spool,
+        name=str(task.job),
+        start=start,
+        shell=env["SGE_STARTER_SHELL_PATH"],
+        login=env.get("SGE_STARTER_USE_LOGIN_SHELL") == "true",
+        arguments=arguments[1:] if is_script else arguments,
+        environment=_environment(task, request, config, is_script, route.identity),
+        script=_script(env["JOB_SCRIPT"]) if is_script else b"",
+        claim=claim,
+        own=_own(task, route),
+        **_streams(route, env, stage),
+    )
+
+
+def _own(task: LocalTask, route: TransferRoute) -> str:
+    """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
+    if route.identity or not submitter(route.away).HAS_QSTAT:
+        return ""
+    return home_id.lines(task.job, task.env["SGE_TASK_ID"])
+
+
+def folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
+    """Return the job's working directory there; empty: the home of its account."""
+    if stage:
+        return f"{stage}/work"
+    return "" if route.remote_ssh else config["cwd"]
+
+
+def has_files(env: dict[str, str]) -> bool:
+    """Say whether any of the streams is a file at home, which a job elsewhere does not see."""
+    streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
+    return not all(env[stream].startswith(DEVICES) for stream in streams)
+
+
+def output_stays(env: dict[str, str], there: SshLogin) -> str:
+    """Say where the output of a job without carried files lies; empty for no output."""
+    paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
+    names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
+    account = there.user or env["LOGNAME"]
+    files = " and ".join(f"~{account}/{name}" for name in names)
+    return f"its output stays at {there.host} in {files}" if names else ""
+
+
+def _landing(route: TransferRoute, path: str, staged: str) -> str:
+    """Return where a stream's file is there; `staged` in the transfer's own folder.
+
+    By ssh without a folder: of that name in the working directory, where it stays.
+    """
+    if not route.remote_ssh or path.startswith(DEVICES):
+        return path
+    return staged or path.rpartition("/")[2]
+
+
+def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
+    """Return where the three streams are there."""
+    merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
+    names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
+    return {
+        stream: _landing(route, env[f"SGE_{stream.upper()}_PATH"], stage and f"{stage}/{name}")
+        for stream, name in names.items()
+    }
+
+
+def parallel(config: dict[str, str]) -> tuple[str, int]:
+    """Return the parallel environment and the granted slots, empty and 1 for a serial job."""
+    return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
+
+
+def asks_for_something(spec: JobSpec) -> bool:
+    """Say whether a request has any name that a remote cluster may not know."""
+    asked = spec.request.hard + spec.request.soft
+    return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in asked)
+
+
+def is_interactive(env: dict[str, str]) -> bool:
+    """Say whether this job is interactive (qrsh, qlogin)."""
+    return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
+
+
+def _start(env: dict[str, str], config: dict[str, str]) -> str:
+    if config["handle_as_binary"] == "1":
+        return JobStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else JobStartMode.BINARY
+    return env["SGE_STARTER_SHELL_START_MODE"]
+
+
+def _script(path: str) -> bytes:
+    try:
+        with open(path, "rb") as script:
+            return script.read()
+    except OSError as error:
+        raise GridbridgeError(f"{path}: {error.strerror}") from error
+
+
+def _environment(
+    task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
+) -> tuple[tuple[str, str], ...]:
+    """Return the user's own variables and the job's identity at home, in a stable order."""
+    values = task.environment()
+    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config)[0] else ())
+    own = {name: values.get(name, "") for name in request.variables if name not in execds}
+    if "PATH" in own:  # execd put our TMPDIR in front; the wrapper puts its own there
+        own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
+    home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
+    home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
+    if identity:  # JOB_ID is that of the cluster that runs it
+        home[HOME_JOB_ID] = home.pop("JOB_ID")
+    if not is_script:  # of a script it is the copy's path
+        home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
+    return tuple(sorted((own | home).items()))

@@ -1,0 +1,53 @@
+"""What a starter's step knows of its transfer, and how it notes its progress."""
+
+from gridbridge.batch import keeper_of, submitter
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import MessageKind, StarterMessage
+from gridbridge.model.request import JobRequest
+from gridbridge.model.route import TransferRoute
+from gridbridge.transfer.starter.local_task import LocalTask, now
+
+
+class StarterStep:
+    """The step that is due, given the notes of those before it."""
+
+    def __init__(self, task: LocalTask, noted: str, arguments: tuple[str, ...]) -> None:
+        self.task = task
+        self.noted = noted
+        self.left_out = ""  # of its request, and why
+        self.is_sure = False  # that the job of the record's id is ours
+        self.arguments = arguments
+        self._request: JobRequest | None = None
+        self.record = task.record() or StarterMessage()
+        self.may_be_there = self.record.kind == MessageKind.RECORD  # submitted by a step before us
+        self.go_by(task.route(self.record.queue))
+        self.require_same(self.record)
+        self.home = keeper_of(self.route.home)
+
+    def go_by(self, route: TransferRoute) -> None:
+        """Use the route of a queue: our own, or the one in which another starter had begun."""
+        self.route = route
+        self.away = self.task.away(route)
+        self.far = submitter(self.away)
+        if self.away.login:  # all requests of this step go over one connection
+            from gridbridge.shell import ssh, ssh_session
+
+            ssh.carry_by(ssh_session.SshSession())
+
+    def require_same(self, known: StarterMessage) -> None:
+        """Refuse the route of a queue that leads elsewhere than when its job was sent."""
+        if known.remote and self.route.remote != known.remote:
+            leads = f"{known.queue} leads to {self.route.remote} by now"
+            raise GridbridgeError(f"{leads}, and the job is at {known.remote}")
+
+    @property
+    def request(self) -> JobRequest:
+        """What the job asked for; home is asked once a step."""
+        if self._request is None:
+            self._request = self.home.request_of(self.route.home, str(self.task.job))
+        return self._request
+
+    def note(self, **values: str) -> None:
+        """Note how far we are, before the act that the note announces."""
+        self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
+        self.task.save(self.record)

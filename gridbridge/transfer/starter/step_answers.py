@@ -1,0 +1,130 @@
+"""The one-line answers of a starter's step to its shell: sleep, step again, or how to end."""
+
+import os
+
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    NoRoom,
+    NotAccepted,
+    NotAdmitted,
+    NotReached,
+    plain_words,
+)
+from gridbridge.model.message import (
+    ERROR,
+    REQUEUE,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    TransferOutcome,
+)
+from gridbridge.model.places import CONFIG
+from gridbridge.state import published_values, spool
+from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, now
+
+RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
+RETRY_MAX_S = 60
+EARLY = "early"  # the note since when a job is in a queue that has no route
+EARLY_S = 60  # in which the service may take a gridbridge.toml that is newer
+ROOM_S = 20  # a job that was not sent waits so long for room for our notes
+ROOM_AGAIN_S = 10  # between two tries to write notes
+UNABLE = 3  # tries after which we give up on a program that dies at its start
+NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
+
+
+def end_unable(task: LocalTask, error: CommandFailed) -> str:
+    """End a job, of which nothing was sent, because no client program runs within its limits."""
+    is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
+    if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
+        return ""
+    reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
+    return end_in_error(task, reason)
+
+
+def complain(error: Exception) -> None:
+    """Write to the task's private log, which standard error is, if there is room."""
+    try:
+        os.write(2, f"{now()} {plain_words(error)}\n".encode("utf-8", "replace"))
+    except OSError:
+        return
+
+
+def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
+    """End a job without a route, if nothing was sent; else wait until the route is back.
+
+    So waits, for a while, a job that is there before the service has taken a changed file: Grid
+    Engine opens a queue that was made anew by load values of the one before.
+    """
+    record = task.record()
+    may_lead = published_values.may_lead_soon(task.queue, task.published, configuration)
+    if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
+        return pause(task, record or StarterMessage())
+    return end_in_error(task, str(error))
+
+
+def wait_for_room(task: LocalTask, error: NoRoom) -> str:
+    """Try until TMPDIR takes our notes; a job that was not sent gives up after ROOM_S."""
+    complain(error)
+    if task.record() is None and task.ran_for_s() >= ROOM_S:
+        return end_in_error(task, str(error))
+    record = task.excuse(str(error), FailureCause.HERE)
+    return sleep(task, "again", ROOM_AGAIN_S, record)
+
+
+def end_in_error(task: LocalTask, reason: str) -> str:
+    """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
+    blame(task, reason)
+    return f"exit {ERROR}"
+
+
+def blame(task: LocalTask, reason: str) -> None:
+    """Leave the reason for `qstat -j`, if execd's spool has room; the job ends anyway."""
+    try:
+        task.blame(reason)
+    except OSError as error:
+        complain(error)
+
+
+def excuse(task: LocalTask, error: GridbridgeError) -> str:
+    """Answer that the step should be tried again, and tell the service why."""
+    return pause(task, task.excuse(str(error), cause_of(error)))
+
+
+def cause_of(error: GridbridgeError) -> str:
+    """Return the cause that keeps a starter from going on."""
+    if isinstance(error, NotAccepted):
+        return error.cause
+    if isinstance(error, NotAdmitted):
+        return FailureCause.BARRED
+    return FailureCause.UNREACHED if isinstance(error, NotReached) else FailureCause.HERE
+
+
+def pause(task: LocalTask, record: StarterMessage) -> str:
+    """Answer that the step should be tried again: after a while that grows, with jitter."""
+    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
+    return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
+
+
+def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
+    """Answer that the shell should sleep, then `wait` or step `again`, and what may end that."""
+    if not record.wake:
+        return f"{verb} {how_long_s} - -"
+    verdict = task.verdict(record.wake if record.kind == MessageKind.ASK else record.transfer)
+    return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
+
+
+def end(verdict: StarterMessage) -> str:
+    """Answer that the job is to end as the verdict says."""
+    if verdict.outcome == TransferOutcome.SIGNAL:
+        return f"signal {verdict.signal}"
+    return f"exit {status(verdict)}"
+
+
+def status(verdict: StarterMessage) -> int:
+    """Return the exit status that carries the verdict to the shepherd."""
+    if verdict.outcome == TransferOutcome.REQUEUE:
+        return REQUEUE
+    if verdict.outcome == TransferOutcome.ERROR:
+        return ERROR
+    return int(verdict.exit_status or 0)

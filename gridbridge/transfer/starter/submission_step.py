@@ -1,0 +1,168 @@
+"""A starter's submission: the job with what it asked for at home, in the other cluster's words.
+
+Code that only some jobs need (mapping, claim, carried files) is loaded for them alone.
+"""
+
+import os
+
+from gridbridge.batch import wrapper_script
+from gridbridge.batch.submission_result import ONE_HOP, Result, Submission
+from gridbridge.errors import GridbridgeError, NotLetIn, OwnerBarred, UnmappableRequest
+from gridbridge.model.ids import is_transfer
+from gridbridge.model.message import FailureCause
+from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.state import published_values
+from gridbridge.transfer.starter import remote_job_spec
+from gridbridge.transfer.starter.remote_state import find
+
+LOGINS = 3  # tries of a person's key before the job is refused
+SHUT_OUT_S = 600  # at least: the directory of accounts there may be down for minutes
+SHUT_OUT = "shut_out"  # the note of the first refusal
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.transfer.starter.starter_step import StarterStep
+
+CAUSES = {  # the causes of failed submissions
+    Result.REFUSED: FailureCause.REFUSED,
+    Result.DENIED: FailureCause.DENIED,
+    Result.LATER: FailureCause.UNREACHED,
+    Result.UNSURE: FailureCause.UNREACHED,
+    Result.BARRED: FailureCause.BARRED,
+}
+
+
+def send(step: "StarterStep") -> Submission:
+    """Submit the job; Unmappable when it can't go there, Barred when its owner is not let in."""
+    try:
+        return _send(step)
+    except NotLetIn as error:
+        raise _judged(step, error) from error
+
+
+def _send(step: "StarterStep") -> Submission:
+    """Submit the job with what it asked for at home, unless it was sent to this cluster."""
+    if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
+        raise UnmappableRequest(ONE_HOP)
+    request = step.request
+    for name, value in request.hard:
+        if name == "h_rt":
+            step.task.note_limit(name, value)
+    config = step.task.config()
+    step.record = step.record.but(rerun=request.rerun)
+    name, (pe, slots) = step.record.transfer, remote_job_spec.parallel(config)
+    spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+    spec = _kept_there(step, _translated(step, spec))
+    place = stage(step, request, config)
+    if step.away.login and not place:
+        step.left_out = "; ".join(
+            filter(
+                None, (step.left_out, remote_job_spec.output_stays(step.task.env, step.away.login))
+            )
+        )
+    script = wrapper_script.bundle(
+        remote_job_spec.wrapped(
+            step.task, step.route, name, request, config, step.arguments, place, claim_lines(step)
+        )
+    )
+    cwd = remote_job_spec.folder(
+        step.route, config, place if step.route.declares(request.context) else ""
+    )
+    shell = step.route.remote_shell or "/bin/sh"
+    return step.far.submit(step.away, spec.but(shell=shell, cwd=cwd, script=script))
+
+
+def _was_sent(account: str) -> bool:
+    """Say whether a transfer or a campaign brought a job here, by its account."""
+    if not account.startswith("gc."):
+        return is_transfer(account)
+    from gridbridge.model.campaigns.campaign_names import is_array  # of few jobs
+
+    return is_array(account)
+
+
+def find_again(step: "StarterStep") -> str:
+    """Return the job that an earlier step may have submitted, empty for none; else as `send`."""
+    try:
+        return find(step.away, step.record)
+    except NotLetIn as error:
+        raise _judged(step, error) from error
+
+
+def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
+    """Return a refusal once the owner's key was refused often and long enough, else the error.
+
+    A job that an earlier try may have submitted is held, and nobody releases it; nothing was
+    carried.
+    """
+    is_often = step.task.tries("logins") >= LOGINS - 1
+    is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
+    if not (is_often and is_long):
+        return error
+    step.note(stage="")
+    return OwnerBarred(str(error))
+
+
+def claim_lines(step: "StarterStep") -> str:
+    """Return what the wrapper does for the claim that the first note tells of.
+
+    A job that an earlier try has sent has the same claim. If the configuration has changed since,
+    there is no claim, and nothing comes home by one. The key of a claim by file exists before
+    anybody can read the script that names the key.
+    """
+    kind = step.route.remote_claim.partition(" ")[0]
+    if not step.record.claim.startswith(f"{kind}."):
+        if step.record.claim:
+            step.note(claim="")
+        return ""
+    from gridbridge.batch import wrapper_claim
+
+    keep_key(step)
+    route = step.route
+    return wrapper_claim.lines(
+        step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
+    )
+
+
+def keep_key(step: "StarterStep") -> None:
+    """Write the key of the transfer's claim, if it has one, also over an earlier key."""
+    if step.record.claim:
+        from gridbridge.batch import wrapper_claim
+
+        wrapper_claim.keep_key(step.record.claim, step.task.our_spool, os.getuid())
+
+
+def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+    """Make the transfer's folder there if files are carried for it; return its path.
+
+    For a job that declares nothing those are its streams, if they go to files.
+    """
+    route, env = step.route, step.task.env
+    is_wanted = route.declares(request.context) or (route.staged and remote_job_spec.has_files(env))
+    if not (step.record.stage or is_wanted):
+        return ""
+    from gridbridge.transfer.starter import file_staging
+
+    return file_staging.begin(step, request, config)
+
+
+def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
+    """Keep it from the queues there that would send it on, where there are any."""
+    told = published_values.read_stay(step.route.remote, step.task.published)
+    if not told:
+        return spec
+    from gridbridge.model import vocabulary
+
+    return spec.but(request=vocabulary.decode_queues(told).keep(spec.request))
+
+
+def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:
+    """Bring the job into the remote cluster's words."""
+    if not (step.route.remote_mapped or remote_job_spec.asks_for_something(spec)):
+        return spec
+    from gridbridge.transfer.acts.request_translation import translated_for
+
+    queue, folder = step.record.queue, step.task.published
+    spec, left_out = translated_for(queue, step.route, spec, folder)
+    step.left_out = "; ".join(left_out)
+    return spec

@@ -1,0 +1,92 @@
+"""Claims as files below the shared spool: the first to create one has it (the service's half).
+
+Creating a name that must not be there is atomic, on NFS too (open(2), O_EXCL; symlink(2)). Home's
+is a link to itself, through which nobody opens anything; its job's is a file, made by the wrapper
+as the job's owner. A name begins with that owner's uid, which the kernel told us: a file there that
+belongs to somebody else decides nothing. The service removes both, since the folder is its own.
+"""
+
+import os
+import stat
+from collections.abc import Container
+from contextlib import suppress
+
+from gridbridge.errors import StateError
+from gridbridge.model.places import SPOOL
+from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
+from gridbridge.shell import files
+from gridbridge.state.spool_reader import FolderScan
+
+MAX_AGE_S = 86400  # of a job's claim that no transfer knows
+
+
+def take(name: str, uid: int, spool: str = SPOOL) -> bool:
+    """Take a claim for home, again if it has it already; False when the job of `uid` has it.
+
+    Raises StateError when nobody can know.
+    """
+    path = f"{spool}/{FOLDER}/{name}"
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        os.symlink(name, path)
+    except FileExistsError:
+        return _is_homes(path, uid)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    return True
+
+
+def _shown(path: str) -> str:
+    """Return a claim's path for everybody to read, without the secret word in its key."""
+    return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
+
+
+def _is_homes(path: str, uid: int) -> bool:
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    is_link = stat.S_ISLNK(facts.st_mode)
+    if facts.st_uid != (os.geteuid() if is_link else uid):
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, who has no claim")
+    return is_link
+
+
+def _refuse_foreign(folder: str) -> None:
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise StateError(f"{folder}: {NOT_SERVICES}")
+
+
+def remove(name: str, spool: str = SPOOL) -> None:
+    """Remove a claim on a job that can't run any more."""
+    try:
+        files.remove(f"{spool}/{FOLDER}/{name}")
+    except OSError as error:
+        raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
+
+
+def sweep(
+    known: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
+) -> None:
+    """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start.
+
+    Of very many names some are looked at, and the next sweep with the same `names` goes on.
+    """
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
+        strange = [entry.path for entry in entries if entry.name not in known]
+    except (OSError, StateError):
+        return  # there is none where no cluster has claims
+    for path in strange:
+        with suppress(OSError):  # its owner was quicker
+            _remove_old(path, now_s)
+
+
+def _remove_old(path: str, now_s: float) -> None:
+    facts = os.lstat(path)
+    is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
+    is_file = not stat.S_ISDIR(facts.st_mode)
+    if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
+        files.remove(path)

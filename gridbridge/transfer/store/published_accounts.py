@@ -1,0 +1,69 @@
+"""The published files about remote accounting: one for each local task that was ever away.
+
+`accounting/12/12345.json`, or `12345.3.json` for a task of an array, and `readings.json`.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.model.published import ShownReading, ShownReadings, ShownUsage
+from gridbridge.shell import files
+from gridbridge.state import published_json, published_values
+
+READINGS = "readings.json"
+
+_TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
+
+
+def read_task(folder: str, job: int, task: int) -> ShownUsage | None:
+    """Read what is published of one task; None if there is nothing."""
+    return published_json.read(published_values.accounting_path(job, task, folder), ShownUsage)
+
+
+def read_job(folder: str, job: int) -> tuple[ShownUsage, ...]:
+    """Read what is published of a job or of each task of an array, by their numbers."""
+    around = os.path.dirname(published_values.accounting_path(job, 0, folder))
+    tasks = sorted(task for one, task, _ in _tasks(around) if one == job)
+    found = (read_task(folder, job, task) for task in tasks)
+    return tuple(one for one in found if one)
+
+
+def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
+    """Read everything that was published since then, or all of it."""
+    for around in _folders(folder):
+        for job, task, changed_s in _tasks(around):
+            if since is None or changed_s >= since.timestamp():
+                found = read_task(folder, job, task)
+                if found:
+                    yield found
+
+
+def read_readings(folder: str) -> tuple[ShownReading, ...]:
+    """Read how far each accounting file was read; nothing when none is."""
+    found = published_json.read(f"{folder}/{READINGS}", ShownReadings)
+    return found.readings if found else ()
+
+
+def sweep(folder: str, before: datetime) -> None:
+    """Remove files that have not grown since then."""
+    for around in _folders(folder):
+        for name in os.listdir(around):
+            if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
+                files.remove(f"{around}/{name}")
+
+
+def _folders(folder: str) -> Iterator[str]:
+    base = f"{folder}/{published_values.ACCOUNTING}"
+    if os.path.isdir(base):
+        yield from (f"{base}/{name}" for name in sorted(os.listdir(base)))
+
+
+def _tasks(around: str) -> Iterator[tuple[int, int, float]]:
+    """Yield job, task and time of change of each file in one of the folders."""
+    if not os.path.isdir(around):
+        return
+    for entry in os.scandir(around):
+        if match := _TASK.fullmatch(entry.name):
+            yield int(match[1]), int(match[2] or 0), entry.stat().st_mtime

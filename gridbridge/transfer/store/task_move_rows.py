@@ -1,0 +1,56 @@
+"""Moves of tasks that wait away: rebalancing asks for them, and the poller does them."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Column, Table, bindparam, delete, select
+
+from gridbridge.model.transfer.task_move import IN_FLIGHT, MoveStage, TaskMoveState
+from gridbridge.model.transfer.transfer_row import Key
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+MOVES = Table(
+    "transfer_moves",
+    METADATA,
+    Column("name", PrintableText, primary_key=True),
+    Column("uid", BigInteger, primary_key=True, autoincrement=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("source", "target")),
+    Column("asked_at", MomentColumn, nullable=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("stage", "reason")),
+    Column("slots", BigInteger, nullable=False, server_default="1"),
+)
+_MOVING = tuple(MOVES.c[field.name] for field in fields(TaskMoveState))
+_OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
+_IN_FLIGHT = _OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
+_DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
+    MOVES.c.stage == MoveStage.DROPPED,
+    MOVES.c.asked_at.between(bindparam("at"), bindparam("until")),
+)
+
+
+class MoveRows:
+    """What is kept of them."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+        self._upsert = database.upsert(MOVES)
+
+    def put(self, one: TaskMoveState) -> None:
+        """Keep a move, new or changed."""
+        self._database.execute(self._upsert, asdict(one))
+
+    def in_flight(self) -> tuple[TaskMoveState, ...]:
+        """Return those that have not ended, oldest first."""
+        rows = map(dict, self._database.rows(_IN_FLIGHT))
+        return tuple(TaskMoveState(**row | {"stage": MoveStage(row["stage"])}) for row in rows)
+
+    def dropped(self, at: datetime, until: datetime) -> frozenset[Key]:
+        """Return what was asked for between these times, and did not hold any more."""
+        rows = self._database.rows(_DROPPED, at=at, until=until)
+        return frozenset((row["name"], row["uid"]) for row in rows)
+
+    def forget(self, before: datetime) -> None:
+        """Forget those that ended and were asked for before that time."""
+        ended = MOVES.c.stage.not_in(IN_FLIGHT)
+        self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -1,0 +1,198 @@
+"""The transfers and their histories."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Executable,
+    Index,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+)
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.state.database.columns import (
+    COUNTED,
+    METADATA,
+    JobStateColumn,
+    MomentColumn,
+    PrintableText,
+    VerdictColumn,
+)
+from gridbridge.state.database.transaction import StateFile
+
+TRANSFERS = Table(
+    "transfers",
+    METADATA,
+    Column("name", PrintableText, primary_key=True),
+    Column("uid", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, nullable=False),
+    Column("job", BigInteger, nullable=False),
+    Column("task", BigInteger, nullable=False),
+    Column("owner", PrintableText, nullable=False),
+    Column("remote", PrintableText, nullable=False),
+    Column("queue", PrintableText, nullable=False),
+    Column("phase", PrintableText, nullable=False),
+    Column("record", PrintableText, nullable=False),
+    Column("wake", PrintableText, nullable=False),
+    Column("rerun", PrintableText, nullable=False),
+    Column("created_at", MomentColumn, nullable=False),
+    Column("updated_at", MomentColumn, nullable=False),
+    Column("remote_id", BigInteger, nullable=False),
+    Column("desired", PrintableText, nullable=False),
+    Column("local_state", JobStateColumn, nullable=False),
+    Column("remote_state", JobStateColumn, nullable=False),
+    Column("remote_host", PrintableText, nullable=False),
+    Column("since", MomentColumn),
+    Column("missed_polls", BigInteger, nullable=False),
+    Column("missing_since", MomentColumn),
+    Column("seen_at", MomentColumn),
+    Column("verdict", VerdictColumn),
+    Column("closed_at", MomentColumn),
+    Column("pinned", Boolean, nullable=False),
+    Column("claim", PrintableText, nullable=False),
+    Column("claimed", PrintableText, nullable=False),
+    Column("guard", PrintableText, nullable=False),
+    Column("reguarded", Boolean, nullable=False),
+    Column("reason", PrintableText, nullable=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("cause", "listed")),
+    Index("transfers_closed_at", "closed_at"),
+    Index("transfers_task", "cluster", "job", "task"),
+)
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("id", COUNTED, primary_key=True),
+    Column("name", PrintableText, nullable=False),
+    Column("uid", BigInteger, nullable=False),
+    Column("at", MomentColumn, nullable=False),
+    Column("text", PrintableText, nullable=False),
+    Index("events_transfer", "name", "uid"),
+)
+
+_TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
+_OLDEST_FIRST = select(*_TRANSFER).order_by(
+    TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
+)
+# Built once: building a query costs more than running it.
+_BY_NAME = _OLDEST_FIRST.where(
+    TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
+)
+_OF_TASK = _OLDEST_FIRST.where(
+    TRANSFERS.c.cluster == bindparam("cluster"),
+    TRANSFERS.c.job == bindparam("job"),
+    TRANSFERS.c.task == bindparam("task"),
+)
+_OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
+_ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
+_REGUARDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.reguarded)
+_CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
+_UNPROVED = and_(
+    TRANSFERS.c.closed_at.is_not(None),
+    TRANSFERS.c.record == "",
+    TRANSFERS.c.listed != OwnershipProof.YES,
+    ~TRANSFERS.c.reguarded,
+)
+_EVENTS_OF = (
+    select(*_EVENT)
+    .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
+    .order_by(EVENTS.c.id)
+)
+_ADD_EVENT = insert(EVENTS)
+
+
+class TransferRows:
+    """What is kept of each transfer; readers get values that never change."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+        self._upsert = database.upsert(TRANSFERS)
+
+    def put(self, transfer: Transfer) -> None:
+        """Keep a transfer, new or changed; ParseError for a wrong name."""
+        name = parse_transfer(transfer.name)
+        values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
+        values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
+        self._database.execute(self._upsert, values)
+
+    def find(self, name: str, uid: int) -> Transfer | None:
+        """Look a transfer up."""
+        found = self._found(_BY_NAME, name=name, uid=uid)
+        return found[0] if found else None
+
+    def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
+        """Return every attempt to run a local task elsewhere, by anybody, first attempt first."""
+        found = self._found(_OF_TASK, cluster=cluster, job=job, task=task)
+        return tuple(sorted(found, key=lambda one: (parse_transfer(one.name).attempt, one.uid)))
+
+    def open(self) -> tuple[Transfer, ...]:
+        """Return the transfers that may have a job, oldest first."""
+        return self._found(_OPEN)
+
+    def ended(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose remote jobs may still be listed, oldest first."""
+        return self._found(_ENDED)
+
+    def reguarded(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose tasks may still have a guard, oldest first."""
+        return self._found(_REGUARDED)
+
+    def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
+        """Return the transfers that closed at that time or later, oldest first."""
+        return self._found(_CLOSED_SINCE, at=at)
+
+    def add_event(self, event: TransferEvent) -> None:
+        """Add a line to a transfer's history."""
+        self._database.execute(_ADD_EVENT, asdict(event))
+
+    def events(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
+        """Return a transfer's history in the order in which it was written."""
+        return tuple(
+            TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid)
+        )
+
+    def forget(self, before: datetime) -> int:
+        """Remove transfers that closed before that time; return how many.
+
+        Their events go with them, whatever their time; those of
+        transfers that were never kept go by their own time.
+        """
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        closed = TRANSFERS.c.closed_at < before
+        stray = and_(EVENTS.c.at < before, ~exists().where(theirs))
+        with self._database.transaction():
+            self._database.execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
+            return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
+
+    def forget_unproved(self, name: str, uid: int) -> None:
+        """Remove a transfer that is over and at rest, and that home's list did not prove."""
+        it, events = (
+            delete(table).where(table.c.name == name, table.c.uid == uid)
+            for table in (TRANSFERS, EVENTS)
+        )
+        with self._database.transaction():
+            if self._database.execute(it.where(_UNPROVED)).rowcount:
+                self._database.execute(events)
+
+    def sweep_unproved(self, before: datetime) -> None:
+        """Remove all unproved transfers that closed before that time, with their events."""
+        gone = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        with self._database.transaction():
+            self._database.execute(delete(EVENTS).where(exists().where(theirs, gone)))
+            self._database.execute(delete(TRANSFERS).where(gone))
+
+    def _found(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
+        return tuple(Transfer(**row) for row in self._database.rows(query, **values))

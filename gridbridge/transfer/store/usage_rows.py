@@ -1,0 +1,138 @@
+"""What remote jobs used, and how far each cluster's accounting was read."""
+
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    RowMapping,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    select,
+)
+
+from gridbridge.model.accounting import (
+    PER_TRANSFER,
+    AccountingCursor,
+    AccountingFilePosition,
+    RemoteRecord,
+    UsageSource,
+)
+from gridbridge.model.ids import parse_transfer
+from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.transaction import StateFile
+
+ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before anything was kept; a zone may be a day behind
+
+CURSORS = Table(
+    "cursors",
+    METADATA,
+    Column("cluster", PrintableText, primary_key=True),
+    Column("path", PrintableText, nullable=False),
+    Column("device", Text, nullable=False),  # 64 bits without a sign: too much for SQL's numbers
+    Column("inode", Text, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("tail", Text, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
+)
+
+REMOTE_RECORDS = Table(
+    "remote_records",
+    METADATA,
+    Column("cluster", PrintableText, primary_key=True),
+    Column("mark", PrintableText, primary_key=True),
+    Column("transfer", PrintableText, primary_key=True),
+    Column("source", PrintableText, nullable=False),
+    *(Column(name, PrintableText, nullable=False) for name in ("home", "owner", "queue", "host")),
+    *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
+    Column("pe_task", PrintableText, nullable=False),
+    Column("kept_at", MomentColumn, nullable=False),
+    *(Column(name, MomentColumn) for name in ("submitted_at", "started_at", "ended_at")),
+    *(Column(name, BigInteger) for name in ("failed", "exit_status")),
+    *(Column(name, Float) for name in ("wallclock_s", "user_s", "system_s", "max_rss_kb")),
+    Index("remote_records_task", "home", "job", "task"),
+    Index("remote_records_kept_at", "kept_at"),
+)
+
+_RECORD = tuple(REMOTE_RECORDS.c[field.name] for field in fields(RemoteRecord))
+_RECORDS_OF = (
+    select(*_RECORD)
+    .where(
+        REMOTE_RECORDS.c.home == bindparam("home"),
+        REMOTE_RECORDS.c.job == bindparam("job"),
+        REMOTE_RECORDS.c.task == bindparam("task"),
+        REMOTE_RECORDS.c.kept_at >= bindparam("since"),
+    )
+    .order_by(REMOTE_RECORDS.c.ended_at, REMOTE_RECORDS.c.mark)
+)
+
+
+class UsageRows:
+    """What is kept of remote jobs' records."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+        self._upsert_cursor = database.upsert(CURSORS)
+        self._upsert_record = database.upsert(REMOTE_RECORDS)
+
+    def put_cursor(self, cursor: AccountingCursor) -> None:
+        """Keep how far a cluster's accounting was read."""
+        place = asdict(cursor.place)
+        values = place | {"device": str(place["device"]), "inode": str(place["inode"])}
+        values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
+        self._database.execute(self._upsert_cursor, values)
+
+    def cursors(self) -> tuple[AccountingCursor, ...]:
+        """Return how far each cluster's accounting was read."""
+        return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
+
+    def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
+        """Keep what a remote job used, once; return all records of its task.
+
+        Nothing is added to a transfer and owner that have enough. ParseError when it names no
+        transfer.
+        """
+        name = parse_transfer(record.transfer)
+        known = self.records_of(name.cluster, name.job, name.task)
+        others = [one for one in known if _key(one) != _key(record)]
+        theirs = [one for one in others if one.owner == record.owner]
+        if [one.transfer for one in theirs].count(record.transfer) >= PER_TRANSFER:
+            return known
+        values = {column.name: getattr(record, column.name) for column in _RECORD}
+        values |= {"home": name.cluster, "job": name.job, "task": name.task, "kept_at": at}
+        self._database.execute(self._upsert_record, values)
+        return (*others, record)
+
+    def records_of(
+        self, home: str, job: int, task: int, since: datetime | None = None
+    ) -> tuple[RemoteRecord, ...]:
+        """Return what the remote jobs of a local task used, in the order in which they ended.
+
+        With `since` only what was added from then on.
+        """
+        rows = self._database.rows(
+            _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS
+        )
+        return tuple(RemoteRecord(**{**row, "source": UsageSource(row["source"])}) for row in rows)
+
+    def forget_records(self, before: datetime) -> None:
+        """Remove what was kept of remote jobs before that time."""
+        self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
+
+
+def _key(record: RemoteRecord) -> tuple[str, str, str]:
+    return record.cluster, record.mark, record.transfer
+
+
+def _cursor(row: RowMapping) -> AccountingCursor:
+    place = AccountingFilePosition(
+        device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
+    )
+    return AccountingCursor(
+        cluster=row["cluster"], path=row["path"], place=place, skipped=row["skipped"]
+    )
