@@ -147,7 +147,7 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
     "read",
     [
         "home_id as h; h.lines(7, '1')",
-        "claim as c; c.lines(c.make('file'), 'file', '/s', 1)",
+        "wrapper_claim as c; c.lines(c.make('file'), 'file', '/s', 1)",
     ],
 )
 def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
@@ -158,9 +158,9 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 @pytest.mark.parametrize(
     ("away", "other"),
     [
-        ("Cell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
+        ("GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
         ("OarServer(timeout_s=1)", "gridengine"),
-        ("Folder(path='', python='', timeout_s=1)", "gridengine"),
+        ("EmbeddedFolder(path='', python='', timeout_s=1)", "gridengine"),
     ],
     ids=["gridengine", "oar", "embedded"],
 )
