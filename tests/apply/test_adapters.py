@@ -47,7 +47,7 @@ def comparisons(source: str) -> Iterator[str]:
 def names(code: ast.AST) -> set[str]:
     """Return the names and words in code, but a job end's way to be told, which is no kind."""
     nodes = tuple(ast.walk(code))
-    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("Push.")}
+    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("PushKind.")}
     return (
         {node.attr for node in nodes if isinstance(node, ast.Attribute) and id(node) not in pushes}
         | {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -61,7 +61,7 @@ ASKING = [
 ]
 KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
-CLASSES = {"Cell", "OarServer", "Folder"}
+CLASSES = {"GridEngineCell", "OarServer", "EmbeddedFolder"}
 
 
 def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
@@ -80,7 +80,7 @@ def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
         "x = section.get('kind') != 'oar'",
         "x = route.remote_kind == other",
         "match cluster.kind:\n    case Kind.EMBEDDED: pass",
-        "x = isinstance(where, Cell)",
+        "x = isinstance(where, GridEngineCell)",
     ],
 )
 def test_a_question_for_a_kind_is_seen(code: str) -> None:
