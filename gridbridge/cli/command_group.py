@@ -43,7 +43,7 @@ class LazyCommands(CommandGroup):
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)
-        self._modules = {name: f"gridbridge.cli.{module}" for name, module in modules.items()}
+        self._modules = {name: f"gridbridge.{module}" for name, module in modules.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""

@@ -9,20 +9,20 @@ from gridbridge.cli.command_group import LazyCommands
 from gridbridge.cli.options import version_option
 
 MODULES = {
-    "balance": "balancing.command",
-    "check": "check",
-    "data": "data.command",
-    "drain": "drain",
-    "explain": "explain",
-    "metrics": "seeing.metrics",
-    "rebalance": "rebalance",
-    "replay": "replay",
-    "setup": "setup",
-    "simulate": "simulate",
-    "squeeze": "balancing.squeeze",
-    "status": "status",
-    "undrain": "drain",
-    "why": "why",
+    "balance": "elastic.cli.balance_commands",
+    "check": "site.cli.check_command",
+    "data": "rebalance.cli.data_command",
+    "drain": "site.cli.drain_command",
+    "explain": "site.cli.explain_command",
+    "metrics": "site.cli.metrics_command",
+    "rebalance": "rebalance.cli.rebalance_command",
+    "replay": "site.cli.replay_command",
+    "setup": "site.cli.setup_command",
+    "simulate": "elastic.cli.simulate_command",
+    "squeeze": "elastic.cli.squeeze_command",
+    "status": "site.cli.status_command",
+    "undrain": "site.cli.drain_command",
+    "why": "site.cli.why_command",
 }
 
 

@@ -9,6 +9,8 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Balance
 from gridbridge.model.elastic.owned_nodes import World
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.encoding import encode
@@ -19,6 +21,17 @@ from gridbridge.state.database.decisions import DecisionRows
 from gridbridge.transfer.poller.plan_journal import PlanJournal
 from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
+FIGURES = Figures(
+    nodes=0,
+    running=0,
+    jobs=0,
+    wanted=0,
+    free=0,
+    slots=0,
+    slots_per_node=None,
+    waited_s=0,
+    unchanged_s=None,
+)
 PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
 TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
@@ -106,7 +119,12 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     none = run(config, "--balancer", "1")
     own = DecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = World(cluster="alpha", now=second(0), kept=(), machines={})
-    inputs = {"world": encode(world), "patience": encode(PATIENCE), "actions": []}
+    inputs = {
+        "world": encode(world),
+        "patience": encode(PATIENCE),
+        "plan": encode(BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)),
+    }
+    inputs |= {"rules": encode(Balance()), "asked": None, "rest": None, "ended": [], "done": []}
     own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)

@@ -124,7 +124,7 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
         "from gridbridge.campaigns.tools import campaign_client as campaigns\n"
         "from gridbridge.campaigns.tools import admission_check as admission\n"
         "from gridbridge.campaigns.tools import submission_sources as sources\n"
-        "from gridbridge.campaigns.cli import gridsub, relay\n"
+        "from gridbridge.campaigns.cli import gridsub, login_node_relay as relay\n"
         "relay.host = lambda *_: ''\n"
         "admission.require_admitted = lambda said: said\n"
         "sources.array = lambda *_: Said()\n"

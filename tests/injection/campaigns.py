@@ -54,7 +54,7 @@ RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
-    *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
+    *("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp"),
     *(
         "campaigns/store/campaign_files",
         "campaigns/store/campaign_register",
@@ -62,7 +62,7 @@ RUNNERS = (
     ),
 )
 NIKITAS = (
-    *("services/campaigns/nikita/", "campaigns/runner/owner_requests", "apply/campaigns/"),
+    *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
     *(
         "campaigns/store/cancellation_marks",
         "campaigns/store/host_clocks",
@@ -70,9 +70,22 @@ NIKITAS = (
         "campaigns/store/campaign_register",
     ),
 )
-MOVERS = ("services/rebalance/", "state/database/rebalance/", "campaigns/store/cancellation_marks")
-MOVED_BY = ("services/campaigns/", "apply/campaigns/", "state/database/camp")
-OWNERS = ("methods/arrays/", "privileged/owner", "campaigns/store/root_ledger", "gridengine/submit")
+MOVERS = (
+    *(
+        "rebalance/mover/",
+        "rebalance/replicas/",
+        "rebalance/store/",
+        "transfer/store/task_move_rows",
+    ),
+    "campaigns/store/cancellation_marks",
+)
+MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
+OWNERS = (
+    "privileged/arrays/",
+    "privileged/owner",
+    "campaigns/store/root_ledger",
+    "gridengine/submit",
+)
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"

@@ -158,7 +158,10 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 @pytest.mark.parametrize(
     ("away", "other"),
     [
-        ("GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
+        (
+            "GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)",
+            "oar",
+        ),
         ("OarServer(timeout_s=1)", "gridengine"),
         ("EmbeddedFolder(path='', python='', timeout_s=1)", "gridengine"),
     ],

@@ -5,16 +5,16 @@ import click
 from gridbridge.cli.command_group import LazyCommands
 
 MODULES = {
-    "drain": "seeing.nodes",
-    "explain": "seeing.nodes",
-    "history": "seeing.nodes",
-    "keep": "seeing.nodes",
-    "plan": "balancing.planning",
-    "plot": "seeing.plot",
-    "power": "balancing.power",
-    "snapshot": "balancing.planning",
-    "status": "seeing.nodes",
-    "tag": "seeing.tag",
+    "drain": "elastic.cli.node_commands",
+    "explain": "elastic.cli.node_commands",
+    "history": "elastic.cli.node_commands",
+    "keep": "elastic.cli.node_commands",
+    "plan": "elastic.cli.plan_command",
+    "plot": "elastic.cli.plot_command",
+    "power": "elastic.cli.balance_power",
+    "snapshot": "elastic.cli.plan_command",
+    "status": "elastic.cli.node_commands",
+    "tag": "elastic.cli.tag_command",
 }
 
 

@@ -5,11 +5,13 @@ from pkgutil import walk_packages
 
 from alembic import context
 
-from gridbridge.state import database
 from gridbridge.state.database.columns import METADATA
 
-for module in walk_packages(database.__path__, f"{database.__name__}."):
-    import_module(module.name)  # METADATA has the tables of those that are loaded
+STORES = ("state.database", "transfer.store", "campaigns.store", "elastic.store", "rebalance.store")
+for name in STORES:
+    package = import_module(f"gridbridge.{name}")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)  # METADATA has the tables of those that are loaded
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
 with context.begin_transaction():
     context.run_migrations()

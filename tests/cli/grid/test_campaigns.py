@@ -328,7 +328,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     ("text", "status", "error"),
     [
         ("{}", 1, "ConfigError"),
-        (JDL, 75, "Unreachable"),
+        (JDL, 75, "NothingStored"),
         ('{"name": "odd"}', 2, "RuntimeError"),
     ],
     ids=["refused", "unreachable", "unexpected"],

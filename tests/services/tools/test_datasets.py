@@ -41,7 +41,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(delegation_requests.owner_wiring, "served", lambda _: site.datasets)
     for module in (delegation_requests, dataset_report, owner_program):
-        monkeypatch.setattr(module.configured, "load", lambda _: (None, ""))
+        monkeypatch.setattr(module.users_configuration, "load", lambda _: (None, ""))
     return site
 
 

@@ -37,7 +37,7 @@ DELETE = {
     "looked at": "batch/oar/submit.py:delete_array",
     "not told": "privileged/arrays/array_verbs.py:_leave",
 }
-FILES = "methods/arrays/,privileged/owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
+FILES = "privileged/arrays/,privileged/owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"
