@@ -124,7 +124,14 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
         "patience": encode(PATIENCE),
         "plan": encode(BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)),
     }
-    inputs |= {"rules": encode(Balance()), "asked": None, "rest": None, "ended": [], "done": []}
+    inputs |= {
+        "rules": encode(Balance()),
+        "asked": None,
+        "rest": None,
+        "ended": [],
+        "done": [],
+        "actions": [],
+    }
     own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)

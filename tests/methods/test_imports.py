@@ -159,7 +159,8 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
     ("away", "other"),
     [
         (
-            "GridEngineCell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)",
+            "GridEngineCell(root='', cell='', qmaster_port='', execd_port='',"
+            " binaries='', timeout_s=1)",
             "oar",
         ),
         ("OarServer(timeout_s=1)", "gridengine"),
