@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import added_tasks
-from gridbridge.campaigns.submission.task_names import named_once, told
+from gridbridge.campaigns.submission.task_names import named_once, rename_warning
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_names import words
 
@@ -56,11 +56,11 @@ def test_a_json_list_is_added() -> None:
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     """In one line, with what would be right."""
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as rename_warning:
         added_tasks.of_text("-J", text)
 
-    assert '["FIRST TASK", "SECOND TASK"]' in str(told.value)
-    assert len(str(told.value).splitlines()) == 1
+    assert '["FIRST TASK", "SECOND TASK"]' in str(rename_warning.value)
+    assert len(str(rename_warning.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
     if data is not None:
         (tmp_path / "more").write_bytes(data)
 
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as rename_warning:
         added_tasks.of_file(f"{tmp_path}/more")
 
-    assert problem in str(told.value)
+    assert problem in str(rename_warning.value)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_it_is_told_which_names_got_a_number() -> None:
     """It is what the command gets for its first word."""
     lines = ("-n 5", "-n 6", "-n 7", "x")
 
-    told_of = told(lines, named_once(lines))
+    told_of = rename_warning(lines, named_once(lines))
 
     assert told_of == "2 tasks with a first word that comes again, so it got a number: -n#2 6"
-    assert told(("a", "b"), named_once(("a", "b"))) == ""
+    assert rename_warning(("a", "b"), named_once(("a", "b"))) == ""

@@ -25,7 +25,7 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
     """Return what is told of a JDL."""
     text = said if isinstance(said, str) else json.dumps(said)
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n", text, known=known)
+        jdl_reader.load("n", text, site_clusters=known)
     return list(told.value.problems)
 
 

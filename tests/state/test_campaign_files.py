@@ -84,7 +84,7 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
 
     listed = campaign_files.names(str(tmp_path))
     assert [token for token, _ in campaign_files.new(listed, str(tmp_path))] == [brought]
-    assert list(campaign_files.asked(listed, str(tmp_path))) == []
+    assert list(campaign_files.take_requests(listed, str(tmp_path))) == []
     assert campaign_files.is_number_taken(7, str(tmp_path))
     campaign_files.number(brought, 7, str(tmp_path))
     assert (tmp_path / "c.7").is_file()
@@ -147,7 +147,7 @@ def test_what_our_programs_would_not_call_so_is_left_alone(
     listed = campaign_files.names(str(tmp_path))
 
     assert list(campaign_files.new(listed, str(tmp_path))) == []
-    assert list(campaign_files.asked(listed, str(tmp_path))) == []
+    assert list(campaign_files.take_requests(listed, str(tmp_path))) == []
     assert campaign_files.names(str(tmp_path)) == listed
 
 
@@ -167,7 +167,7 @@ def brought(kind: str, folder: Path) -> list[int]:
     """Return whose files are taken."""
     listed = campaign_files.names(str(folder))
     new = [found for _, found in campaign_files.new(listed, str(folder))]
-    asked = campaign_files.asked(listed, str(folder))
+    asked = campaign_files.take_requests(listed, str(folder))
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
 
 

@@ -72,7 +72,9 @@ class Restored:
 
     def take_over(self, refused: Array, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
-        found = adopt(1, self.tries.kept(1), LEDGER, NOON, refused=refused, most=AN_ARRAY)
+        found = adopt(
+            1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
+        )
         for one in found[:portions]:
             self.tries.adopt(one)
         return len(found)
@@ -155,7 +157,7 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     restored: Restored,
 ) -> None:
     """Its owner wants it no more: it is to be deleted there."""
-    undone = adopt(1, restored.tries.kept(1), (LEDGER[0],), NOON)
+    undone = adopt(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
         restored.tries.adopt(one)
     assert CampaignTasks(restored.database).cancel(1, 6)

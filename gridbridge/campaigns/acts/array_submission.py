@@ -68,18 +68,20 @@ def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTas
     An error is one of ERRORS, or another when it is not known how far an array came: the same may
     be asked again. Of arrays that were not begun nothing is told. Raises the same for all of them.
     """
-    one = arrays[0][0]
-    words = (word for array, attempts in arrays for word in (str(array.number), _told(attempts)))
-    verb = "send-copies" if one.is_of_copies else "send-arrays"
-    done = as_user_call.call(verb, f"c.{one.campaign}", one.cluster, *words)
-    if done.status in ERRORS:
-        raise ERRORS[done.status](as_user_call.last_words(done))
-    lines = done.checked().stdout.decode("utf-8", "replace").splitlines()
+    first = arrays[0][0]
+    words = (
+        word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
+    )
+    verb = "send-copies" if first.is_of_copies else "send-arrays"
+    result = as_user_call.call(verb, f"c.{first.campaign}", first.cluster, *words)
+    if result.status in ERRORS:
+        raise ERRORS[result.status](as_user_call.last_words(result))
+    lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
     return tuple(map(_sent, lines))
 
 
-def _told(attempts: tuple[Attempt, ...]) -> str:
-    return write_attempts(tuple((one.task, one.attempt) for one in attempts))
+def _attempts_text(attempts: tuple[Attempt, ...]) -> str:
+    return write_attempts(tuple((attempt.task, attempt.attempt) for attempt in attempts))
 
 
 def _sent(line: str) -> SentTask:
@@ -108,45 +110,45 @@ def delete(array: Array) -> int:
 def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
     """Delete an array as the service: its owner's account is gone. Raises NotDeleted."""
     name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
-    ids = [entry.job_id for entry in noted(array.campaign) if entry.number == array.number]
+    ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
     return ownerless_jobs.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
 
 
-def delete_places(array: Array, places: tuple[range, ...]) -> None:
+def delete_places(array: Array, indices: tuple[range, ...]) -> None:
     """End the tasks at some places of an array; may be repeated."""
-    _delete(array, write_places(places))
+    _delete(array, write_places(indices))
 
 
-def delete_waiting(array: Array, places: tuple[range, ...]) -> tuple[range, ...]:
+def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...]:
     """End the tasks at some places that have not begun; return the places of the others.
 
     May be repeated. LedgerLost where root does not know what was submitted.
     """
-    done = _call("delete-waiting", array, write_places(places))
-    told = done.stdout.decode("ascii", "replace").split()
-    if array.job_id and not told:
+    result = _call("delete-waiting", array, write_places(indices))
+    answer = result.stdout.decode("ascii", "replace").split()
+    if array.job_id and not answer:
         raise LedgerLost(f"root's ledger has nothing of array {array.number}")
-    return read_places(told[1]) if told[1:] else ()
+    return read_places(answer[1]) if answer[1:] else ()
 
 
-def _delete(array: Array, *places: str) -> int:
+def _delete(array: Array, *indices: str) -> int:
     """Delete them; LedgerLost where root does not know what was submitted: it left that there."""
-    done = _call("delete-array", array, *places)
-    told = done.stdout.split()
-    if array.job_id and not told:
+    result = _call("delete-array", array, *indices)
+    answer = result.stdout.split()
+    if array.job_id and not answer:
         raise LedgerLost(f"root's ledger has nothing of array {array.number}")
-    return int(told[0]) if told else 0
+    return int(answer[0]) if answer else 0
 
 
-def noted(campaign: int) -> tuple[LedgerArray, ...]:
+def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
     """Return what root's ledger has of a campaign; ParseError for what is no such list.
 
     LedgerLost where there is no ledger that can be read.
     """
-    done = as_user_call.call("list-arrays", f"c.{campaign}")
-    _checked(done)
-    told = done.stdout.decode("ascii")
-    return tuple(_noted(line) for line in told.splitlines())
+    result = as_user_call.call("list-arrays", f"c.{campaign}")
+    _checked(result)
+    text = result.stdout.decode("ascii")
+    return tuple(_ledger_line(line) for line in text.splitlines())
 
 
 def end(campaign: int) -> None:
@@ -162,13 +164,13 @@ def take_up(campaign: int, request: str) -> None:
     _checked(as_user_call.call("take-up", f"c.{campaign}", request))
 
 
-def _checked(done: CompletedProgram) -> None:
-    if done.status in ERRORS:
-        raise ERRORS[done.status](as_user_call.last_words(done))
-    done.checked()
+def _checked(result: CompletedProgram) -> None:
+    if result.status in ERRORS:
+        raise ERRORS[result.status](as_user_call.last_words(result))
+    result.checked()
 
 
-def _noted(line: str) -> LedgerArray:
+def _ledger_line(line: str) -> LedgerArray:
     try:
         number, cluster, tasks, *job = line.split(" ")
         return LedgerArray(
@@ -183,7 +185,9 @@ def _noted(line: str) -> LedgerArray:
 
 
 def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
-    done = as_user_call.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
-    if done.status in LATER:
-        raise ERRORS[done.status](as_user_call.last_words(done))
-    return done.checked()
+    result = as_user_call.call(
+        verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
+    )
+    if result.status in LATER:
+        raise ERRORS[result.status](as_user_call.last_words(result))
+    return result.checked()

@@ -9,19 +9,21 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
-def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -> ClusterSnapshot:
+def ours_alone(
+    policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[Array]
+) -> ClusterSnapshot:
     """Leave out the jobs of others that have the numbers of our arrays: a new cell counts anew."""
     names = {
-        one.job_id: (account_of(policy, one), released_name(one.campaign))
-        for one in arrays
-        if one.cluster == seen.cluster
+        array.job_id: (account_of(policy, array), released_name(array.campaign))
+        for array in arrays
+        if array.cluster == snapshot.cluster
     }
     jobs = {
         number: ours
-        for number, rows in seen.jobs.items()
+        for number, rows in snapshot.jobs.items()
         if (ours := tuple(row for row in rows if row.name in names.get(number, (row.name,))))
     }
-    return replace(seen, jobs=jobs)
+    return replace(snapshot, jobs=jobs)
 
 
 def account_of(policy: Policy, array: Array) -> str:

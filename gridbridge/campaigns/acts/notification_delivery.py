@@ -16,29 +16,29 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
 
-def tell(message: Notification, policy: Notifications) -> None:
+def deliver(message: Notification, policy: Notifications) -> None:
     """Tell it; CommandFailed or OSError when that did not succeed."""
-    one = message.subscription
-    if one.way is NotificationChannel.PROGRAM:
-        as_user_call.call("notify-owner", f"{WISH}{one.token}", *message.words).checked()
+    subscription = message.subscription
+    if subscription.way is NotificationChannel.PROGRAM:
+        as_user_call.call("notify-owner", f"{WISH}{subscription.token}", *message.words).checked()
         return
-    if one.way is NotificationChannel.MAIL:
-        argv: tuple[str, ...] = (policy.mail, "-i", one.identity)  # -i: a dot ends nothing
+    if subscription.way is NotificationChannel.MAIL:
+        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends nothing
         text = mail(message)
     else:
-        argv, text = (policy.command, one.identity), _text(message).encode()
+        argv, text = (policy.command, subscription.identity), _text(message).encode()
     run(argv, ENVIRONMENT, TIMEOUT_S, text, MOST_BYTES).checked()
 
 
 def mail(message: Notification) -> bytes:
     """Write a mail; a name of a campaign can add no header."""
-    found = EmailMessage()
-    found["To"] = message.subscription.identity
-    found["Subject"] = message.subject
-    found["Date"] = formatdate(localtime=True)
-    found["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday answer comes back
-    found.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
-    return found.as_bytes()
+    email = EmailMessage()
+    email["To"] = message.subscription.identity
+    email["Subject"] = message.subject
+    email["Date"] = formatdate(localtime=True)
+    email["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday answer comes back
+    email.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
+    return email.as_bytes()
 
 
 def _text(message: Notification) -> str:

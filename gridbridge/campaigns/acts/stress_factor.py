@@ -21,23 +21,25 @@ def ask(clusters: Mapping[str, CampaignsAt]) -> dict[str, float]:
 
     Those without a script are left out.
     """
-    asked = {name: one.stress_script for name, one in clusters.items() if one.stress_script}
-    with ThreadPoolExecutor(max_workers=max(1, len(asked))) as threads:
-        told = threads.map(_ask, asked.values(), asked)
-        return dict(zip(asked, told, strict=True))
+    scripts = {
+        name: section.stress_script for name, section in clusters.items() if section.stress_script
+    }
+    with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
+        factors = threads.map(_ask, scripts.values(), scripts)
+        return dict(zip(scripts, factors, strict=True))
 
 
 def _ask(script: str, cluster: str) -> float:
     try:
-        done = run((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
+        result = run((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
     except CommandFailed as error:
         why = str(error)
     else:
         with suppress(ValueError):
-            told = float(done.stdout)
-            if not math.isnan(told):
-                return told
-        why = CommandFailed(done.argv, done.status, done.stdout, done.stderr).reason
+            factor = float(result.stdout)
+            if not math.isnan(factor):
+                return factor
+        why = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
         why = f"it told no number: {why}"
     _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
     return math.inf

@@ -21,27 +21,29 @@ def add(
     number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
 ) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
-    one = task_views.find(number)
-    if one and not one.state.is_alive:
+    campaign = task_views.find(number)
+    if campaign and not campaign.state.is_alive:
         campaign_files.require_ours(number)
-        raise SubmissionRefused(f"campaign {number} is {one.state}; submit the rest as another one")
+        raise SubmissionRefused(
+            f"campaign {number} is {campaign.state}; submit the rest as another one"
+        )
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
-        said, new = submission_sources.more(number, path, text)
+        parsed, new = submission_sources.more(number, path, text)
     except NotTheirs as error:
-        if one:
+        if campaign:
             raise
         # gridsub tells a number before the list shows it: only a file that is not there decides
         raise SubmissionRefused(f"no campaign {number}") from error
-    for warning in said.warnings:
+    for warning in parsed.warnings:
         output.complain(f"gridsub: {warning}")
-    admission_check.require_as_it_is(said)
+    admission_check.require_as_it_is(parsed)
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
         return 0
-    with runner_reply.told("gridsub"):
+    with runner_reply.report_delay("gridsub"):
         campaign_client.add(number, new)
     added = count(len(new), "task")
-    more = [runner_reply.details(number, said)] if is_details else []
+    more = [runner_reply.details(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
     return runner_reply.stored("gridsub", lines, f"{added} more of campaign {number} are stored")

@@ -22,18 +22,18 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
 def draw(
-    one: ShownCampaign,
+    campaign: ShownCampaign,
     ends: Sequence[TaskEndTimes],
     now: datetime,
     band: tuple[datetime, ...],
     path: str,
 ) -> None:
     """Draw it into a file; OutputError for one that can't be written."""
-    plot_file.save(drawn(one, ends, now, band), path, DOTS)
+    plot_file.save(drawn(campaign, ends, now, band), path, DOTS)
 
 
 def drawn(
-    one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
+    campaign: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the picture of a campaign of which at least one task has ended.
 
@@ -41,18 +41,20 @@ def drawn(
     """
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
-    _stacks(axes, one, ends, now)
-    _ahead(axes, one, ends, now, band)
-    _frame(axes, one)
+    _stacks(axes, campaign, ends, now)
+    _ahead(axes, campaign, ends, now, band)
+    _frame(axes, campaign)
     return figure
 
 
-def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime) -> None:
+def _stacks(
+    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime
+) -> None:
     """Draw a step a cycle: nothing is known of the moments between two of them."""
     moments = sorted({end.at for end in ends})
-    shown = (moments[-1] - one.submitted_at) * SEEN  # of a step that ends with the axis
-    last = now if one.ended < one.tasks and now > moments[-1] else moments[-1] + shown
-    times = [one.submitted_at, *moments, last]
+    shown = (moments[-1] - campaign.submitted_at) * SEEN  # of a step that ends with the axis
+    last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
+    times = [campaign.submitted_at, *moments, last]
     at = list(map(on_axis, times))
     clusters = sorted({end.cluster for end in ends})
     stacks = [_sums(times, [end for end in ends if end.cluster == name]) for name in clusters]
@@ -70,9 +72,9 @@ def _sums(times: Sequence[datetime], ends: Sequence[TaskEndTimes]) -> list[int]:
     by_moment: dict[datetime, int] = {}
     for end in ends:
         by_moment[end.at] = by_moment.get(end.at, 0) + end.tasks
-    seen: set[datetime] = set()
-    found = [by_moment.get(at, 0) if not (at in seen or seen.add(at)) else 0 for at in times]  # type: ignore[func-returns-value]  # add returns None
-    return list(accumulate(found))
+    counted: set[datetime] = set()
+    steps = [by_moment.get(at, 0) if not (at in counted or counted.add(at)) else 0 for at in times]  # type: ignore[func-returns-value]  # add returns None
+    return list(accumulate(steps))
 
 
 def _only_failed(end: TaskEndTimes) -> TaskEndTimes:
@@ -81,31 +83,32 @@ def _only_failed(end: TaskEndTimes) -> TaskEndTimes:
 
 def _ahead(
     axes: Axes,
-    one: ShownCampaign,
+    campaign: ShownCampaign,
     ends: Sequence[TaskEndTimes],
     now: datetime,
     band: tuple[datetime, ...],
 ) -> None:
     """Draw between which moments the rest will have ended."""
-    if len(band) != 2 or one.ended >= one.tasks:
+    if len(band) != 2 or campaign.ended >= campaign.tasks:
         return
-    begin, done = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
+    begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
     early, late = min(band), max(band)
     axes.fill(
         [begin, early, late],
-        [done, one.tasks, one.tasks],
+        [ended, campaign.tasks, campaign.tasks],
         color="0.6",
         alpha=0.35,
         label="forecast: P50 to P90",
     )
 
 
-def _frame(axes: Axes, one: ShownCampaign) -> None:
-    axes.axhline(one.tasks, color="0.4", linewidth=0.8)
-    axes.set_ylim(0, one.tasks * 1.05 or 1)
-    axes.set_xlim(left=on_axis(one.submitted_at))
+def _frame(axes: Axes, campaign: ShownCampaign) -> None:
+    axes.axhline(campaign.tasks, color="0.4", linewidth=0.8)
+    axes.set_ylim(0, campaign.tasks * 1.05 or 1)
+    axes.set_xlim(left=on_axis(campaign.submitted_at))
     axes.set_ylabel("tasks that have ended")
-    title = f"campaign {one.number}, {printable(one.name)[:60]}: {one.ended} of {one.tasks}"
+    name = printable(campaign.name)[:60]
+    title = f"campaign {campaign.number}, {name}: {campaign.ended} of {campaign.tasks}"
     axes.set_title(title, loc="left", parse_math=False)
     clock(axes)
     handles, names = axes.get_legend_handles_labels()

@@ -41,7 +41,7 @@ class SourceOptions:
         """Whether no campaign is named, and nothing of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         plain = SubmissionOptions(type_=CampaignType.DEFAULT.value)
-        return not (self.words or any(each is not None for each in options)) and (
+        return not (self.words or any(option is not None for option in options)) and (
             self.wishes == plain
         )
 
@@ -81,7 +81,7 @@ class SourceOptions:
         """Refuse a campaign that comes from several places, or from none."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         alone = bool(self.words) and not self._is_command
-        if sum(each is not None for each in options) + alone != 1:
+        if sum(option is not None for option in options) + alone != 1:
             raise click.UsageError(SOURCES)
 
     def _command(self) -> ParsedJdl:

@@ -32,45 +32,53 @@ TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds"
 RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
 
 
-def row(one: ShownCampaign) -> str:
+def row(campaign: ShownCampaign) -> str:
     """Write a line as CiGri does; long names are cut to their columns."""
-    moment = one.submitted_at.astimezone().strftime(MOMENT)
-    percent = 100 * one.ended // one.tasks if one.tasks else 100
-    state = f"{LETTERS[one.state]}{'e' if one.events else ' '}"
-    name, owner = printable(one.name)[:19], one.owner[:16]
-    return ROW.format(one.number, name, owner, moment, state, one.ended, one.tasks, percent)
+    moment = campaign.submitted_at.astimezone().strftime(MOMENT)
+    percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
+    state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
+    name, owner = printable(campaign.name)[:19], campaign.owner[:16]
+    return ROW.format(
+        campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent
+    )
 
 
-def forecast(one: ShownCampaign) -> str:
+def forecast(campaign: ShownCampaign) -> str:
     """Say when a campaign will have ended, and with which probability; unknown is never now."""
-    if not one.state.is_alive:
-        return f"{one.failed} of {count(one.ended, 'task')} that ended failed"
+    if not campaign.state.is_alive:
+        return f"{campaign.failed} of {count(campaign.ended, 'task')} that ended failed"
     moments = (
         "unknown" if at is None else at.astimezone().strftime(MOMENT)
-        for at in (one.p50_at, one.p90_at)
+        for at in (campaign.p50_at, campaign.p90_at)
     )
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
 
 
-def errors(known: ShownErrors) -> str:
+def errors(forecast_errors: ShownErrors) -> str:
     """Say how good earlier forecasts were."""
-    whole = count(known.forecasts, "campaign")
+    whole = count(forecast_errors.forecasts, "campaign")
     return (
-        f"earlier forecasts: {known.p90_held} of {whole} ended by their P90, "
-        f"half of them missed the P50 by at most {known.median_error:.0%} of the time then left"
+        f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
+        f"half of them missed the P50 by at most {forecast_errors.median_error:.0%}"
+        " of the time then left"
     )
 
 
-def summary(one: ShownCampaign) -> tuple[str, ...]:
+def summary(campaign: ShownCampaign) -> tuple[str, ...]:
     """Return a campaign's row of the summary."""
-    numbers = (one.tasks_waiting, one.tasks_running, one.ended, one.tasks_to_fix)
-    return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
+    numbers = (
+        campaign.tasks_waiting,
+        campaign.tasks_running,
+        campaign.ended,
+        campaign.tasks_to_fix,
+    )
+    return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
 def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
     """Return a row for each cluster of a campaign, and a row for the total."""
-    there = (campaign.tasks_waiting, campaign.tasks_running)
-    of_all = (*there, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
+    live = (campaign.tasks_waiting, campaign.tasks_running)
+    of_all = (*live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
         (
             at.cluster or NEVER_SENT,
@@ -91,10 +99,10 @@ def _figure(value: str | float | None) -> str:
 
 def in_range(text: str) -> Callable[[int], bool]:
     """Return what says whether a number is in ID, n-m, n-*, *-n or *-*; ValueError otherwise."""
-    found = RANGE.fullmatch(text)
-    if not found:
+    match = RANGE.fullmatch(text)
+    if not match:
         raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
-    first, last = found[1], found[2] or found[1]
+    first, last = match[1], match[2] or match[1]
     low = 0 if first == "*" else int(first)
     high = float("inf") if last == "*" else int(last)
     if high < low:
@@ -110,16 +118,20 @@ def task_row(task: PublishedTask, parameters: Sequence[str]) -> str:
 def copy_rows(task: PublishedTask) -> list[str]:
     """Write a line for each attempt that ran, or runs, beside the one that a task is shown by."""
     return [
-        COPY_ROW.format("  copy", SENT if one.is_live else one.outcome, one.cluster, one.attempt)
-        for one in task.copies
+        COPY_ROW.format(
+            "  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt
+        )
+        for attempt in task.copies
     ]
 
 
-def tasks(found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool) -> None:
+def tasks(
+    published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
+) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.line(TASK_HEAD)
-    for task in found:
+    for task in published_tasks:
         output.line(task_row(task, parameters))
         for line in copy_rows(task) if task.copies else ():
             output.line(line)
@@ -136,16 +148,16 @@ def summary_as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> Non
 
 
 def tasks_as_csv(
-    found: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
+    published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
     """Print tasks as comma-separated values."""
-    rows = (_cells(task, parameters, is_whole=True) for task in found)
+    rows = (_cells(task, parameters, is_whole=True) for task in published_tasks)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
 def plain(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
     """Return a task as JSON shows it."""
-    known: dict[str, object] = {
+    row: dict[str, object] = {
         "task": task.number,
         "state": task.word,
         "cluster": task.cluster or None,
@@ -154,12 +166,12 @@ def plain(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
         "place": task.place or None,
         "exit_status": task.exit_status,
         "wallclock_s": task.wallclock_s,
-        "copies": [asdict(one) for one in task.copies],
+        "copies": [asdict(attempt) for attempt in task.copies],
         "is_suspect": task.is_suspect,
     }
     if parameters:
-        known["parameters"] = parameters[task.number]
-    return known
+        row["parameters"] = parameters[task.number]
+    return row
 
 
 def _cells(
@@ -168,22 +180,22 @@ def _cells(
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s
-    said = words if is_whole else printable(words)
+    text = words if is_whole else printable(words)
     word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
-    return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, said)
+    return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
 
-def _csv_row(one: ShownCampaign) -> tuple[object, ...]:
-    moment = one.submitted_at.isoformat()
-    numbers = (one.ended, one.failed, one.waiting, one.tasks)
-    return (one.number, one.name, one.owner, moment, one.state.value, *numbers)
+def _csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
+    moment = campaign.submitted_at.isoformat()
+    numbers = (campaign.ended, campaign.failed, campaign.waiting, campaign.tasks)
+    return (campaign.number, campaign.name, campaign.owner, moment, campaign.state.value, *numbers)
 
 
 def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
     if not is_headless:
         output.line(_csv_line(head))
-    for each in rows:
-        output.line(_csv_line(each))
+    for row in rows:
+        output.line(_csv_line(row))
 
 
 def _csv_line(cells: Sequence[object]) -> str:

@@ -29,44 +29,52 @@ def show(
     if is_json:
         output.as_json(plain(events))
         return
-    output.table(HEAD, [_row(one, states) for one in events], numbers=("Event", "Campaign"))
-    for one in events if is_one else ():
-        parameters, words = event_commands.first_task(one)
+    output.table(HEAD, [_row(event, states) for event in events], numbers=("Event", "Campaign"))
+    for event in events if is_one else ():
+        parameters, words = event_commands.first_task(event)
         if parameters:
-            output.line(f"first task {one.campaign}.{one.first_task}: {parameters}")
+            output.line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
             output.line(f"  {word}")
-        if folder := event_commands.directory(one):
-            output.line(f"its exec_directory at {one.cluster}: {folder}")
-        if not one.closed_at and (cure := _cure(one)):
+        if folder := event_commands.directory(event):
+            output.line(f"its exec_directory at {event.cluster}: {folder}")
+        if not event.closed_at and (cure := _cure(event)):
             output.line(cure)
 
 
-def _cure(one: CampaignEvent) -> str:
+def _cure(event: CampaignEvent) -> str:
     """Say what its owner may do."""
-    if one.kind is EventKind.TASK:
+    if event.kind is EventKind.TASK:
         return (
-            f"when it is put right: gridevents -c {one.campaign} -r has the failed tasks tried"
-            f" again, gridevents -e {one.number} -f only closes it"
+            f"when it is put right: gridevents -c {event.campaign} -r has the failed tasks tried"
+            f" again, gridevents -e {event.number} -f only closes it"
         )
-    if one.code in HEALING:
-        return f"it is over once that works; gridevents -e {one.number} -f has it tried at once"
-    if one.code in BARRING:
+    if event.code in HEALING:
+        return f"it is over once that works; gridevents -e {event.number} -f has it tried at once"
+    if event.code in BARRING:
         return (
-            f"when it is put right: gridevents -e {one.number} -f opens {one.cluster} to it again"
+            f"when it is put right: gridevents -e {event.number} -f opens {event.cluster}"
+            " to it again"
         )
     return ""
 
 
-def _row(one: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
-    is_tried = one.until and one.code not in (EventCode.DROPPED, EventCode.DISPUTED)
-    again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
-    state = "closed" if one.closed_at else "open"
-    campaign = str(one.campaign or "-")
+def _row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
+    is_tried = event.until and event.code not in (EventCode.DROPPED, EventCode.DISPUTED)
+    again = f"; it is tried again at {_moment(event.until)}" if event.until and is_tried else ""
+    state = "closed" if event.closed_at else "open"
+    campaign = str(event.campaign or "-")
     return (
-        *(str(one.number), state, one.kind.value, one.code.value, campaign, one.cluster or "-"),
-        _moment(one.opened_at),
-        f"{event_commands.words(one, states)}{'' if one.closed_at else again}",
+        *(
+            str(event.number),
+            state,
+            event.kind.value,
+            event.code.value,
+            campaign,
+            event.cluster or "-",
+        ),
+        _moment(event.opened_at),
+        f"{event_commands.words(event, states)}{'' if event.closed_at else again}",
     )
 
 

@@ -45,79 +45,81 @@ def gridclusters(
       gridclusters -b
     """
     campaign_client.require_published(folder)
-    found, events = event_commands.clusters(folder), event_commands.seen(folder)
-    if not found:
+    clusters, events = event_commands.clusters(folder), event_commands.published_events(folder)
+    if not clusters:
         output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
-        output.as_json(plain(found))
+        output.as_json(plain(clusters))
         return 0
     drained = drains.names(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
-    for number, one in enumerate(found, start=1):
-        info = _info(one, events, is_drained=one.name in drained) if is_infos else ""
-        output.line(f"{number}: {one.name}{info}")
+    for number, cluster in enumerate(clusters, start=1):
+        info = _info(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
+        output.line(f"{number}: {cluster.name}{info}")
         if is_more:
-            _list(asdict(one))
-            _list_events(one.name, events)
+            _list(asdict(cluster))
+            _list_events(cluster.name, events)
         if is_bars:
-            output.line(_bar(one))
+            output.line(_bar(cluster))
         elif is_usage:
-            _list(_usage(one))
+            _list(_usage(cluster))
     return 0
 
 
-def _info(one: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+def _info(cluster: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     """Say what a cluster is, and to which campaigns it is closed."""
-    is_down, numbers = event_commands.closed_to(events, one.name)
-    told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
-    told += ["BLACKLISTED"] if is_down else []
-    told += [NOT_ASKED] if one.slots is None and not is_down else []
-    told += ["drained"] if is_drained else []
-    told += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
-    return f" ({', '.join(told)})"
+    is_down, numbers = event_commands.closed_to(events, cluster.name)
+    words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
+    words += ["BLACKLISTED"] if is_down else []
+    words += [NOT_ASKED] if cluster.slots is None and not is_down else []
+    words += ["drained"] if is_drained else []
+    words += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
+    return f" ({', '.join(words)})"
 
 
-def _usage(one: ShownGridCluster) -> dict[str, object]:
+def _usage(cluster: ShownGridCluster) -> dict[str, object]:
     """Return CiGri's words for it."""
-    away = None if one.slots is None else one.slots - (one.used or 0) - (one.free or 0)
+    unavailable = (
+        None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
+    )
     return {
-        "max_resources": one.slots,
-        "used_resources": one.used,
-        "used_by_cigri": one.used_by_campaigns,
-        "unavailable_resources": None if away is None else max(0, away),
+        "max_resources": cluster.slots,
+        "used_resources": cluster.used,
+        "used_by_cigri": cluster.used_by_campaigns,
+        "unavailable_resources": None if unavailable is None else max(0, unavailable),
     }
 
 
-def _bar(one: ShownGridCluster) -> str:
+def _bar(cluster: ShownGridCluster) -> str:
     """Draw a cluster's slots; nothing where they are not known."""
-    if not one.slots:
+    if not cluster.slots:
         return ""
-    used = min(one.used or 0, one.slots)
-    free = min(one.free or 0, one.slots - used)
-    ours = min(one.used_by_campaigns, used)
+    used = min(cluster.used or 0, cluster.slots)
+    free = min(cluster.free or 0, cluster.slots - used)
+    ours = min(cluster.used_by_campaigns, used)
     bar, slots = "", 0
-    for mark, some in ((USED, used - ours), (OURS, ours), (FREE, free)):
-        slots += some
-        bar = bar.ljust(round(BAR * slots / one.slots), mark)
+    for mark, part in ((USED, used - ours), (OURS, ours), (FREE, free)):
+        slots += part
+        bar = bar.ljust(round(BAR * slots / cluster.slots), mark)
     return bar.ljust(BAR, AWAY)
 
 
 def _list(values: dict[str, object]) -> None:
     for key, value in values.items():
-        output.line(f"    {key}: {_known(value)}")
+        output.line(f"    {key}: {_text(value)}")
 
 
 def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     """Tell what is open of a cluster, and of campaigns there."""
-    for one in events:
-        if one.cluster == cluster and not one.closed_at:
-            whose = f"campaign {one.campaign}: " if one.campaign else ""
+    for event in events:
+        if event.cluster == cluster and not event.closed_at:
+            owner = f"campaign {event.campaign}: " if event.campaign else ""
             output.line(
-                f"    event {one.number}, {one.code}: {whose}{event_commands.words(one, {})}"
+                f"    event {event.number}, {event.code}: {owner}{event_commands.words(event, {})}"
             )
 
 
-def _known(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone().strftime(MOMENT)
     return "unknown" if value is None else str(value)

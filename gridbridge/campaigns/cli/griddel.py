@@ -88,21 +88,21 @@ def griddel(
         raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
     if job is None:
-        wanted = _numbers(words)
+        campaigns = _numbers(words)
     else:
         campaign, task = typed_task(job)
-        wanted = (campaign,)
+        campaigns = (campaign,)
     try:
-        with runner_reply.told("griddel"):
-            answers = campaign_client.ask(verb, wanted, task=task)
+        with runner_reply.report_delay("griddel"):
+            answers = campaign_client.ask(verb, campaigns, task=task)
     except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("griddel", error)
-    for number, told in answers.items():
-        if told is OwnerReply.DONE:
-            what = f"Campaign {number}" if job is None else f"Task {number}.{task}"
-            output.line(f"{what} {SAID[verb]}")
+    for number, reply in answers.items():
+        if reply is OwnerReply.DONE:
+            subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
+            output.line(f"{subject} {SAID[verb]}")
         else:
-            output.complain(f"griddel: campaign {number}: {NOT_DONE[told]}")
+            output.complain(f"griddel: campaign {number}: {NOT_DONE[reply]}")
     return 0 if {*answers.values()} <= {OwnerReply.DONE} else REFUSED
 
 

@@ -83,28 +83,32 @@ def gridevents(
     if is_any and (is_fix or is_again):
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaign_client.require_published(folder)
-    found = event_commands.chosen(
-        event_commands.seen(folder), campaign, number, is_global=is_global, is_all=is_all
+    events = event_commands.chosen(
+        event_commands.published_events(folder),
+        campaign,
+        number,
+        is_global=is_global,
+        is_all=is_all,
     )
-    if problem := _missing(found, campaign, number, folder):
+    if problem := _missing(events, campaign, number, folder):
         output.complain(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
         return _close(
-            found, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
+            events, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
         )
-    states = {one.number: one.state for one in campaign_client.seen(folder)}
-    event_table.show(found, states, is_json, is_one=number is not None)
+    states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
+    event_table.show(events, states, is_json, is_one=number is not None)
     return 0
 
 
 def _missing(
-    found: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
+    events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
 ) -> str:
-    if number is not None and not found:
+    if number is not None and not events:
         return f"no event {number}"
-    known = {one.number for one in campaign_client.seen(folder)}
-    return "" if campaign is None or campaign in known else f"no campaign {campaign}"
+    numbers = {shown.number for shown in campaign_client.published_campaigns(folder)}
+    return "" if campaign is None or campaign in numbers else f"no campaign {campaign}"
 
 
 def _hint(campaign: int | None, is_again: bool) -> str:
@@ -114,35 +118,39 @@ def _hint(campaign: int | None, is_again: bool) -> str:
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
 
 
-def _close(found: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
+def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
     """Ask that events are closed; say of each what became of that."""
-    numbers = tuple(one.number for one in found)
-    sent_again = {one.number for one in found if verb is OwnerVerb.RESUBMIT and _has_tasks(one)}
+    numbers = tuple(event.number for event in events)
+    sent_again = {
+        event.number for event in events if verb is OwnerVerb.RESUBMIT and _has_tasks(event)
+    }
     if not numbers:
         output.line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        with runner_reply.told("gridevents"):
-            answers = campaign_client.ask(verb, numbers, of=tuple({one.campaign for one in found}))
+        with runner_reply.report_delay("gridevents"):
+            answers = campaign_client.ask(
+                verb, numbers, of=tuple({event.campaign for event in events})
+            )
     except (RunnerSilent, NothingStored) as error:
         return runner_reply.ended("gridevents", error)
-    for number, told in answers.items():
-        if told is OwnerReply.DONE:
+    for number, reply in answers.items():
+        if reply is OwnerReply.DONE:
             output.line(f"Event {number} closed")
             if number in sent_again:
                 output.line(f"Event {number}: its tasks are sent again")
         else:
-            output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
+            output.complain(f"gridevents: event {number}: {NOT_DONE[reply]}")
     return 0 if {*answers.values()} - {OwnerReply.NOT_AGAIN} == {OwnerReply.DONE} else REFUSED
 
 
-def _has_tasks(one: CampaignEvent) -> bool:
+def _has_tasks(event: CampaignEvent) -> bool:
     """Say whether an event is about tasks that failed, or of which nobody knows what became."""
-    return one.kind is EventKind.TASK or one.code in (EventCode.DROPPED, EventCode.DISPUTED)
+    return event.kind is EventKind.TASK or event.code in (EventCode.DROPPED, EventCode.DISPUTED)
 
 
-def _changes(asked: Mapping[str, Any]) -> bool:
-    return bool(asked["is_fix"] or asked["is_again"])
+def _changes(options: Mapping[str, Any]) -> bool:
+    return bool(options["is_fix"] or options["is_again"])
 
 
 def main() -> None:

@@ -38,36 +38,38 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
 
     campaign_client.require_published(folder)
-    one = task_views.find(number, folder)
-    if not one:
+    campaign = task_views.find(number, folder)
+    if not campaign:
         output.complain(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [task for task in task_views.tasks(one, 0, folder) if task.has_ended]
+    ended = [task for task in task_views.tasks(campaign, 0, folder) if task.has_ended]
     try:
-        places = campaign_outputs.places(number)
+        locations = campaign_outputs.output_folders(number)
         folder_here = to or f"campaign.{number}"
-        done = campaign_outputs.fetch(ended, folder_here, places, is_chosen=bool(to))
+        results = campaign_outputs.fetch(ended, folder_here, locations, is_chosen=bool(to))
     except NotTheirs as error:
         output.complain(f"gridfetch: {error}")
         return REFUSED
-    for each in done:
-        output.line(f"{each.cluster}: {count(each.files, 'file')}")
-        if each.problem:
-            output.complain(f"gridfetch: {each.cluster}: {each.problem}")
+    for result in results:
+        output.line(f"{result.cluster}: {count(result.files, 'file')}")
+        if result.problem:
+            output.complain(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
         output.line(f"they are in campaign.{number}")
-    for cluster, tasks in sorted(Counter(one.cluster for one in ended if one.is_suspect).items()):
+    for cluster, tasks in sorted(
+        Counter(task.cluster for task in ended if task.is_suspect).items()
+    ):
         output.complain(
             f"gridfetch: {cluster} is a sink: look at the results of its {count(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
         )
-    return REFUSED if any(each.problem for each in done) else 0
+    return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedFiles:
+def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedFiles:
     """Return what is fetched to the transfer host first."""
-    number = asked["number"]
-    to = asked["to"]
+    number = options["number"]
+    to = options["to"]
     return login_node_relay.RelayedFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )

@@ -69,16 +69,16 @@ def gridnotify(
       gridnotify -l
       gridnotify -u -m alice@example.org
     """
-    given = {
+    identities = {
         NotificationChannel.MAIL: address,
         NotificationChannel.JABBER: name,
         NotificationChannel.PROGRAM: path,
     }
-    chosen = [(way, text) for way, text in given.items() if text is not None]
+    chosen = [(way, text) for way, text in identities.items() if text is not None]
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        with runner_reply.told("gridnotify"):
+        with runner_reply.report_delay("gridnotify"):
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
@@ -87,17 +87,19 @@ def gridnotify(
 
 
 def _list(is_json: bool) -> int:
-    found = campaign_notices.listed()
+    subscriptions = campaign_notices.listed()
     if is_json:
-        output.as_json(found)
+        output.as_json(subscriptions)
         return 0
-    if not found:
+    if not subscriptions:
         output.complain("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
     else:
         output.line("You have the following notification subscriptions:")
-    for one in found:
-        who = printable(one["identity"])
-        output.line(f" - {one['way']} on {who} with severity {one['severity']}")
+    for subscription in subscriptions:
+        identity = printable(subscription["identity"])
+        output.line(
+            f" - {subscription['way']} on {identity} with severity {subscription['severity']}"
+        )
     return 0
 
 
@@ -108,7 +110,7 @@ def _change(
         campaign_notices.require(way, identity)
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
-    if (severity or not is_end) and severity not in [each.value for each in Severity]:
+    if (severity or not is_end) and severity not in [level.value for level in Severity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
     verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
@@ -126,5 +128,5 @@ def _change(
 def main() -> None:
     """Run it."""
     login_node_relay.run(
-        gridnotify, "gridnotify", UNREACHABLE, changes=lambda asked: not asked["is_list"]
+        gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

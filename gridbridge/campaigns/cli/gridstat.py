@@ -97,8 +97,16 @@ def gridstat(
         raise click.UsageError(problem)
 
     def look() -> list[ShownCampaign]:
-        known = (one for one in campaign_client.seen(folder) if chosen in (None, one.number))
-        return [one for one in known if user in (None, one.owner) and is_in(one.number)]
+        campaigns = (
+            campaign
+            for campaign in campaign_client.published_campaigns(folder)
+            if chosen in (None, campaign.number)
+        )
+        return [
+            campaign
+            for campaign in campaigns
+            if user in (None, campaign.owner) and is_in(campaign.number)
+        ]
 
     is_in = _range(range_)
     campaign_client.require_published(folder)
@@ -118,47 +126,50 @@ def _watch(look: Look) -> None:
     progress_bars.watch(look)
 
 
-def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: DisplayOptions) -> None:
+def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: DisplayOptions) -> None:
     """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
-    found, range_ = look(), asked["range_"]
-    if chosen is not None and not found:
+    campaigns, range_ = look(), options["range_"]
+    if chosen is not None and not campaigns:
         raise UnknownCampaign(f"no campaign {chosen}")
-    if range_ and range_.isdigit() and not found:
+    if range_ and range_.isdigit() and not campaigns:
         raise UnknownCampaign(f"no campaign {range_}")
-    picture, offset = asked["picture"], asked["offset"]
+    picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
-        (asked["is_watch"], lambda: _watch(look)),
-        (picture, lambda: campaign_views.picture(found[0], picture, view)),
-        (asked["is_jdl"], lambda: output.as_json(task_views.jdl(found[0].number))),
-        (asked["is_failed"], lambda: campaign_views.failed(found[0], view)),
-        (asked["is_full"], lambda: campaign_views.full(found[0], offset or 0, view)),
-        (asked["is_events"], lambda: campaign_views.events(found[0], view)),
-        (chosen is not None and range_ is None, lambda: campaign_views.whole(found[0], view)),
-        (True, lambda: campaign_views.listed(found, view, is_summary=range_ is not None)),
+        (options["is_watch"], lambda: _watch(look)),
+        (picture, lambda: campaign_views.picture(campaigns[0], picture, view)),
+        (options["is_jdl"], lambda: output.as_json(task_views.jdl(campaigns[0].number))),
+        (options["is_failed"], lambda: campaign_views.failed(campaigns[0], view)),
+        (options["is_full"], lambda: campaign_views.full(campaigns[0], offset or 0, view)),
+        (options["is_events"], lambda: campaign_views.events(campaigns[0], view)),
+        (chosen is not None and range_ is None, lambda: campaign_views.whole(campaigns[0], view)),
+        (True, lambda: campaign_views.listed(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()
 
 
-def _problem(asked: Mapping[str, Any]) -> str:
+def _problem(options: Mapping[str, Any]) -> str:
     """Say which options do not go together; empty where all do."""
-    numbers = {asked["number"], asked["campaign"]} - {None}
-    of_task = sum(asked[each] for each in OF_TASK)
-    of_one = sum(bool(asked[each]) for each in OF_CAMPAIGN)
-    is_table = asked["is_json"] or asked["is_csv"]
-    has_no_table = of_task or any(asked[each] for each in NO_TABLE)
+    numbers = {options["number"], options["campaign"]} - {None}
+    of_task = sum(options[option] for option in OF_TASK)
+    of_one = sum(bool(options[option]) for option in OF_CAMPAIGN)
+    is_table = options["is_json"] or options["is_csv"]
+    has_no_table = of_task or any(options[option] for option in NO_TABLE)
     wrong = (
         (len(numbers) > 1, "give one campaign: ID or -c ID"),
-        (of_task and asked["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
+        (of_task and options["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
         (of_task > 1, "give one of -C, -O and -E, not several"),
         (of_one and not numbers, f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"),
-        (of_one + asked["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
-        (asked["is_watch"] and is_table, "--watch goes without --json and --csv"),
-        (asked["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
-        (asked["picture"] and asked["is_json"], "--plot goes without --json"),
-        (asked["is_csv"] and asked["is_json"], "one of --json and --csv"),
-        (asked["offset"] is not None and not asked["is_full"], "-o goes with -f"),
+        (
+            of_one + options["is_watch"] > 1,
+            f"give one of {OF_ONE}, --plot and --watch, not several",
+        ),
+        (options["is_watch"] and is_table, "--watch goes without --json and --csv"),
+        (options["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
+        (options["picture"] and options["is_json"], "--plot goes without --json"),
+        (options["is_csv"] and options["is_json"], "one of --json and --csv"),
+        (options["offset"] is not None and not options["is_full"], "-o goes with -f"),
     )
-    return next((told for is_wrong, told in wrong if is_wrong), "")
+    return next((message for is_wrong, message in wrong if is_wrong), "")
 
 
 def _range(text: str | None) -> Callable[[int], bool]:
@@ -169,14 +180,14 @@ def _range(text: str | None) -> Callable[[int], bool]:
 
 
 def _picture(
-    asked: Mapping[str, Any], words: Sequence[str]
+    options: Mapping[str, Any], words: Sequence[str]
 ) -> login_node_relay.RelayedFiles | None:
     """Return what is drawn on the transfer host, which names it otherwise."""
-    folder, name = os.path.split(asked["picture"] or "")
+    folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return login_node_relay.RelayedFiles(words=drawn, to=folder or ".", says=asked["picture"])
+    return login_node_relay.RelayedFiles(words=drawn, to=folder or ".", says=options["picture"])
 
 
 def main() -> None:

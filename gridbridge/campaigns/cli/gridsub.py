@@ -30,7 +30,7 @@ from gridbridge.errors import ConfigError, GridbridgeError, StateError, UsageMis
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.places import CAMPAIGNS
 
-TYPES = [each.value for each in CampaignType]
+TYPES = [campaign_type.value for campaign_type in CampaignType]
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
@@ -63,18 +63,18 @@ class _Gridsub(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = args[: args.index("--")] if "--" in args else list(args)
-        ours = {word for each in self.get_params(ctx) for word in each.opts}
+        ours = {word for parameter in self.get_params(ctx) for word in parameter.opts}
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            found = [
+            misplaced = [
                 word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours
             ]
-            if not found or not _is_of_qsub(error):
+            if not misplaced or not _is_of_qsub(error):
                 raise
-            line = f"it goes into the script, as a line #$ {found[0]}"
-            told = f"{found[0]} is an option of qsub, and none of gridsub: {line}"
-            raise click.UsageError(told, ctx) from error
+            line = f"it goes into the script, as a line #$ {misplaced[0]}"
+            message = f"{misplaced[0]} is an option of qsub, and none of gridsub: {line}"
+            raise click.UsageError(message, ctx) from error
 
 
 def _is_of_qsub(error: click.UsageError) -> bool:
@@ -199,7 +199,7 @@ def gridsub(
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
     """
-    wishes = SubmissionOptions(
+    requested = SubmissionOptions(
         clusters=clusters,
         resources=resources,
         name=name,
@@ -214,7 +214,7 @@ def gridsub(
         lines=lines,
         retried=retried,
         words=words,
-        wishes=wishes,
+        wishes=requested,
         type_=type_,
     )
     options = ["--check"] * is_check + ["--wait"] * is_wait
@@ -234,25 +234,25 @@ def gridsub(
 
 def _submit(typed: SourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Bring the campaign that is typed, or that a login node has read and sent here."""
-    if (again := typed.retry()) and (there := login_node_relay.host(CAMPAIGNS)):
-        return _gone_on(there, again, options, None)
+    if (again := typed.retry()) and (transfer_host := login_node_relay.host(CAMPAIGNS)):
+        return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
 
-def _brought(said: ParsedJdl, options: list[str]) -> int:
+def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Bring a campaign that was read, or say what would become of it."""
-    for warning in said.warnings:
+    for warning in parsed.warnings:
         output.complain(f"gridsub: {warning}")
-    if there := login_node_relay.host(CAMPAIGNS):
-        return _go_on(there, said, options)
+    if transfer_host := login_node_relay.host(CAMPAIGNS):
+        return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         from gridbridge.campaigns.cli import (
             submission_check,
         )  # the decisions of a cycle are slow to load
 
-        return submission_check.check(said)
-    admitted = admission_check.require_admitted(said)
-    return _told(_submitted(admitted), admitted, options)
+        return submission_check.check(parsed)
+    admitted = admission_check.require_admitted(parsed)
+    return _report(_submitted(admitted), admitted, options)
 
 
 def _submitted(admitted: ParsedJdl) -> int:
@@ -266,7 +266,7 @@ def _submitted(admitted: ParsedJdl) -> int:
             raise NothingStored(str(error)) from error
         except GridbridgeError as error:
             raise SubmissionRefused(str(error)) from error
-    with runner_reply.told("gridsub"):
+    with runner_reply.report_delay("gridsub"):
         return campaign_client.submit(admitted)
 
 
@@ -275,23 +275,23 @@ def _add(
 ) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(add_tasks.USAGE)
-    if there := login_node_relay.host(CAMPAIGNS):
-        return _go_on_adding(there, number, file, text, options)
+    if transfer_host := login_node_relay.host(CAMPAIGNS):
+        return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
     status = add_tasks.add(number, file, text, is_check=is_check, is_details="--details" in options)
     return status or _waited(number, "--wait" in options and not is_check)
 
 
 def _go_on_adding(
-    there: str, number: int, file: str | None, text: str | None, options: list[str]
+    transfer_host: str, number: int, file: str | None, text: str | None, options: list[str]
 ) -> int:
     words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
     lines = None if file is None else text_of(file).encode("utf-8", "surrogateescape")
-    return _gone_on(there, words, options, lines)
+    return _gone_on(transfer_host, words, options, lines)
 
 
-def _told(number: int, said: ParsedJdl, options: list[str]) -> int:
-    more = [runner_reply.details(number, said)] if "--details" in options else []
+def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
+    more = [runner_reply.details(number, parsed)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
     status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, "--wait" in options)
@@ -306,15 +306,15 @@ def _sent_here() -> ParsedJdl:
     return submission_sources.ready(sys.stdin.buffer.read())
 
 
-def _go_on(there: str, said: ParsedJdl, options: list[str]) -> int:
+def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
     """Have a campaign brought where it can be; all that it needs of this host goes with it."""
-    return _gone_on(there, ["--ready"], options, submission_sources.encoded(said))
+    return _gone_on(transfer_host, ["--ready"], options, submission_sources.encoded(parsed))
 
 
-def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
+def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     is_check = "--check" in options
     return login_node_relay.go(
-        there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
+        transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
     )
 
 

@@ -70,21 +70,21 @@ def run(
     Whether it changes something is seen by its options.
     """
     words = sys.argv[1:]
-    there = "" if any(word.partition("=")[0] in HERE for word in words) else host()
+    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else host()
     try:
-        asked = command.make_context(name, [*words]).params if there else {}
+        options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
-        there = ""  # a mistake is told here
-    if not there:
+        transfer_host = ""  # a mistake is told here
+    if not transfer_host:
         error_boundary.run(command, name)
-    files = writes(asked, words)
+    files = writes(options, words)
     if files:
-        sys.exit(bring(there, name, files))
-    sys.exit(go(there, name, words, lost, changes=changes(asked)))
+        sys.exit(bring(transfer_host, name, files))
+    sys.exit(go(transfer_host, name, words, lost, changes=changes(options)))
 
 
 def go(
-    there: str,
+    transfer_host: str,
     name: str,
     words: Sequence[str],
     lost: int,
@@ -96,17 +96,17 @@ def go(
 
     `lost` is that of one that was not reached, UNANSWERED of one that may have changed something.
     """
-    said = HANDED_OVER if changes and stdin is None else stdin
-    status = exec_relay.run(there, (f"{PROGRAMS}/{name}", *words), said)
+    standard_input = HANDED_OVER if changes and stdin is None else stdin
+    status = exec_relay.run(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
     if status not in (exec_relay.FAILED, exec_relay.UNREACHED):
         return status
     is_begun = changes and status == exec_relay.FAILED
-    told = LOST if is_begun else NOT_REACHED if changes else EITHER
-    output.complain(told.format(name, there))
+    message = LOST if is_begun else NOT_REACHED if changes else EITHER
+    output.complain(message.format(name, transfer_host))
     return UNANSWERED if is_begun else lost
 
 
-def bring(there: str, name: str, files: RelayedFiles) -> int:
+def bring(transfer_host: str, name: str, files: RelayedFiles) -> int:
     """Run a command of ours there that writes files, and put them where they belong here."""
     try:
         os.makedirs(files.to, exist_ok=True)
@@ -116,13 +116,15 @@ def bring(there: str, name: str, files: RelayedFiles) -> int:
             )
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = exec_relay.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
+            status = exec_relay.bring(transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder)
             if status == exec_relay.FAILED:
-                output.complain(EITHER.format(name, there))
+                output.complain(EITHER.format(name, transfer_host))
                 return error_boundary.ERROR
             _put(f"{folder}/out", files.to)
-            with open(f"{folder}/said", encoding="utf-8", errors="replace") as said:
-                output.line((files.says if not status else "") or said.read().removesuffix("\n"))
+            with open(f"{folder}/said", encoding="utf-8", errors="replace") as messages:
+                output.line(
+                    (files.says if not status else "") or messages.read().removesuffix("\n")
+                )
     except OSError as error:
         output.complain(f"{name}: {files.to}: {error.strerror}")
         return error_boundary.ERROR
@@ -132,9 +134,9 @@ def bring(there: str, name: str, files: RelayedFiles) -> int:
 def _put(source: str, to: str) -> None:
     """Move all files below a folder to the same places below another; OSError for a link there."""
     for folder, _, names in os.walk(source):
-        there = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
-        if folder != source and os.path.islink(there):
-            raise NotADirectoryError(ENOTDIR, f"{there} is a link")
-        os.makedirs(there, exist_ok=True)
+        target = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
+        if folder != source and os.path.islink(target):
+            raise NotADirectoryError(ENOTDIR, f"{target} is a link")
+        os.makedirs(target, exist_ok=True)
         for name in names:
-            os.replace(f"{folder}/{name}", f"{there}/{name}")
+            os.replace(f"{folder}/{name}", f"{target}/{name}")

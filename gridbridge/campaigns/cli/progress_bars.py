@@ -32,13 +32,13 @@ Look = Callable[[], Sequence[ShownCampaign]]
 def watch(
     look: Look,
     pause: Callable[[float], None] = time.sleep,
-    tell: Callable[[str], None] | None = None,
+    print_line: Callable[[str], None] | None = None,
 ) -> None:
     """Show campaigns until each of them has ended."""
-    if sys.stdout.isatty() and not tell:
+    if sys.stdout.isatty() and not print_line:
         _bars(look, pause)
     else:
-        _lines(look, pause, tell or _tell)
+        _lines(look, pause, print_line or _print_line)
 
 
 class _Bars(Progress):
@@ -49,16 +49,16 @@ class _Bars(Progress):
         self._hidden = 0
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
-    def show(self, found: Sequence[ShownCampaign]) -> None:
+    def show(self, campaigns: Sequence[ShownCampaign]) -> None:
         """Show them as they are now."""
-        chosen = _chosen(found, self.console.height)
-        for one in found:
-            if one.number not in self._known:
-                self._known[one.number] = self.add_task(
+        chosen = _chosen(campaigns, self.console.height)
+        for campaign in campaigns:
+            if campaign.number not in self._known:
+                self._known[campaign.number] = self.add_task(
                     "", number=0, state="", told="", visible=False
                 )
-            self._set(one, is_visible=one.number in chosen)
-        self._hidden = len(found) - len(chosen)
+            self._set(campaign, is_visible=campaign.number in chosen)
+        self._hidden = len(campaigns) - len(chosen)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """Give the bars, and a line for what there is no room for."""
@@ -66,56 +66,56 @@ class _Bars(Progress):
         if self._hidden:
             yield Text(f"and {self._hidden} more: gridstat shows all")
 
-    def _set(self, one: ShownCampaign, *, is_visible: bool) -> None:
+    def _set(self, campaign: ShownCampaign, *, is_visible: bool) -> None:
         least, most = NAME
         width = max(least, min(most, self.console.width - REST))
         self.update(
-            self._known[one.number],
-            total=one.tasks,
-            completed=one.ended,
-            description=escape(f"{printable(one.name):<{width}.{width}}"),
-            number=one.number,
-            state=LETTERS[one.state],
-            told=f"{one.failed} failed" if one.failed else "",
+            self._known[campaign.number],
+            total=campaign.tasks,
+            completed=campaign.ended,
+            description=escape(f"{printable(campaign.name):<{width}.{width}}"),
+            number=campaign.number,
+            state=LETTERS[campaign.state],
+            told=f"{campaign.failed} failed" if campaign.failed else "",
             visible=is_visible,
         )
 
 
-def _chosen(found: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
+def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     """Return the campaigns that are shown: the oldest that go on, then those that ended last."""
-    every = [one.number for one in found]
-    if len(every) < lines:  # the cursor has the last one
-        return frozenset(every)
-    living = sorted(one.number for one in found if one.state.is_alive)
-    others = sorted(frozenset(every).difference(living), reverse=True)
-    return frozenset((living + others)[: max(1, lines - 2)])
+    numbers = [campaign.number for campaign in campaigns]
+    if len(numbers) < lines:  # the cursor has the last one
+        return frozenset(numbers)
+    living = sorted(campaign.number for campaign in campaigns if campaign.state.is_alive)
+    ended = sorted(frozenset(numbers).difference(living), reverse=True)
+    return frozenset((living + ended)[: max(1, lines - 2)])
 
 
 def _bars(look: Look, pause: Callable[[float], None]) -> None:
     with _Bars() as bars:
         while True:
-            found = look()
-            bars.show(found)
-            if not any(one.state.is_alive for one in found):
+            campaigns = look()
+            bars.show(campaigns)
+            if not any(campaign.state.is_alive for campaign in campaigns):
                 return
             pause(PAUSE_S)
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     output.line(line)
     output.finish()
 
 
-def _lines(look: Look, pause: Callable[[float], None], tell: Callable[[str], None]) -> None:
+def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:
     """Print a line whenever one changes."""
     before: dict[int, str] = {}
     while True:
-        found = look()
-        for one in found:
-            line = row(one)
-            if before.get(one.number) != line:
-                tell(line)
-            before[one.number] = line
-        if not any(one.state.is_alive for one in found):
+        campaigns = look()
+        for campaign in campaigns:
+            line = row(campaign)
+            if before.get(campaign.number) != line:
+                print_line(line)
+            before[campaign.number] = line
+        if not any(campaign.state.is_alive for campaign in campaigns):
             return
         pause(PAUSE_S)

@@ -25,7 +25,7 @@ TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g
 
 
 @contextmanager
-def told(
+def report_delay(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
     """Say once that something takes longer, if it does, and that what was taken does."""
@@ -49,12 +49,12 @@ def ended(program: str, error: NothingStored | RunnerSilent) -> int:
     return UNANSWERED if isinstance(error, RunnerSilent) else UNREACHABLE
 
 
-def details(number: int, said: ParsedJdl) -> str:
+def details(number: int, parsed: ParsedJdl) -> str:
     """Return a campaign as it is stored, as a line of JSON; its tasks are only counted."""
-    return json.dumps({"id": number, **asdict(said.jdl), "nb_jobs": len(said.parameters)})
+    return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
 
 
-def stored(program: str, lines: Sequence[str], what: str) -> int:
+def stored(program: str, lines: Sequence[str], summary: str) -> int:
     """Print what is stored, and return the exit status.
 
     Where that can't be printed nobody shall repeat it: standard error says what is stored.
@@ -64,9 +64,9 @@ def stored(program: str, lines: Sequence[str], what: str) -> int:
             output.line(line)
         output.finish()
     except ReaderGone:
-        output.complain(f"{program}: nobody reads standard output; {what}")
+        output.complain(f"{program}: nobody reads standard output; {summary}")
         return UNANSWERED
     except OutputError as error:
-        output.complain(f"{program}: {error}; {what}")
+        output.complain(f"{program}: {error}; {summary}")
         return UNANSWERED
     return 0

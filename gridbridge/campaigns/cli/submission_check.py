@@ -17,49 +17,55 @@ SPREAD = (
 )
 
 
-def check(said: ParsedJdl) -> int:
+def check(parsed: ParsedJdl) -> int:
     """Tell which rules fired, and what would go where; the exit status is 1 for a refusal."""
-    told = admission_check.admitted(said)
-    for fired in told.fired:
+    admission = admission_check.admitted(parsed)
+    for fired in admission.fired:
         for change in fired.changes:
             output.line(f"rule {fired.rule} changes {printable(change)}")
-    if told.refusal:
-        output.complain(f"gridsub: {printable(told.refusal)}")
+    if admission.refusal:
+        output.complain(f"gridsub: {printable(admission.refusal)}")
         return REFUSED
-    found = preview(said, told)
-    output.line(f"{printable(told.jdl.name)}: {count(found.tasks, 'task')}, nothing is stored")
-    for there in found.there:
-        output.line(_sentence(there))
-        if there.may_be_spread:
-            output.line(SPREAD.format(there.cluster))
-    left = found.tasks - sum(there.tasks for there in found.there)
-    if left:
-        output.line(f"{left} would wait {_for_what(found.there)}")
-    if found.before:
-        before = count(found.before, "task")
-        verbs = "waits as well, and goes" if found.before == 1 else "wait as well, and go"
+    previewed = preview(parsed, admission)
+    output.line(
+        f"{printable(admission.jdl.name)}: {count(previewed.tasks, 'task')}, nothing is stored"
+    )
+    for cluster in previewed.there:
+        output.line(_sentence(cluster))
+        if cluster.may_be_spread:
+            output.line(SPREAD.format(cluster.cluster))
+    waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
+    if waiting:
+        output.line(f"{waiting} would wait {_for_what(previewed.there)}")
+    if previewed.before:
+        before = count(previewed.before, "task")
+        verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
         output.line(f"{before} of campaigns before it {verbs} first")
     return 0
 
 
-def _for_what(every: Sequence[ClusterPreview]) -> str:
-    if all(there.lacks for there in every):
+def _for_what(clusters: Sequence[ClusterPreview]) -> str:
+    if all(cluster.lacks for cluster in clusters):
         return TOO_SMALL
-    return NOWHERE if all(there.lacks or there.unknown for there in every) else "for free slots"
+    return (
+        NOWHERE
+        if all(cluster.lacks or cluster.unknown for cluster in clusters)
+        else "for free slots"
+    )
 
 
-def _sentence(there: ClusterPreview) -> str:
-    if there.lacks:
-        wanted, has = there.lacks
-        needs = f"a task needs {count(wanted, 'slot')}, and it has {has}"
-        return f"{there.cluster}: {needs}: none goes there"
-    if there.unknown:
-        return f"{there.cluster} has no {', no '.join(there.unknown)}: none goes there"
-    if there.is_drained or there.is_stressed:
-        state = "drained" if there.is_drained else "under stress"
-        return f"{there.cluster}: it is {state}: nothing goes there until that ends"
-    if there.free_slots is None:
-        return f"{there.cluster}: nobody knows its free slots yet"
-    free, tasks = count(there.free_slots, "free slot"), count(there.tasks, "task")
-    when = "once its prologue has ended there" if there.has_prologue else "now"
-    return f"{there.cluster}: {free}, {tasks} would go there {when}"
+def _sentence(cluster: ClusterPreview) -> str:
+    if cluster.lacks:
+        needed, has = cluster.lacks
+        needs = f"a task needs {count(needed, 'slot')}, and it has {has}"
+        return f"{cluster.cluster}: {needs}: none goes there"
+    if cluster.unknown:
+        return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
+    if cluster.is_drained or cluster.is_stressed:
+        state = "drained" if cluster.is_drained else "under stress"
+        return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
+    if cluster.free_slots is None:
+        return f"{cluster.cluster}: nobody knows its free slots yet"
+    free, tasks = count(cluster.free_slots, "free slot"), count(cluster.tasks, "task")
+    when = "once its prologue has ended there" if cluster.has_prologue else "now"
+    return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

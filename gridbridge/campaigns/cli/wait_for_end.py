@@ -30,20 +30,21 @@ def wait(
     if not until(lambda: task_views.find(number, folder) is not None, SHOWN_S):
         output.complain(f"{program}: no campaign {number}")
         return FAILED
-    while found := task_views.find(number, folder):
-        if not found.state.is_alive:
-            return _told(program, found)
+    while campaign := task_views.find(number, folder):
+        if not campaign.state.is_alive:
+            return _report_end(program, campaign)
         pause(PAUSE_S)
     output.complain(f"{program}: {GONE.format(number)}")
     return FAILED
 
 
-def _told(program: str, one: ShownCampaign) -> int:
-    bad = {"failed": one.failed, "were cancelled": one.cancelled}
+def _report_end(program: str, campaign: ShownCampaign) -> int:
+    bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
     of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
-    tasks = count(one.tasks, "task")
-    told = f"campaign {one.number} is {one.state}: {one.ended} of {tasks} ended{of_them}"
-    is_whole = one.state is CampaignState.TERMINATED and one.ended == one.tasks
-    if not (is_good := is_whole and not one.failed and not one.cancelled):
-        output.complain(f"{program}: {told}")
+    tasks = count(campaign.tasks, "task")
+    ended = f"{campaign.ended} of {tasks} ended{of_them}"
+    message = f"campaign {campaign.number} is {campaign.state}: {ended}"
+    is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks
+    if not (is_good := is_whole and not campaign.failed and not campaign.cancelled):
+        output.complain(f"{program}: {message}")
     return 0 if is_good else FAILED

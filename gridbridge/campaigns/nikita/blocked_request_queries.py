@@ -43,10 +43,10 @@ class BlockedRequestQueries:
         cancelled: Set[int],
     ) -> tuple[BlockedRequest, ...]:
         """Return the requests for which tasks of these arrays might end."""
-        self._ours = {name: {} for name, seen in answers.items() if seen.pending}
+        self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
-            seen = answers[array.cluster]
-            if seen.pending and _is_besteffort(array, seen):
+            snapshot = answers[array.cluster]
+            if snapshot.pending and _is_besteffort(array, snapshot):
                 self._ours[array.cluster][array.job_id] = OwnTask(
                     campaign=array.campaign,
                     array=array.number,
@@ -56,16 +56,16 @@ class BlockedRequestQueries:
         now = self._clock.now()
         recent = rules.recent(self._ways.tried(now - KEPT), now)
         crowded = (name for name, ours in self._ours.items() if ours)
-        return tuple(one for name in crowded for one in self._at(name, recent))
+        return tuple(request for name in crowded for request in self._at(name, recent))
 
     def _at(self, cluster: str, recent: Set[Request]) -> Iterator[BlockedRequest]:
         """Give those of one cluster, each with the places that it may have."""
         cell = self._ask(cluster)
-        for one in rules.contests(cluster, cell, self._ours[cluster], recent):
-            names = self._could_start(cluster, one.asked)
-            places = tuple(place for place in one.places if place.name in names)
-            if places:
-                yield replace(one, places=places)
+        for request in rules.contests(cluster, cell, self._ours[cluster], recent):
+            names = self._could_start(cluster, request.asked)
+            hosts = tuple(host for host in request.places if host.name in names)
+            if hosts:
+                yield replace(request, places=hosts)
 
     def still(self, way: Preemption) -> Preemption | None:
         """Ask once more, and return what is right now; None for nothing."""
@@ -77,24 +77,24 @@ class BlockedRequestQueries:
         try:
             return shows.crowded(where) if shows else NOTHING
         except GridbridgeError as error:
-            _tell(cluster, error)
+            _log_unanswered(cluster, error)
             return NOTHING
 
-    def _could_start(self, cluster: str, asked: ResourceShortage) -> frozenset[str]:
+    def _could_start(self, cluster: str, shortage: ResourceShortage) -> frozenset[str]:
         where = away(self._policy, cluster)
         shows = adapter_of(where).shows_crowd
         try:
-            return shows.could_start(where, asked) if shows else frozenset()
+            return shows.could_start(where, shortage) if shows else frozenset()
         except GridbridgeError as error:
-            _tell(cluster, error)
+            _log_unanswered(cluster, error)
             return frozenset()
 
 
-def _is_besteffort(array: Array, seen: ClusterSnapshot) -> bool:
+def _is_besteffort(array: Array, snapshot: ClusterSnapshot) -> bool:
     """Say whether a task of an array runs in a best-effort queue."""
-    queues = {one.name for one in seen.queues if one.is_besteffort}
-    return any(row.queue in queues for row in seen.jobs.get(array.job_id, ()))
+    queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
+    return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))
 
 
-def _tell(cluster: str, error: GridbridgeError) -> None:
+def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
     _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))

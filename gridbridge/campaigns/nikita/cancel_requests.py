@@ -32,19 +32,19 @@ class CancelRequests:
 
     def take(self) -> int:
         """Do what is asked, unless a runner is there; return how many requests that were."""
-        there = campaign_files.names(self._folder)
-        listed = campaign_files.requests(there, OwnerVerb.CANCEL, self._folder)
+        names = campaign_files.names(self._folder)
+        listed = campaign_files.requests(names, OwnerVerb.CANCEL, self._folder)
         if not listed:
             return 0
         with poller_lock.MomentaryLock(self._runners) as is_ours:
-            asked = campaign_files.asked(listed, self._folder) if is_ours else ()
-            return sum(map(self._answer, asked))
+            requests = campaign_files.take_requests(listed, self._folder) if is_ours else ()
+            return sum(map(self._answer, requests))
 
-    def _answer(self, one: OwnerRequest) -> bool:
+    def _answer(self, request: OwnerRequest) -> bool:
         """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
         does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
         try:
-            return answer(one, does, self._folder, self._published)
+            return answer(request, does, self._folder, self._published)
         except Exception as error:
-            _log.warning("event=not_taken_now token=%s why=%r", one.token, plain_words(error))
+            _log.warning("event=not_taken_now token=%s why=%r", request.token, plain_words(error))
             return False

@@ -28,8 +28,8 @@ class ClockWatch:
             boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
         self._seen = noted(before, now)
-        for one in self._seen.leaps[len(before.leaps) if before else 0 :]:
-            _log.warning("event=clock_set by_s=%+.0f", one.by_s)
+        for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
+            _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
         return self._seen.leaps
 
     def keep(self) -> None:

@@ -38,7 +38,7 @@ def parts(
     So are prologues and epilogues, `steps`, that wait and are not marked to go: each has one
     cluster where it may run. Their ages are right though this host's clock leapt.
     """
-    every = tuple(leaps)
+    jumps = tuple(leaps)
     for array in arrays:
         campaign = campaigns.get(array.campaign)
         if campaign is None:
@@ -47,7 +47,7 @@ def parts(
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
             if not is_kept and (since := _since(array, row, campaign)):
-                yield from _split(array, campaign, row, moved(since, every), of_array)
+                yield from _split(array, campaign, row, moved(since, jumps), of_array)
             elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
@@ -83,15 +83,15 @@ def _split(
 ) -> Iterator[ListedArray]:
     """Give the tasks of a row, those that are marked apart from the others."""
     by_mark: dict[WipedFor | None, list[range]] = {}
-    for some in row.tasks or (range(1, array.size + 1),):
-        for wiped_for, places in _runs(some, marks):
-            by_mark.setdefault(wiped_for, []).append(places)
-    for marked, found in by_mark.items():
+    for task_range in row.tasks or (range(1, array.size + 1),):
+        for wiped_for, indices in _runs(task_range, marks):
+            by_mark.setdefault(wiped_for, []).append(indices)
+    for marked, ranges in by_mark.items():
         yield ListedArray(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
-            places=tuple(found),
+            places=tuple(ranges),
             since=since,
             is_waiting=row.state.is_waiting,
             walltime_s=_walltime_s(campaign, array),
@@ -104,20 +104,20 @@ def _split(
 
 def _walltime_s(campaign: Campaign, array: Array) -> int:
     """Return the longest time that tasks of an array may take; a prologue is one task alone."""
-    wish = campaign.jdl.clusters[array.cluster]
-    if array.size > 1 or not (wish.prologue or wish.epilogue):
-        return wish.walltime_s
-    return max(wish.walltime_s, wish.prologue_walltime_s, wish.epilogue_walltime_s)
+    request = campaign.jdl.clusters[array.cluster]
+    if array.size > 1 or not (request.prologue or request.epilogue):
+        return request.walltime_s
+    return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
 def _runs(
-    places: range, marks: Mapping[int, CancellationMark]
+    indices: range, marks: Mapping[int, CancellationMark]
 ) -> Iterator[tuple[WipedFor | None, range]]:
     """Split places into runs of the same mark."""
     if not marks:
-        yield None, places
+        yield None, indices
         return
-    named = ((marks[place].wiped_for if place in marks else None, place) for place in places)
-    for wiped_for, group in groupby(named, key=lambda each: each[0]):
-        found = [place for _, place in group]
-        yield wiped_for, range(found[0], found[-1] + 1)
+    named = ((marks[index].wiped_for if index in marks else None, index) for index in indices)
+    for wiped_for, group in groupby(named, key=lambda pair: pair[0]):
+        run = [index for _, index in group]
+        yield wiped_for, range(run[0], run[-1] + 1)

@@ -60,11 +60,11 @@ _log = logging.getLogger(__name__)
 class ArrayDeleter(Protocol):
     """What is done at the clusters (campaigns/acts/array_submission)."""
 
-    def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:
+    def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
         """End the tasks at some places of an array; may be repeated."""
         ...
 
-    def delete_waiting(self, array: Array, places: tuple[range, ...], /) -> tuple[range, ...]:
+    def delete_waiting(self, array: Array, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """End those that have not begun; return the places of the others. May be repeated."""
         ...
 
@@ -105,10 +105,10 @@ class Nikita:
 
     def gather(self) -> ListedAttempt:
         """Look at what clusters said a moment ago; ask them before anything is deleted."""
-        seen = self._look(self._policy.runner.interval_s)
-        is_old = self._asking.has_read and rules.plan(seen) != CancellationPlan()
-        seen = self._look(0.0) if is_old else seen
-        return replace(seen, contests=self._contests())
+        situation = self._look(self._policy.runner.interval_s)
+        is_old = self._asking.has_read and rules.plan(situation) != CancellationPlan()
+        situation = self._look(0.0) if is_old else situation
+        return replace(situation, contests=self._contests())
 
     def _contests(self) -> tuple[BlockedRequest, ...]:
         """Return the local requests that wait beside tasks of ours, as the last look had them."""
@@ -117,9 +117,9 @@ class Nikita:
 
     def _look(self, limit_s: float) -> ListedAttempt:
         released = [
-            one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
+            array for array in self._campaigns.open_arrays() if array.state is ArrayState.RELEASED
         ]
-        clusters = {one.cluster for one in released}
+        clusters = {array.cluster for array in released}
         self._answers = self._asking.ask(clusters, released, limit_s)
         return self.listed(released, self._answers)
 
@@ -128,26 +128,26 @@ class Nikita:
 
         Where none can, cancelled and moved tasks alone count: they wait for nothing there.
         """
-        slots = {name: max_slots(seen) for name, seen in answers.items()}
-        campaigns = {one.number: one for one in self._campaigns.unfinished()}
+        slots = {name: max_slots(snapshot) for name, snapshot in answers.items()}
+        campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
         self._cancelled = killed = {
-            n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED
+            n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED
         }
-        left, steps = self._epilogues(campaigns), self._steps(campaigns)
+        epilogues, steps = self._epilogues(campaigns), self._steps(campaigns)
         marks, leaps = self._marks.all(), self._watch.look()
         going = _with_some_to_go(marks)
-        there = [
-            one
-            for one in released
-            if one.cluster in slots
-            and (slots[one.cluster] or one.campaign in killed or _key(one) in going)
-            and _key(one) not in left
+        arrays = [
+            array
+            for array in released
+            if array.cluster in slots
+            and (slots[array.cluster] or array.campaign in killed or _key(array) in going)
+            and _key(array) not in epilogues
         ]
-        self._arrays = {_key(one): one for one in there}
-        every = parts(there, answers, campaigns, marks, leaps, steps)
+        self._arrays = {_key(array): array for array in arrays}
+        listed_parts = parts(arrays, answers, campaigns, marks, leaps, steps)
         return ListedAttempt(
             now=self._clock.now(),
-            parts=tuple(one for one in every if slots[one.cluster] or _is_to_go(one)),
+            parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
             to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
@@ -155,26 +155,30 @@ class Nikita:
 
     def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
         """Return the arrays of cancelled campaigns that are still to run."""
-        winding_up = [one for one in campaigns.values() if one.is_winding_up]
+        winding_up = [campaign for campaign in campaigns.values() if campaign.is_winding_up]
         steps = self._tries.steps(winding_up)
-        return {(one.campaign, one.array) for one in steps if one.step == EPILOGUE}
+        return {(step.campaign, step.array) for step in steps if step.step == EPILOGUE}
 
     def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
         """Return the arrays of prologues and epilogues, of all campaigns that go on."""
-        going = [one for one in campaigns.values() if one.state is not CampaignState.CANCELLED]
-        return {(one.campaign, one.array) for one in self._tries.steps(going)}
+        going = [
+            campaign
+            for campaign in campaigns.values()
+            if campaign.state is not CampaignState.CANCELLED
+        ]
+        return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
-    def decide(self, seen: ListedAttempt) -> CancellationPlan:
+    def decide(self, situation: ListedAttempt) -> CancellationPlan:
         """Decide about all tasks."""
-        return rules.plan(seen)
+        return rules.plan(situation)
 
-    def entry(self, seen: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
+    def entry(self, situation: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
-        return nikita_journal.entry(seen, plan, self._clock.now())
+        return nikita_journal.entry(situation, plan, self._clock.now())
 
-    def apply(self, seen: ListedAttempt, plan: CancellationPlan) -> None:
+    def apply(self, situation: ListedAttempt, plan: CancellationPlan) -> None:
         """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
-        del seen
+        del situation
         self._turns.begin()
         self._watch.keep()
         for wipe in plan.spared:
@@ -193,10 +197,10 @@ class Nikita:
         for wipe in wipes(way):
             self._marks.put(wipe)
             self._delete(wipe)
-        told = f"{way.job}.{way.task}" if way.task else way.job
+        job = f"{way.job}.{way.task}" if way.task else way.job
         lacked, tasks = ",".join(way.lacked), len(way.tasks)
         _log.info(
-            "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
+            "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked
         )
 
     def _delete(self, wipe: ArrayCancellation) -> None:
@@ -218,9 +222,9 @@ class Nikita:
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
             self._marks.remove(replace(wipe, places=begun))
-        if left := _others(wipe.places, begun):
+        if waiting := _without(wipe.places, begun):
             held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
-            self._marks.put(replace(wipe, places=left, wiped_for=held))
+            self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
         if isinstance(error, NotAsked):
@@ -252,9 +256,9 @@ def _is_to_go(part: ListedArray) -> bool:
     return part.is_cancelled or part.marked in TO_GO
 
 
-def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, ...]:
-    listed = {place for each in some for place in each}
-    return ranges_of(place for each in places for place in each if place not in listed)
+def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
+    listed = {index for indices in excluded for index in indices}
+    return ranges_of(index for indices in ranges for index in indices if index not in listed)
 
 
 def _patience(policy: Policy) -> CancellationPatience:

@@ -15,23 +15,23 @@ from gridbridge.program.journal import JournalEntry, telling
 PROGRAM = "nikita"
 
 
-def entry(seen: ListedAttempt, plan: CancellationPlan, now: datetime) -> JournalEntry | None:
+def entry(situation: ListedAttempt, plan: CancellationPlan, now: datetime) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to do nothing."""
-    told = rules.sentences(plan)
-    seen = replace(seen, contests=tuple(_decisive(seen, plan)))
-    return telling(PROGRAM, now, {"seen": encode(seen)}, told) if told else None
+    sentences = rules.sentences(plan)
+    situation = replace(situation, contests=tuple(_decisive(situation, plan)))
+    return telling(PROGRAM, now, {"seen": encode(situation)}, sentences) if sentences else None
 
 
-def _decisive(seen: ListedAttempt, plan: CancellationPlan) -> Iterator[BlockedRequest]:
+def _decisive(situation: ListedAttempt, plan: CancellationPlan) -> Iterator[BlockedRequest]:
     """Give the requests for which tasks end; of many others that wait nothing is kept."""
-    for one in seen.contests:
-        if any(one.cluster == way.cluster and same(one.asked, way) for way in plan.ways):
-            yield one
+    for request in situation.contests:
+        if any(request.cluster == way.cluster and same(request.asked, way) for way in plan.ways):
+            yield request
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.sentences(rules.plan(decode(kept["seen"], ListedAttempt)))
+    return rules.sentences(rules.plan(decode(row["seen"], ListedAttempt)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

@@ -27,40 +27,42 @@ class PartIntake:
     """What takes them in."""
 
     def __init__(
-        self, database: StateFile, judge: Judge, given: CampaignRegister, folder: str = CAMPAIGNS
+        self, database: StateFile, judge: Judge, register: CampaignRegister, folder: str = CAMPAIGNS
     ) -> None:
         self._campaigns = CampaignRows(database)
         self._parts = CampaignParts(database, self._campaigns)
         self._judge = judge
-        self._given = given
+        self._given = register
         self._folder = folder
         self._grown: set[int] = set()
 
     def grown(self) -> frozenset[int]:
         """Return the campaigns that got tasks since the last call."""
-        found, self._grown = frozenset(self._grown), set()
-        return found
+        grown, self._grown = frozenset(self._grown), set()
+        return grown
 
-    def keep(self, found: NewFile) -> TaskBatch | str:
+    def keep(self, new_file: NewFile) -> TaskBatch | str:
         """Keep a part, unless it is kept already, or return what is wrong with it."""
-        campaign = self._campaigns.find(found.adds_to or 0)
-        if known := self._parts.of_token(found.token):
-            is_same = campaign and (campaign.uid, known.digest) == (found.uid, found.digest)
-            return known if is_same else ANOTHER
-        if not campaign or (problem := self._problem(found, campaign)):
-            return problem if campaign else f"no campaign {found.adds_to}"
-        return self._add(found, campaign)
+        campaign = self._campaigns.find(new_file.adds_to or 0)
+        if part := self._parts.of_token(new_file.token):
+            is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
+            return part if is_same else ANOTHER
+        if not campaign or (problem := self._problem(new_file, campaign)):
+            return problem if campaign else f"no campaign {new_file.adds_to}"
+        return self._add(new_file, campaign)
 
     def recover(self) -> tuple[int, ...]:
         """Keep parts that a state file which was restored has forgotten; return whose they are."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
-        return tuple(one.number for one in self._campaigns.all() if self._recover(one))
+        return tuple(
+            campaign.number for campaign in self._campaigns.all() if self._recover(campaign)
+        )
 
     def _recover(self, campaign: Campaign) -> bool:
         is_known = True
-        while found := self._forgotten(campaign):
-            campaign = self._campaigns.find(self._add(found, campaign).campaign) or campaign
+        while new_file := self._forgotten(campaign):
+            campaign = self._campaigns.find(self._add(new_file, campaign).campaign) or campaign
             is_known = False
         return not is_known
 
@@ -69,36 +71,36 @@ class PartIntake:
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
-        found = campaign_files.numbered(campaign.number, self._folder, part)
-        if not found or (found.adds_to, found.uid) != (campaign.number, campaign.uid):
+        new_file = campaign_files.numbered(campaign.number, self._folder, part)
+        if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
-        is_given = self._given.has(campaign.number, found.uid, found.digest, part)
-        return replace(found, token=files.random_name()) if is_given else None
+        is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
+        return replace(new_file, token=files.random_name()) if is_given else None
 
-    def _add(self, found: NewFile, campaign: Campaign) -> TaskBatch:
+    def _add(self, new_file: NewFile, campaign: Campaign) -> TaskBatch:
         part = TaskBatch(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
-            tasks=found.tasks,
-            digest=found.digest,
+            tasks=new_file.tasks,
+            digest=new_file.digest,
         )
-        self._parts.add(campaign, part, found.token)
+        self._parts.add(campaign, part, new_file.token)
         self._grown.add(campaign.number)
         return part
 
-    def _problem(self, found: NewFile, campaign: Campaign) -> str:
+    def _problem(self, new_file: NewFile, campaign: Campaign) -> str:
         """Say why a campaign gets no tasks by this file; empty when it does."""
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:
             return f"no {name}"
-        if campaign.uid != found.uid:
+        if campaign.uid != new_file.uid:
             return f"{name} is another's"
         if not campaign.state.is_alive:
             return f"{name} is {campaign.state}; submit the rest as another one"
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test, which sends one task to each cluster"
-        if not found.tasks or campaign.tasks + found.tasks > MOST_TASKS:
+        if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
             return f"{name} has {count(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
         if self._parts.last(campaign.number) >= MOST_PARTS:
             return f"{name} was added to {MOST_PARTS} times; submit the rest as another one"
-        return self._judge(found, campaign)
+        return self._judge(new_file, campaign)

@@ -26,7 +26,7 @@ class ArrayCommands(Protocol):
         """End all of its tasks; return its id there, 0 for one that was never submitted."""
         ...
 
-    def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:
+    def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
         """End the tasks at some places of it."""
         ...
 
@@ -34,6 +34,6 @@ class ArrayCommands(Protocol):
         """Have root send nothing more of a campaign."""
         ...
 
-    def noted(self, campaign: int, /) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int, /) -> tuple[LedgerArray, ...]:
         """Return what root's ledger has of a campaign."""
         ...

@@ -98,14 +98,14 @@ class CampaignIntake:
         """Take in new campaigns, and do what owners ask; return how many of both."""
         listed = campaign_files.names(self._folder)
         self._quota.tell_left_out(_log)
-        taken = 0
-        for token, found in campaign_files.new(listed, self._folder):
-            with self._one(token):
-                taken += self._take(token, found)
-        return taken + self._answer(listed)
+        intake_count = 0
+        for token, new_file in campaign_files.new(listed, self._folder):
+            with self._isolated(token):
+                intake_count += self._take(token, new_file)
+        return intake_count + self._answer(listed)
 
     @contextmanager
-    def _one(self, token: str) -> Iterator[None]:
+    def _isolated(self, token: str) -> Iterator[None]:
         """Do what one file asks for; what is wrong with it stops no other.
 
         What the state file or a disk refuses is tried again at each look, and told once. What fails
@@ -128,9 +128,9 @@ class CampaignIntake:
     def _answer(self, listed: list[str]) -> int:
         answered = 0
         self._requests.begin()
-        for one in campaign_files.asked(listed, self._folder):
-            with self._one(one.token):
-                answered += answer(one, self._does, self._folder, self._published)
+        for request in campaign_files.take_requests(listed, self._folder):
+            with self._isolated(request.token):
+                answered += answer(request, self._does, self._folder, self._published)
         return answered
 
     def recover(self) -> None:
@@ -139,10 +139,12 @@ class CampaignIntake:
         They are paused, and so are those that lack parts: their owners say whether they go on. What
         was submitted of them root's ledger knows.
         """
-        known = self._campaigns.all()
-        for one in known:
-            self._given.note(one.number, one.uid, one.digest)
-        for number in sorted({*self._given.campaigns()} - {one.number for one in known}):
+        campaigns = self._campaigns.all()
+        for campaign in campaigns:
+            self._given.note(campaign.number, campaign.uid, campaign.digest)
+        for number in sorted(
+            {*self._given.campaigns()} - {campaign.number for campaign in campaigns}
+        ):
             self._recover(number)
         with self._database.transaction():
             for grown in self._parts.recover():
@@ -158,8 +160,8 @@ class CampaignIntake:
         """
         since_s = (self._clock.now() - KEPT).timestamp()
         for campaign, token in self._given.again_since(since_s):
-            found = self._campaigns.find(campaign)
-            is_purged = not found or found.state is CampaignState.PURGED
+            stored_campaign = self._campaigns.find(campaign)
+            is_purged = not stored_campaign or stored_campaign.state is CampaignState.PURGED
             if is_purged or self._campaigns.has_done(token, campaign):
                 continue
             _log.warning("event=tries_forgotten campaign=%s", campaign)
@@ -168,17 +170,19 @@ class CampaignIntake:
 
     def _recover(self, number: int) -> None:
         """Know a campaign again by its file, if that is what the service called so."""
-        found = campaign_files.numbered(number, self._folder)
-        if not found or not self._given.has(number, found.uid, found.digest):
+        new_file = campaign_files.numbered(number, self._folder)
+        if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
-        found = replace(found, owner=found.owner or str(found.uid))  # it is paused anyway
-        made = self._campaign(found)
-        if isinstance(made, str):
-            _log.error("event=not_recovered campaign=%s why=%r", number, made)
+        new_file = replace(
+            new_file, owner=new_file.owner or str(new_file.uid)
+        )  # it is paused anyway
+        campaign = self._campaign(new_file)
+        if isinstance(campaign, str):
+            _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
-        made = replace(made, number=number, state=CampaignState.PAUSED)
-        self._campaigns.add(made, files.random_name())  # nobody brings another under that name
+        campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
+        self._campaigns.add(campaign, files.random_name())  # nobody brings another under that name
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
@@ -225,37 +229,37 @@ class CampaignIntake:
         """Return the campaigns that got tasks since the last call."""
         return self._parts.grown()
 
-    def _take(self, token: str, found: NewFile | str) -> bool:
+    def _take(self, token: str, new_file: NewFile | str) -> bool:
         """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
-        if isinstance(found, NewFile) and not found.owner:
-            raise GridbridgeError(f"uid {found.uid} has no account now")
-        if isinstance(found, NewFile) and found.adds_to is not None:
-            return self._take_part(found)
-        known = self._campaigns.of_token(token)
-        made = known or (found if isinstance(found, str) else self._new(found))
-        if known and (isinstance(found, str) or not _is_of(known, found)):
-            made = ANOTHER
-        if isinstance(made, str):
-            self._refuse(token, made, NOBODY if isinstance(found, str) else found.uid)
+        if isinstance(new_file, NewFile) and not new_file.owner:
+            raise GridbridgeError(f"uid {new_file.uid} has no account now")
+        if isinstance(new_file, NewFile) and new_file.adds_to is not None:
+            return self._take_part(new_file)
+        existing = self._campaigns.of_token(token)
+        campaign = existing or (new_file if isinstance(new_file, str) else self._new(new_file))
+        if existing and (isinstance(new_file, str) or not _is_of(existing, new_file)):
+            campaign = ANOTHER
+        if isinstance(campaign, str):
+            self._refuse(token, campaign, NOBODY if isinstance(new_file, str) else new_file.uid)
             return False
-        if not known:
-            made = replace(made, number=self._free_number())
-            self._campaigns.add(made, token)
-        self._given.note(made.number, made.uid, made.digest)
-        campaign_files.answer(token, {"campaign": made.number}, self._published)
-        campaign_files.number(token, made.number, self._folder)
-        return not known
+        if not existing:
+            campaign = replace(campaign, number=self._free_number())
+            self._campaigns.add(campaign, token)
+        self._given.note(campaign.number, campaign.uid, campaign.digest)
+        campaign_files.answer(token, {"campaign": campaign.number}, self._published)
+        campaign_files.number(token, campaign.number, self._folder)
+        return not existing
 
-    def _take_part(self, found: NewFile) -> bool:
+    def _take_part(self, new_file: NewFile) -> bool:
         """Do so with what adds tasks to a campaign."""
-        part = self._parts.keep(found)
+        part = self._parts.keep(new_file)
         if isinstance(part, str):
-            self._refuse(found.token, part, found.uid)
+            self._refuse(new_file.token, part, new_file.uid)
             return False
-        self._given.note(part.campaign, found.uid, part.digest, part.number)
-        told = {"campaign": part.campaign, "tasks": part.tasks}
-        campaign_files.answer(found.token, told, self._published)
-        campaign_files.number(found.token, part.campaign, self._folder, part.number)
+        self._given.note(part.campaign, new_file.uid, part.digest, part.number)
+        reply = {"campaign": part.campaign, "tasks": part.tasks}
+        campaign_files.answer(new_file.token, reply, self._published)
+        campaign_files.number(new_file.token, part.campaign, self._folder, part.number)
         return True
 
     def _free_number(self) -> int:
@@ -267,70 +271,72 @@ class CampaignIntake:
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
             _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, short(problem))
-        told = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
-        campaign_files.answer(token, {"refused": told}, self._published)
+        message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
+        campaign_files.answer(token, {"refused": message}, self._published)
         campaign_files.drop(token, self._folder)
 
-    def _new(self, found: NewFile) -> Campaign | str:
-        return self._too_much(found) or self._campaign(found)
+    def _new(self, new_file: NewFile) -> Campaign | str:
+        return self._too_much(new_file) or self._campaign(new_file)
 
-    def _too_much(self, found: NewFile) -> str:
+    def _too_much(self, new_file: NewFile) -> str:
         """Say that a person would have too many campaign files here, or too large ones."""
-        parts = self._kept_parts.of_person(found.uid)
-        held, size = campaign_files.held(parts, found.uid, self._folder)
+        parts = self._kept_parts.of_person(new_file.uid)
+        held, size = campaign_files.held(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
-        if held < most and size + found.size <= most_mb * MB:
+        if held < most and size + new_file.size <= most_mb * MB:
             return ""
         brought = count(held + 1, "campaign file")
-        would = f"you would have {brought} of {(size + found.size) / MB:.1f} MB"
+        would = f"you would have {brought} of {(size + new_file.size) / MB:.1f} MB"
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
 
-    def _campaign(self, found: NewFile) -> Campaign | str:
+    def _campaign(self, new_file: NewFile) -> Campaign | str:
         """Return a file's campaign, or what is wrong: any program may have written it."""
         try:
-            jdl = decode(found.header, Jdl)
+            jdl = decode(new_file.header, Jdl)
         except Exception as error:  # whatever somebody wrote there
             return f"not what gridsub writes: {error!r:.200}"
         unknown = sorted(jdl.clusters.keys() - self._clusters)
         if unknown:
-            known = ", ".join(sorted(self._clusters))
-            return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
-        if not (found.tasks and jdl.clusters):
+            names = ", ".join(sorted(self._clusters))
+            return f"no cluster {', '.join(unknown)} here; the clusters are {names}"
+        if not (new_file.tasks and jdl.clusters):
             return "no task, or no cluster"
-        if found.tasks > MOST_TASKS:
-            return f"{found.tasks} tasks; at most {MOST_TASKS}"
-        if problem := out_of_range(jdl) or unlike(found.header, jdl):
+        if new_file.tasks > MOST_TASKS:
+            return f"{new_file.tasks} tasks; at most {MOST_TASKS}"
+        if problem := out_of_range(jdl) or unlike(new_file.header, jdl):
             return problem
-        if problem := self._unsettled(found, jdl):
+        if problem := self._unsettled(new_file, jdl):
             return problem
         is_test = jdl.type is CampaignType.TEST
         return Campaign(
             number=0,
-            uid=found.uid,
-            owner=found.owner,
+            uid=new_file.uid,
+            owner=new_file.owner,
             state=CampaignState.IN_TREATMENT,
             submitted_at=self._clock.now(),
-            tasks=min(found.tasks, len(jdl.clusters)) if is_test else found.tasks,
-            digest=found.digest,
+            tasks=min(new_file.tasks, len(jdl.clusters)) if is_test else new_file.tasks,
+            digest=new_file.digest,
             jdl=jdl,
         )
 
-    def _unsettled_part(self, found: NewFile, campaign: Campaign) -> str:
+    def _unsettled_part(self, new_file: NewFile, campaign: Campaign) -> str:
         """Say what they have against a campaign with the tasks that are added."""
-        whole = replace(found, tasks=campaign.tasks + found.tasks)
-        return self._too_much(found) or self._unsettled(whole, campaign.jdl)
+        whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
+        return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
-    def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
+    def _unsettled(self, new_file: NewFile, jdl: Jdl) -> str:
         """Say what the site's rules have against a campaign: gridsub applied them before."""
-        groups = frozenset(host.groups_of(found.owner))
-        candidate = CampaignCandidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
+        groups = frozenset(host.groups_of(new_file.owner))
+        candidate = CampaignCandidate(
+            user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
+        )
         try:
             return rules.unsettled(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
 
 
-def _is_of(campaign: Campaign, found: NewFile) -> bool:
+def _is_of(campaign: Campaign, new_file: NewFile) -> bool:
     """Say whether this file is the campaign's own."""
-    return (campaign.uid, campaign.digest) == (found.uid, found.digest)
+    return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

@@ -13,20 +13,22 @@ from gridbridge.program.journal import JournalEntry, telling
 PROGRAM = "runner"
 
 
-def entry(seen: CycleSituation, plan: CyclePlan, now: datetime) -> JournalEntry | None:
+def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to do nothing.
 
     What campaigns run is left out: it decides nothing, and a script a cycle would fill the journal.
     """
-    told = rules.sentences(plan)
-    campaigns = tuple(replace(one, jdl=one.jdl.outline) for one in seen.campaigns)
-    kept = {"seen": encode(replace(seen, campaigns=campaigns))} if told else {}
-    return telling(PROGRAM, now, kept, told) if told else None
+    sentences = rules.sentences(plan)
+    campaigns = tuple(
+        replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns
+    )
+    row = {"seen": encode(replace(situation, campaigns=campaigns))} if sentences else {}
+    return telling(PROGRAM, now, row, sentences) if sentences else None
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.sentences(rules.plan(decode(kept["seen"], CycleSituation)))
+    return rules.sentences(rules.plan(decode(row["seen"], CycleSituation)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

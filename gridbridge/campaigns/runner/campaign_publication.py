@@ -54,16 +54,18 @@ class CampaignPublication:
 
     def show(self, opened: Iterable[CampaignEvent]) -> None:
         """Show all campaigns, with how many of these events they have."""
-        waiting, left = self._campaigns.waiting(), self._left()
-        events, sinks = _counted(opened, left), self._sinks()
+        waiting, open_clusters = self._campaigns.waiting(), self._open_clusters()
+        events, sinks = _counted(opened, open_clusters), self._sinks()
         shown = (
             replace(
-                _shown(one, events[one.number], left.get(one.number, set())),
-                waiting=waiting.get(one.number, 0),
-                sinks=tuple(sinks.get(one.number, ())),
+                _shown(
+                    campaign, events[campaign.number], open_clusters.get(campaign.number, set())
+                ),
+                waiting=waiting.get(campaign.number, 0),
+                sinks=tuple(sinks.get(campaign.number, ())),
             )
-            for one in self._campaigns.outlined(self._outlines)
-            if one.state is not CampaignState.PURGED
+            for campaign in self._campaigns.outlined(self._outlines)
+            if campaign.state is not CampaignState.PURGED
         )
         whole = ShownCampaigns(
             at=self._clock.now(),
@@ -74,30 +76,32 @@ class CampaignPublication:
 
     def _sinks(self) -> dict[int, list[str]]:
         """Return the clusters that were sinks of each campaign, and not trusted since."""
-        found: dict[int, list[str]] = {}
+        sinks: dict[int, list[str]] = {}
         for campaign, cluster in self._events.sinks():
-            found.setdefault(campaign, []).append(cluster)
-        return found
+            sinks.setdefault(campaign, []).append(cluster)
+        return sinks
 
-    def _left(self) -> dict[int, set[str]]:
+    def _open_clusters(self) -> dict[int, set[str]]:
         """Return at which clusters each campaign has arrays of which a task may live."""
-        found: dict[int, set[str]] = {}
-        for one in self._campaigns.open_arrays():
-            found.setdefault(one.campaign, set()).add(one.cluster)
-        return found
+        clusters: dict[int, set[str]] = {}
+        for array in self._campaigns.open_arrays():
+            clusters.setdefault(array.campaign, set()).add(array.cluster)
+        return clusters
 
-    def show_cycle(self, seen: CycleSituation, plan: CyclePlan) -> None:
+    def show_cycle(self, situation: CycleSituation, plan: CyclePlan) -> None:
         """Show what a cycle looked at, and why it did what it did."""
-        free = {name: room.free_slots for name, room in seen.room.items()}
-        told = send_explanation.reasons(seen, plan)
-        stressed = tuple(name for name, room in seen.room.items() if room.is_stressed)
+        free = {name: room.free_slots for name, room in situation.room.items()}
+        reasons = send_explanation.reasons(situation, plan)
+        stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
         now = self._clock.now()
-        for_besteffort = {name: room.free(is_besteffort=True) for name, room in seen.room.items()}
+        for_besteffort = {
+            name: room.free(is_besteffort=True) for name, room in situation.room.items()
+        }
         cycle = ShownCycle(
             at=now,
             free_slots=free,
             besteffort_slots=for_besteffort,
-            reasons=told,
+            reasons=reasons,
             stressed=stressed,
         )
         published_campaign_files.put(cycle, self._folder)
@@ -126,30 +130,30 @@ class CampaignPublication:
         """
         for campaign in self._killed:
             self._show_whole(campaign)
-        others = [attempt for attempt in attempts if attempt.campaign not in self._killed]
+        other_attempts = [attempt for attempt in attempts if attempt.campaign not in self._killed]
         self._killed.clear()
         self._begun.clear()
-        self._show_touched(others, are_asked=are_asked)
+        self._show_touched(other_attempts, are_asked=are_asked)
         published_task_files.touched(self._folder)
 
     def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for one in attempts:
-            if is_step(one.task):
+        for attempt in attempts:
+            if is_step(attempt.task):
                 continue
-            of_part = touched[one.campaign, one.task // A_FILE]
-            of_part.update(() if one.outcome is TaskOutcome.COPY else (one.task,))
+            of_part = touched[attempt.campaign, attempt.task // A_FILE]
+            of_part.update(() if attempt.outcome is TaskOutcome.COPY else (attempt.task,))
         ends: dict[int, list[TaskEndTimes]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
-            shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
+            shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
             state = self._state(campaign)
             ends[campaign] += (end_of(task, now, state) for task in shown if task.has_ended)
             if are_asked:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
-        for campaign, found in ends.items():
-            published_task_files.add_ends(campaign, added_up(found, now), self._folder)
+        for campaign, task_ends in ends.items():
+            published_task_files.add_ends(campaign, added_up(task_ends, now), self._folder)
 
     def _show_whole(self, campaign: int) -> None:
         """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
@@ -164,8 +168,8 @@ class CampaignPublication:
         published_task_files.add_ends(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
-        found = self._campaigns.find(campaign)
-        return found.state if found else None
+        stored_campaign = self._campaigns.find(campaign)
+        return stored_campaign.state if stored_campaign else None
 
     def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
         low = part * A_FILE
@@ -174,15 +178,19 @@ class CampaignPublication:
         return shown
 
 
-def _counted(opened: Iterable[CampaignEvent], left: Mapping[int, Set[str]]) -> Counter[int]:
+def _counted(
+    opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]
+) -> Counter[int]:
     """Count events by campaign; one of a cluster that was dropped is everybody's who is there."""
-    found = Counter[int]()
+    counts = Counter[int]()
     for event in opened:
         if event.code is EventCode.DROPPED:
-            found.update(number for number, clusters in left.items() if event.cluster in clusters)
+            counts.update(
+                number for number, clusters in open_clusters.items() if event.cluster in clusters
+            )
         else:
-            found[event.campaign] += 1
-    return found
+            counts[event.campaign] += 1
+    return counts
 
 
 def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
@@ -190,20 +198,20 @@ def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
     return replace(end_of(task, at), failed=1)
 
 
-def _shown(one: Campaign, events: int, left: Set[str]) -> ShownCampaign:
-    is_cancelled = one.state is CampaignState.CANCELLED
+def _shown(campaign: Campaign, events: int, open_clusters: Set[str]) -> ShownCampaign:
+    is_cancelled = campaign.state is CampaignState.CANCELLED
     return ShownCampaign(
-        number=one.number,
-        name=one.jdl.name,
-        owner=one.owner,
-        submitted_at=one.submitted_at,
-        type=one.jdl.type,
-        state=one.state,
-        clusters=tuple(one.jdl.clusters),
-        tasks=one.tasks,
-        ended=one.ended,
-        failed=one.failed,
-        cancelled=one.cancelled,
+        number=campaign.number,
+        name=campaign.jdl.name,
+        owner=campaign.owner,
+        submitted_at=campaign.submitted_at,
+        type=campaign.jdl.type,
+        state=campaign.state,
+        clusters=tuple(campaign.jdl.clusters),
+        tasks=campaign.tasks,
+        ended=campaign.ended,
+        failed=campaign.failed,
+        cancelled=campaign.cancelled,
         events=events,
-        ending_at=tuple(sorted(left)) if is_cancelled else (),
+        ending_at=tuple(sorted(open_clusters)) if is_cancelled else (),
     )

@@ -95,14 +95,14 @@ class CampaignRunner:
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
-        taken = self._intake.take()
+        intake_count = self._intake.take()
         if touched := self._intake.touched():  # perhaps by what could not be done whole
-            self._publication.begin(one.campaign for one in touched)
+            self._publication.begin(attempt.campaign for attempt in touched)
             self._publication.end(touched, are_asked=True)
-        if taken:
+        if intake_count:
             self._forecasts.forget(self._intake.grown())
             self._publication.show(self._showing.show())
-        return taken
+        return intake_count
 
     def untaken(self) -> list[str]:
         """Return the names of the campaigns and requests that `take_in` would find."""
@@ -111,32 +111,32 @@ class CampaignRunner:
     def gather(self) -> CycleSituation:
         """Ask the clusters."""
         self.is_urgent = False
-        seen = self._updator.look()
-        return replace(seen, sharing=self._shares.gather(seen.campaigns))
+        situation = self._updator.look()
+        return replace(situation, sharing=self._shares.gather(situation.campaigns))
 
-    def decide(self, seen: CycleSituation) -> CyclePlan:
+    def decide(self, situation: CycleSituation) -> CyclePlan:
         """Decide about all campaigns."""
-        return rules.plan(seen)
+        return rules.plan(situation)
 
-    def entry(self, seen: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
+    def entry(self, situation: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
-        return campaign_journal.entry(seen, plan, self._clock.now())
+        return campaign_journal.entry(situation, plan, self._clock.now())
 
-    def apply(self, seen: CycleSituation, plan: CyclePlan) -> None:
+    def apply(self, situation: CycleSituation, plan: CyclePlan) -> None:
         """Do it, and show it."""
         for answer in self._updator.news():
             local_queue_publication.show(
                 answer, self._policy.queues_at(answer.cluster)
             )  # submissions obey it
-        self._shares.count(seen, plan)
-        self._publication.begin(one.number for one in seen.campaigns)
+        self._shares.count(situation, plan)
+        self._publication.begin(campaign.number for campaign in situation.campaigns)
         self._actions.do(plan)
-        self._forecasts.look(seen, plan, self._updator.elapsed)
+        self._forecasts.look(situation, plan, self._updator.elapsed)
         self._publication.end(self._actions.touched())
-        self._publication.show_cycle(seen, plan)
+        self._publication.show_cycle(situation, plan)
         self._sweep()
         self._publication.show(self._showing.show())
-        self._showing.show_clusters(seen, self._updator.others)
+        self._showing.show_clusters(situation, self._updator.others)
         self._notifier.look()
         self.is_urgent = plan.is_urgent
 
@@ -159,19 +159,21 @@ class CampaignRunner:
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
             self._intake.sweep()
-            now, kept = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
-            self.journal.forget(now - kept)
+            now, retention = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
+            self.journal.forget(now - retention)
             self._predictions.forget_ends(now - ENDS_KEPT)
 
 
-def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: Clock) -> None:
+def take_all(
+    take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
+) -> None:
     """Take in what is left until nothing of that can be, for so long at most.
 
     Each look takes a few files of each person, so that nobody waits for another's many.
     """
     until_s, before = clock.steady_s() + TAKING_S, None
-    while (found := left()) != before and clock.steady_s() < until_s:
-        before = found
+    while (pending := list_pending()) != before and clock.steady_s() < until_s:
+        before = pending
         take()
 
 

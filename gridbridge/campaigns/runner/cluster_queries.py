@@ -54,92 +54,113 @@ class ClusterQueries:
 
         An answer that somebody else had may be so old; with a limit of 0 each cluster is asked.
         """
-        submitted = tuple(one for one in arrays if one.job_id)
+        submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
         sent = {name: sent_to(self._database, name) for name in names}  # after the arrays
-        known = {name: one for name in names if (one := self._known(name, sent[name], limit_s))}
-        self.has_read = bool(known)
-        self.polled = frozenset(name for name, one in known.items() if one.is_regular)
-        found = known | self._ask({name: sent[name] for name in names if name not in known})
-        self.troubles = {name: why for name in found if (why := found[name].trouble)}
+        recent = {
+            name: answer
+            for name in names
+            if (answer := self._recent_answer(name, sent[name], limit_s))
+        }
+        self.has_read = bool(recent)
+        self.polled = frozenset(name for name, answer in recent.items() if answer.is_regular)
+        shared_answers = recent | self._ask(
+            {name: sent[name] for name in names if name not in recent}
+        )
+        self.troubles = {
+            name: why for name in shared_answers if (why := shared_answers[name].trouble)
+        }
         for name, why in self.troubles.items():
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
-        answers = ((name, found[name].snapshot) for name in names)
-        return {name: ours_alone(self._policy, seen, submitted) for name, seen in answers if seen}
-
-    def told(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
-        """Return what these clusters have told others so lately; none of them is asked."""
-        found = {
-            name: self._known(name, sent_to(self._database, name), limit_s) for name in clusters
+        answers = ((name, shared_answers[name].snapshot) for name in names)
+        return {
+            name: ours_alone(self._policy, snapshot, submitted)
+            for name, snapshot in answers
+            if snapshot
         }
-        return {name: one.snapshot for name, one in found.items() if one and one.snapshot}
 
-    def _known(self, name: str, sent: SentJob, limit_s: float) -> SharedAnswer | None:
+    def recent_snapshots(
+        self, clusters: Iterable[str], limit_s: float
+    ) -> dict[str, ClusterSnapshot]:
+        """Return what these clusters have told others so lately; none of them is asked."""
+        answers = {
+            name: self._recent_answer(name, sent_to(self._database, name), limit_s)
+            for name in clusters
+        }
+        return {
+            name: answer.snapshot for name, answer in answers.items() if answer and answer.snapshot
+        }
+
+    def _recent_answer(self, name: str, sent: SentJob, limit_s: float) -> SharedAnswer | None:
         if not limit_s:
             return None
-        return self._sharing.find(name, self._place(name), sent.released, limit_s)
+        return self._sharing.find(name, self._location(name), sent.released, limit_s)
 
-    def _place(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return place_of(away(self._policy, name), self._policy.queues_at(name))
 
     def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedAnswer]:
         """Ask clusters all at once, and share what they say."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
-            answers = dict(zip(sent, threads.map(self._one, sent, sent.values()), strict=True))
+            answers = dict(
+                zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True)
+            )
         with self._database.transaction():
             for name, (_, shared) in answers.items():
                 self._sharing.put(name, shared)
-        return {name: found for name, (found, _) in answers.items()}
+        return {name: answer for name, (answer, _) in answers.items()}
 
-    def _one(self, name: str, sent: SentJob) -> tuple[SharedAnswer, LastAnswer]:
+    def _ask_cluster(self, name: str, sent: SentJob) -> tuple[SharedAnswer, LastAnswer]:
         where, queues = away(self._policy, name), self._policy.queues_at(name)
-        found = _found(where, name, sent, queues)
-        place, now = place_of(where, queues), self._clock.now()
-        return found, answer_of(found.snapshot, sent, place, now, trouble=found.trouble)
+        answer = _query_cluster(where, name, sent, queues)
+        location, now = place_of(where, queues), self._clock.now()
+        return answer, answer_of(answer.snapshot, sent, location, now, trouble=answer.trouble)
 
 
-def _found(where: Away, name: str, sent: SentJob, queues: tuple[str, ...]) -> SharedAnswer:
+def _query_cluster(where: Away, name: str, sent: SentJob, queues: tuple[str, ...]) -> SharedAnswer:
     try:
-        seen, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
-        return SharedAnswer(snapshot=seen)
+        snapshot, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
+        return SharedAnswer(snapshot=snapshot)
     except (GridbridgeError, OSError) as error:
         return SharedAnswer(trouble=plain_words(error))
 
 
 def ends_of(
-    policy: Policy, asked: Mapping[Array, Sequence[int]], late: Container[Array] = ()
+    policy: Policy, indices: Mapping[Array, Sequence[int]], late: Container[Array] = ()
 ) -> dict[Array, Ends]:
     """Return what clusters tell of ends at some places of arrays, by one question to each.
 
     For those of `late` they search all that they keep since the array was sent. An array of which
     a cluster tells nothing now is left out: that is no end.
     """
-    return _of_each_cluster(asked, lambda some: _ends_at(policy, some, asked, late))
+    return _of_each_cluster(
+        indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late)
+    )
 
 
 def _ends_at(
     policy: Policy,
     arrays: Sequence[Array],
-    asked: Mapping[Array, Sequence[int]],
+    indices: Mapping[Array, Sequence[int]],
     late: Container[Array],
 ) -> dict[Array, Ends]:
     """Return the same of arrays at one cluster."""
-    system, where = _told_by(policy, arrays[0])
+    system, where = _system_of(policy, arrays[0])
     questions = [
         AskedArray(
-            job_id=one.job_id,
-            account=account_of(policy, one),
-            places=asked[one],
-            looks_since=one.intended_at if one in late else None,
+            job_id=array.job_id,
+            account=account_of(policy, array),
+            places=indices[array],
+            looks_since=array.intended_at if array in late else None,
         )
-        for one in arrays
+        for array in arrays
     ]
     try:
-        told = system.ends_of(where, questions)
+        ends = system.ends_of(where, questions)
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
         return {}
-    return {one: told.get(account_of(policy, one), {}) for one in arrays}
+    return {array: ends.get(account_of(policy, array), {}) for array in arrays}
 
 
 def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
@@ -147,32 +168,36 @@ def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[
 
     While a cluster does not tell, all of them may (TellsArrayEnds).
     """
-    return _of_each_cluster(arrays, lambda some: _living_at(policy, some))
+    return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
 
 def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset[int]]:
-    system, where = _told_by(policy, arrays[0])
-    names = {one.job_id: account_of(policy, one) for one in arrays}
+    system, where = _system_of(policy, arrays[0])
+    names = {array.job_id: account_of(policy, array) for array in arrays}
     try:
-        told = system.living_of(where, names)
+        living = system.living_of(where, names)
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
-        return {one: frozenset(range(1, one.size + 1)) for one in arrays}
-    return {one: told[one.job_id] for one in arrays if one.job_id in told}
+        return {array: frozenset(range(1, array.size + 1)) for array in arrays}
+    return {array: living[array.job_id] for array in arrays if array.job_id in living}
 
 
 def _of_each_cluster(
     arrays: Iterable[Array], ask: Callable[[Sequence[Array]], Mapping[Array, Told]]
 ) -> dict[Array, Told]:
     """Ask about the arrays of each cluster, all clusters at once, and return what they say."""
-    every = sorted(arrays, key=lambda one: one.cluster)
-    by_cluster = [[*some] for _, some in groupby(every, key=lambda one: one.cluster)]
+    ordered = sorted(arrays, key=lambda array: array.cluster)
+    by_cluster = [
+        [*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)
+    ]
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
-        told = threads.map(ask, by_cluster)
-        return {array: one for each in told for array, one in each.items()}
+        answers_by_cluster = threads.map(ask, by_cluster)
+        return {
+            array: answer for answers in answers_by_cluster for array, answer in answers.items()
+        }
 
 
-def _told_by(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
+def _system_of(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
     """Return what tells of an array's ends, and where it asks."""
     where = away(policy, array.cluster)
     system = adapter_of(where).array_ends

@@ -11,7 +11,7 @@ from gridbridge.campaigns.runner.observations import Observations
 from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
 from gridbridge.campaigns.runner.sending.ledger_closer import LedgerCloser
 from gridbridge.campaigns.runner.sending.owner_fairness import NotAsked, OwnerTimeBudget
-from gridbridge.campaigns.runner.sending.submission_results import SubmissionResults, tell
+from gridbridge.campaigns.runner.sending.submission_results import SubmissionResults, log_failure
 from gridbridge.campaigns.runner.sending.submissions import IntendedSubmissions
 from gridbridge.campaigns.runner.sending.submit_failures import SubmitFailures
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
@@ -71,10 +71,10 @@ class CycleActions:
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts that were sent or noted since the last call."""
-        found = (*self._noting.noted, *self._submissions.begun)
+        attempts = (*self._noting.noted, *self._submissions.begun)
         self._noting.noted.clear()
         self._submissions.begun.clear()
-        return found
+        return attempts
 
     def do(self, plan: CyclePlan) -> None:
         """Note what ended, then send what was begun, then what is new."""
@@ -95,7 +95,7 @@ class CycleActions:
             self._end(lost)
         self._submissions.resume(plan.resumed)
         self._send(plan)
-        self._ends.tell()
+        self._ends.close_ended()
 
     def _caught_up(self, plan: CyclePlan) -> CyclePlan:
         """Take over what root's ledger knows of campaigns; leave out what was to be sent of them.
@@ -104,13 +104,13 @@ class CycleActions:
         """
         for campaign in plan.behind:
             self._answers.take_over(campaign)
-        others = partial(_not_of, plan.behind)
+        up_to_date = partial(_not_of, plan.behind)
         return replace(
             plan,
-            resumed=others(plan.resumed),
-            sends=others(plan.sends),
-            steps=others(plan.steps),
-            copies=others(plan.copies),
+            resumed=up_to_date(plan.resumed),
+            sends=up_to_date(plan.sends),
+            steps=up_to_date(plan.steps),
+            copies=up_to_date(plan.copies),
         )
 
     def _send(self, plan: CyclePlan) -> None:
@@ -143,7 +143,7 @@ class CycleActions:
         except NotAsked:
             pass  # it is named again in the next cycle
         except GridbridgeError as error:
-            tell("event=not_ended", lost.array, error)
+            log_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
         """End an array; one that was never submitted comes to `unsent`, for no cluster tells ends.
@@ -153,7 +153,7 @@ class CycleActions:
         """
         try:
             leave = partial(self._leave_nothing, array)
-            job_id = self._turns.take(array, leave, lambda found: found is None)
+            job_id = self._turns.take(array, leave, lambda deleted_id: deleted_id is None)
         except NotAsked:
             return  # it is deleted in a later cycle
         if job_id is None or array.state is ArrayState.RELEASED:
@@ -171,7 +171,7 @@ class CycleActions:
         try:
             job_id = self._delete_there(array)
         except GridbridgeError as error:
-            tell("event=not_deleted", array, error)
+            log_failure("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
             return None
         self._troubles.close(ROOTS, array)
@@ -187,4 +187,4 @@ class CycleActions:
 
 
 def _not_of(campaigns: Container[int], rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(one for one in rows if one.campaign not in campaigns)
+    return tuple(row for row in rows if row.campaign not in campaigns)

@@ -35,29 +35,31 @@ class EventPublication:
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
         published_campaign_files.put(ShownEvents(at=now, events=events), self._folder)
-        return tuple(one for one in events if not one.closed_at)
+        return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
-        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot] = NOBODY
+        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
     ) -> None:
         """Show clusters as a cycle saw them, and those that it did not ask as others saw them."""
-        grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen, others)))
+        grid = ShownGrid(
+            at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
+        )
         published_campaign_files.put(grid, self._folder)
 
     def _clusters(
-        self, seen: CycleSituation, others: Mapping[str, ClusterSnapshot]
+        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
     ) -> Iterator[ShownGridCluster]:
-        rooms = {**room_of(self._policy, others, {}, {}), **seen.room}
-        moments = {name: one.taken_at for name, one in others.items()}
-        moments |= dict.fromkeys(seen.room, seen.at)
-        jdls = {one.number: one.jdl for one in seen.campaigns}
+        rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
+        moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}
+        moments |= dict.fromkeys(situation.room, situation.at)
+        jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
         for name, cluster in sorted(self._policy.clusters.items()):
             room = rooms.get(name)
-            there = [one for one in seen.there if one.cluster == name]
-            waiting = sum(one.waiting for one in there)
+            views = [view for view in situation.there if view.cluster == name]
+            waiting = sum(view.waiting for view in views)
             used = (
-                one.used(jdls[one.campaign].slots_at(name) if one.campaign in jdls else 1)
-                for one in there
+                view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1)
+                for view in views
             )
             yield ShownGridCluster(
                 name=name,
@@ -68,6 +70,6 @@ class EventPublication:
                 free=room.free(is_besteffort=True) if room else None,
                 free_for_normal=room.free_slots if room else None,
                 waiting=waiting,
-                running=sum(one.listed for one in there) - waiting,
+                running=sum(view.listed for view in views) - waiting,
                 used_by_campaigns=round(sum(used)),
             )

@@ -30,7 +30,7 @@ Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
+class _DatedForecast:
     """What was last told of a campaign."""
 
     at: datetime
@@ -48,27 +48,29 @@ class ForecastUpdates:
         self._predictions = predictions
         self._clock = clock
         self._pause_s = pause_s
-        self._made: dict[int, _Made] = {}
+        self._made: dict[int, _DatedForecast] = {}
         self._there: dict[int, list[ClusterView]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
-        self._kept = {one.campaign: one for one in predictions.forecasts()}
+        self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
-    def look(self, seen: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
+    def look(self, situation: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
         """Make the forecasts that are old, and keep the first one that was made halfway."""
         self._there = {}
-        for there in seen.there:
-            self._there.setdefault(there.campaign, []).append(there)
-        known = {(one.campaign, one.cluster): one.ratio for one in seen.ratios}
-        self._ratios = known | {(one.campaign, one.cluster): one.ratio for one in plan.predicted}
+        for view in situation.there:
+            self._there.setdefault(view.campaign, []).append(view)
+        ratios = {(record.campaign, record.cluster): record.ratio for record in situation.ratios}
+        self._ratios = ratios | {
+            (record.campaign, record.cluster): record.ratio for record in plan.predicted
+        }
         now = self._clock.now()
-        for campaign in seen.campaigns:
+        for campaign in situation.campaigns:
             if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
-                self._made[campaign.number] = self._make(campaign, seen, elapsed, now)
+                self._made[campaign.number] = self._make(campaign, situation, elapsed, now)
                 self._keep(campaign, now)
         for number in plan.finished:
-            kept = self._kept.get(number)
-            if kept and kept.ended_at is None:  # it was measured at its first end
-                self._kept[number] = replace(kept, ended_at=now)
+            stored = self._kept.get(number)
+            if stored and stored.ended_at is None:  # it was measured at its first end
+                self._kept[number] = replace(stored, ended_at=now)
 
     def forget(self, campaigns: Iterable[int]) -> None:
         """Forget what was foretold of campaigns that have got more tasks."""
@@ -78,19 +80,19 @@ class ForecastUpdates:
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
         """Return a campaign with its tasks by cluster and, while it runs, its forecast."""
-        made = self._made.get(shown.number)
-        kept = self._kept.get(shown.number)
-        if shown.state is not CampaignState.IN_TREATMENT or made is None:
+        latest = self._made.get(shown.number)
+        stored = self._kept.get(shown.number)
+        if shown.state is not CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
-            error = error_of(kept) if kept else None
+            error = error_of(stored) if stored else None
             return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
-        forecast = made.forecast
+        forecast = latest.forecast
         return replace(
             shown,
             ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
-            p50_at=_after(made.at, forecast.p50_s),
-            p90_at=_after(made.at, forecast.p90_s),
-            at=self._at_each(shown, made.services),
+            p50_at=_after(latest.at, forecast.p50_s),
+            p90_at=_after(latest.at, forecast.p90_s),
+            at=self._at_each(shown, latest.services),
         )
 
     def _at_each(
@@ -107,19 +109,19 @@ class ForecastUpdates:
         return errors(self._kept.values())
 
     def _is_old(self, number: int, now: datetime) -> bool:
-        made = self._made.get(number)
-        if made is None or made.forecast.p50_s is None:
+        latest = self._made.get(number)
+        if latest is None or latest.forecast.p50_s is None:
             return True
-        return not timedelta() <= now - made.at < timedelta(seconds=ANEW_S)
+        return not timedelta() <= now - latest.at < timedelta(seconds=ANEW_S)
 
     def _make(
-        self, campaign: Campaign, seen: CycleSituation, elapsed: Elapsed, now: datetime
-    ) -> _Made:
+        self, campaign: Campaign, situation: CycleSituation, elapsed: Elapsed, now: datetime
+    ) -> _DatedForecast:
         services = self._services(campaign, elapsed, now)
-        there = self._there.get(campaign.number, ())
-        left = seen.waiting.get(campaign.number, 0) + sum(one.waiting for one in there)
-        progress = CampaignProgress(left=left, services=services, pause_s=self._pause_s)
-        return _Made(at=now, forecast=forecast(progress), services=services)
+        views = self._there.get(campaign.number, ())
+        tasks_left = situation.waiting.get(campaign.number, 0) + sum(view.waiting for view in views)
+        progress = CampaignProgress(left=tasks_left, services=services, pause_s=self._pause_s)
+        return _DatedForecast(at=now, forecast=forecast(progress), services=services)
 
     def _services(
         self, campaign: Campaign, elapsed: Elapsed, now: datetime
@@ -139,24 +141,24 @@ class ForecastUpdates:
         )
 
     def _keep(self, campaign: Campaign, now: datetime) -> None:
-        told = self._made[campaign.number].forecast
-        p50_at, p90_at = _after(now, told.p50_s), _after(now, told.p90_s)
+        forecast = self._made[campaign.number].forecast
+        p50_at, p90_at = _after(now, forecast.p50_s), _after(now, forecast.p90_s)
         is_halfway = 2 * campaign.ended >= campaign.tasks
         if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
             return
-        kept = StoredForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
-        self._predictions.keep_forecast(kept)
-        self._kept[campaign.number] = kept
+        stored = StoredForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        self._predictions.keep_forecast(stored)
+        self._kept[campaign.number] = stored
 
     def _at(self, number: int, cluster: str, service: ClusterThroughput | None) -> ShownAtCluster:
-        found = [one for one in self._there.get(number, ()) if one.cluster == cluster]
-        waiting = sum(one.waiting for one in found)
+        views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
+        waiting = sum(view.waiting for view in views)
         took = service.durations_s if service else ()
         rate = service.ended / service.watched_s if service and service.watched_s else 0.0
         return ShownAtCluster(
             cluster=cluster,
             waiting=waiting,
-            running=sum(one.listed for one in found) - waiting,
+            running=sum(view.listed for view in views) - waiting,
             job_ratio=self._ratios.get((number, cluster)),
             ended_per_h=rate * HOUR_S or None,
             mean_s=sum(took) / len(took) if took else None,

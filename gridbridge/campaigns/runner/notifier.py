@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 class _Sending:
     """One message on its way, in a thread of its own."""
 
-    def __init__(self, message: Notification, policy: Notifications, tell: Tell) -> None:
+    def __init__(self, message: Notification, policy: Notifications, deliver: Tell) -> None:
         self.message = message
         self.error = ""
-        self._work = partial(tell, message, policy)
+        self._work = partial(deliver, message, policy)
         self._thread = threading.Thread(target=self._run)
         try:
             self._thread.start()
@@ -66,61 +66,73 @@ class Notifier:
         database: StateFile,
         policy: Notifications,
         clock: Clock,
-        tell: Tell = notification_delivery.tell,
+        deliver: Tell = notification_delivery.deliver,
     ) -> None:
         self._subscriptions = SubscriptionRows(database)
         self._events = CampaignEvents(database)
         self._campaigns = CampaignRows(database)
         self._policy = policy
         self._clock = clock
-        self._tell = tell
+        self._tell = deliver
         self._sendings: dict[int, _Sending] = {}
 
     def look(self) -> None:
         """Note what was told, and tell what is new; wait for neither long."""
         self._note(0.0)
         now = self._clock.now()
-        known = [self._set_back(one, now) for one in self._subscriptions.all()]
-        free = [one for one in known if one.number not in self._sendings]
+        subscriptions = [
+            self._set_back(subscription, now) for subscription in self._subscriptions.all()
+        ]
+        free = [
+            subscription
+            for subscription in subscriptions
+            if subscription.number not in self._sendings
+        ]
         if not free:
             return
-        found = rules.messages(free, self._happened(min(one.told_until for one in free)), now)
-        for message in found[:AT_ONCE]:
+        messages = rules.messages(
+            free, self._happened(min(subscription.told_until for subscription in free)), now
+        )
+        for message in messages[:AT_ONCE]:
             self._send(message, now)
-        told = {message.subscription.number for message in found}
-        for one in free:
-            if one.number not in told and now - one.told_until > STALE:
-                self._subscriptions.note(replace(one, told_until=now))
+        notified = {message.subscription.number for message in messages}
+        for subscription in free:
+            if subscription.number not in notified and now - subscription.told_until > STALE:
+                self._subscriptions.note(replace(subscription, told_until=now))
         self._note(PATIENCE_S)
 
     def finish(self) -> None:
         """Note what becomes of all that is on its way; GridbridgeError where that can't be."""
         self._note(notification_delivery.LONGEST_S)
 
-    def _set_back(self, one: Subscription, now: datetime) -> Subscription:
+    def _set_back(self, subscription: Subscription, now: datetime) -> Subscription:
         """Keep no moment of a clock that was ahead: nobody would be told until it comes."""
-        found = rules.set_back(one, now, self._policy)
-        if found != one:
-            self._subscriptions.note(found)
-        return found
+        corrected = rules.set_back(subscription, now, self._policy)
+        if corrected != subscription:
+            self._subscriptions.note(corrected)
+        return corrected
 
     def _happened(self, since: datetime) -> list[NotifiableEvent]:
-        found = []
+        events = []
         for event in self._events.opened_since(since):
-            found.append(rules.of_event(event, self._campaigns.find(event.campaign)))
-        known = self._subscriptions.campaigns(since)
-        found += [rules.of_campaign(one, at, is_over=is_over) for one, at, is_over in known]
-        return [one for one in found if one]
+            events.append(rules.of_event(event, self._campaigns.find(event.campaign)))
+        campaigns = self._subscriptions.campaigns(since)
+        events += [
+            rules.of_campaign(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
+        ]
+        return [event for event in events if event]
 
     def _send(self, message: Notification, now: datetime) -> None:
-        one = message.subscription
-        if one.tries >= self._policy.tries:
-            _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(one), message.subject)
-            self._subscriptions.note(_told(message, self._policy))
+        subscription = message.subscription
+        if subscription.tries >= self._policy.tries:
+            _log.warning(
+                "event=told_nobody to=%s way=%s subject=%r", *_whom(subscription), message.subject
+            )
+            self._subscriptions.note(_delivered(message, self._policy))
             return
-        later = now + rules.pause(one.tries + 1, self._policy)
-        self._subscriptions.note(replace(one, tries=one.tries + 1, next_at=later))
-        self._sendings[one.number] = _Sending(message, self._policy, self._tell)
+        later = now + rules.pause(subscription.tries + 1, self._policy)
+        self._subscriptions.note(replace(subscription, tries=subscription.tries + 1, next_at=later))
+        self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
     def _note(self, limit_s: float) -> None:
         """Note what became of messages, after so long at most."""
@@ -129,18 +141,20 @@ class Notifier:
             if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
                 continue
             del self._sendings[number]
-            one = sending.message.subscription
+            subscription = sending.message.subscription
             if sending.error:
-                _log.warning("event=not_told to=%s way=%s why=%r", *_whom(one), sending.error)
+                _log.warning(
+                    "event=not_told to=%s way=%s why=%r", *_whom(subscription), sending.error
+                )
             else:
-                self._subscriptions.note(_told(sending.message, self._policy))
+                self._subscriptions.note(_delivered(sending.message, self._policy))
 
 
-def _told(message: Notification, policy: Notifications) -> Subscription:
+def _delivered(message: Notification, policy: Notifications) -> Subscription:
     """Return a subscription as it is when a message is done with."""
     later = message.until + rules.pause(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 
 
-def _whom(one: Subscription) -> tuple[str, str]:
-    return one.owner, one.way
+def _whom(subscription: Subscription) -> tuple[str, str]:
+    return subscription.owner, subscription.way

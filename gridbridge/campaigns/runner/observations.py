@@ -24,9 +24,9 @@ class Observations:
         """Keep how many ended where, in the transaction in which the ends are noted."""
         clusters = clusters_of(plan.arrays)
         counted = Counter(
-            (one.campaign, clusters[one.campaign, one.array])
-            for one in last_ends(plan.ended, plan.again)
-            if (one.campaign, one.array) in clusters
+            (attempt.campaign, clusters[attempt.campaign, attempt.array])
+            for attempt in last_ends(plan.ended, plan.again)
+            if (attempt.campaign, attempt.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)

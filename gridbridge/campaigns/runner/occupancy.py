@@ -23,10 +23,10 @@ Besides = Set[tuple[int, int, int]]
 def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
     """Return the clusters to which tasks that wait, or copies of others, may be sent."""
     going = (
-        one.jdl.clusters
-        for one in campaigns
-        if one.state is CampaignState.IN_TREATMENT
-        and (waiting.get(one.number) or one.jdl.may_be_copied)
+        campaign.jdl.clusters
+        for campaign in campaigns
+        if campaign.state is CampaignState.IN_TREATMENT
+        and (waiting.get(campaign.number) or campaign.jdl.may_be_copied)
     )
     return frozenset(name for clusters in going for name in clusters)
 
@@ -42,11 +42,11 @@ def room(
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterRoom(
-            free_slots=seen.free_slots,
-            besteffort_slots=seen.besteffort_slots,
-            max_slots=max_slots(seen),
-            slots=seen.batch_slots,
-            used=seen.used_batch_slots,
+            free_slots=snapshot.free_slots,
+            besteffort_slots=snapshot.besteffort_slots,
+            max_slots=max_slots(snapshot),
+            slots=snapshot.batch_slots,
+            used=snapshot.used_batch_slots,
             law=used[name].predictor,
             flood_rate=used[name].flood_rate,
             is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
@@ -56,61 +56,65 @@ def room(
             limits=limits.get(name, NO_LIMITS),
             is_drained=name in drained,
         )
-        for name, seen in answers.items()
+        for name, snapshot in answers.items()
     }
 
 
-def max_slots(seen: ClusterSnapshot) -> int:
+def max_slots(snapshot: ClusterSnapshot) -> int:
     """Return how many slots a cluster has where work can start; best-effort ones are the same."""
     working = (
-        each
-        for each in seen.queues
-        if each.takes_work and not each.sends_away and not each.is_besteffort
+        queue
+        for queue in snapshot.queues
+        if queue.takes_work and not queue.sends_away and not queue.is_besteffort
     )
-    return sum(each.slots_total for each in working)
+    return sum(queue.slots_total for queue in working)
 
 
-def listed_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+def listed_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the places of an array's tasks that its cluster lists."""
-    return _places(array, seen.jobs.get(array.job_id, ()))
+    return _indices(array, snapshot.jobs.get(array.job_id, ()))
 
 
-def running_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+def running_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the places of those that run, and that nobody deletes."""
-    rows = seen.jobs.get(array.job_id, ())
-    return _places(
+    rows = snapshot.jobs.get(array.job_id, ())
+    return _indices(
         array, (row for row in rows if row.state.has_begun and not row.state.is_deleting)
     )
 
 
 def idle(arrays: Iterable[Array], answers: Answers) -> frozenset[tuple[int, int]]:
     """Return the arrays that their clusters list, and of which all that is listed waits."""
-    rows = {one: answers[one.cluster].jobs.get(one.job_id, ()) for one in arrays}
+    rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(
-        (one.campaign, one.number)
-        for one, some in rows.items()
-        if some and all(row.state.is_waiting for row in some)
+        (array.campaign, array.number)
+        for array, listed in rows.items()
+        if listed and all(row.state.is_waiting for row in listed)
     )
 
 
-def _places(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
+def _indices(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
     whole = range(1, array.size + 1)
-    return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)
+    return frozenset(
+        index for row in rows for indices in row.tasks or (whole,) for index in indices
+    )
 
 
-def there(
+def cluster_views(
     arrays: Iterable[Array],
     answers: Answers,
     now: datetime,
     used: Mapping[str, CampaignsAt] = NOT_SAID,
 ) -> tuple[ClusterView, ...]:
     """Count our listed tasks by campaign and cluster; `used` says how campaigns use those."""
-    by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))
+    by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
-        _count(tuple(some), answers[cluster], now, used.get(cluster, USUAL).start_s)
-        for (_, cluster), some in groupby(by_pair, key=lambda one: (one.campaign, one.cluster))
+        _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
+        for (_, cluster), pair_arrays in groupby(
+            by_pair, key=lambda array: (array.campaign, array.cluster)
+        )
     )
-    return tuple(one for one in counted if one.listed)
+    return tuple(view for view in counted if view.listed)
 
 
 def elapsed(
@@ -120,25 +124,25 @@ def elapsed(
 
     Each task counts once: of those that run several times others are given, by array and place.
     """
-    found: dict[tuple[int, str], list[float]] = {}
+    durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
-        seen = answers[array.cluster]
-        times = found.setdefault((array.campaign, array.cluster), [])
+        snapshot = answers[array.cluster]
+        times = durations.setdefault((array.campaign, array.cluster), [])
         times += (
-            max(0.0, (seen.taken_at - row.since).total_seconds())
-            for row in seen.jobs.get(array.job_id, ())
+            max(0.0, (snapshot.taken_at - row.since).total_seconds())
+            for row in snapshot.jobs.get(array.job_id, ())
             if row.since
             and row.state.has_begun
             and (array.campaign, array.number, row.task) not in besides
         )
-    return {pair: tuple(times) for pair, times in found.items()}
+    return {pair: tuple(times) for pair, times in durations.items()}
 
 
 def _count(
-    arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime, start_s: float
+    arrays: tuple[Array, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
 ) -> ClusterView:
     """Count the tasks of a campaign's arrays at one cluster."""
-    rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
+    rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     able = [
         ((now - array.intended_at).total_seconds(), row)

@@ -74,16 +74,18 @@ class NotYet(GridbridgeError):
     """A request is done in part; the next look goes on with it."""
 
 
-def answer(one: OwnerRequest, does: Mapping[OwnerVerb, Do], folder: str, published: str) -> bool:
+def answer(
+    request: OwnerRequest, does: Mapping[OwnerVerb, Do], folder: str, published: str
+) -> bool:
     """Do what is asked, by its verb; False where nobody here does that, or not yet: it is left."""
-    if one.verb not in does:
+    if request.verb not in does:
         return False
     try:
-        done = does[one.verb](one)
+        reply = does[request.verb](request)
     except NotYet:
         return False
-    campaign_files.answer(one.token, done, published)
-    campaign_files.done(one.token, folder)
+    campaign_files.answer(request.token, reply, published)
+    campaign_files.remove_request(request.token, folder)
     return True
 
 
@@ -138,71 +140,79 @@ class OwnerRequests:
         """Begin a look: what takes longer goes on in the next one."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
-    def do(self, asked: OwnerRequest) -> Mapping[int, OwnerReply]:
+    def do(self, request: OwnerRequest) -> Mapping[int, OwnerReply]:
         """Do what is asked about each campaign or event, some by one change of the state file.
 
         Others write it meanwhile. Campaigns are purged one by one: their files can't be brought
         back, and it takes long. Tasks are tried again in portions; what was not done when we were
         killed is done when it comes up once more.
         """
-        act = self._do_event if asked.verb in OF_EVENTS else self._do_campaign
-        if asked.uid == ROOT:
-            numbers = ",".join(map(str, asked.numbers))
-            _log.info("event=by_root verb=%s numbers=%s", asked.verb, numbers)
-        if asked.verb is OwnerVerb.RESUBMIT and not self._begin_again(asked):
-            return dict.fromkeys(asked.numbers, OwnerReply.NOT_TAKEN_UP)
-        is_whole = asked.verb not in (OwnerVerb.PURGE, OwnerVerb.RESUBMIT)
-        done: dict[int, OwnerReply] = {}
-        for begin in range(0, len(asked.numbers), AT_ONCE):
-            some = asked.numbers[begin : begin + AT_ONCE]
+        act = self._do_event if request.verb in OF_EVENTS else self._do_campaign
+        if request.uid == ROOT:
+            numbers = ",".join(map(str, request.numbers))
+            _log.info("event=by_root verb=%s numbers=%s", request.verb, numbers)
+        if request.verb is OwnerVerb.RESUBMIT and not self._begin_again(request):
+            return dict.fromkeys(request.numbers, OwnerReply.NOT_TAKEN_UP)
+        is_whole = request.verb not in (OwnerVerb.PURGE, OwnerVerb.RESUBMIT)
+        replies: dict[int, OwnerReply] = {}
+        for begin in range(0, len(request.numbers), AT_ONCE):
+            portion = request.numbers[begin : begin + AT_ONCE]
             with self._database.transaction() if is_whole else nullcontext():
-                done |= {number: self._in_turn(act, asked, number) for number in some}
-        if asked.verb is OwnerVerb.RESUBMIT:
-            self._note_again(asked.token, [one for one in done if done[one] is OwnerReply.DONE])
-        return done
+                replies |= {number: self._in_turn(act, request, number) for number in portion}
+        if request.verb is OwnerVerb.RESUBMIT:
+            self._note_again(
+                request.token, [number for number in replies if replies[number] is OwnerReply.DONE]
+            )
+        return replies
 
     @staticmethod
-    def _in_turn(act: Act, asked: OwnerRequest, number: int) -> OwnerReply:
+    def _in_turn(act: Act, request: OwnerRequest, number: int) -> OwnerReply:
         """Do it for one of many; that it is over is a sign of life, for each may take long."""
-        answer = act(asked, number)
+        answer = act(request, number)
         runner.is_over()
         return answer
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
         """Note of whose tasks this was; a state file that is restored does not know it."""
         now = self._clock.now()
-        for campaign in sorted({one.campaign for one in map(self._events.find, events) if one}):
+        for campaign in sorted(
+            {event.campaign for event in map(self._events.find, events) if event}
+        ):
             if not self._campaigns.has_done(token, campaign):
                 self._campaigns.note_done(token, campaign, now)
                 self._register.note_again(campaign, token, int(now.timestamp()))
 
-    def _begin_again(self, asked: OwnerRequest) -> bool:
+    def _begin_again(self, request: OwnerRequest) -> bool:
         """Begin to try tasks again, where root lets those campaigns go on that have ended.
 
         Whose tasks are touched is noted first: when we are killed, all of them are shown anew.
         """
-        found = {one.campaign for one in map(self._events.find, asked.numbers) if one}
+        numbers = {event.campaign for event in map(self._events.find, request.numbers) if event}
         campaigns = [
-            one
-            for one in map(self._campaigns.find, sorted(found))
-            if one
-            and one.jdl.type is not CampaignType.TEST  # its tasks are not tried again
-            and not self._is_refused(one.number)
+            campaign
+            for campaign in map(self._campaigns.find, sorted(numbers))
+            if campaign
+            and campaign.jdl.type is not CampaignType.TEST  # its tasks are not tried again
+            and not self._is_refused(campaign.number)
         ]
-        self._begin(one.number for one in campaigns)
-        return self._are_taken_up(asked, campaigns)
+        self._begin(campaign.number for campaign in campaigns)
+        return self._are_taken_up(request, campaigns)
 
-    def _are_taken_up(self, asked: OwnerRequest, campaigns: Iterable[Campaign]) -> bool:
+    def _are_taken_up(self, request: OwnerRequest, campaigns: Iterable[Campaign]) -> bool:
         """Have root let those go on that have ended; of very many none: all others would wait."""
-        theirs = (one for one in campaigns if asked.uid in (one.uid, *self._rulers))
-        ended = [one.number for one in theirs if one.state is CampaignState.TERMINATED]
+        theirs = (
+            campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers)
+        )
+        ended = [
+            campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED
+        ]
         if len(ended) > TAKEN_UP_AT_ONCE:
             why = f"{len(ended)} campaigns; at most {TAKEN_UP_AT_ONCE} by one request"
             _tell_not_taken_up(ended[0], why)
             return False
         for number in ended:
             try:
-                self._take_up(number, asked.token)
+                self._take_up(number, request.token)
             except GridbridgeError as error:
                 _tell_not_taken_up(number, str(error))
                 return False
@@ -211,63 +221,63 @@ class OwnerRequests:
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""
-        found, self._touched = tuple(self._touched), []
-        return found
+        attempts, self._touched = tuple(self._touched), []
+        return attempts
 
-    def _do_campaign(self, asked: OwnerRequest, number: int) -> OwnerReply:
+    def _do_campaign(self, request: OwnerRequest, number: int) -> OwnerReply:
         """Do it once: a request that was done when we were killed comes again."""
-        if self._campaigns.has_done(asked.token, number):
+        if self._campaigns.has_done(request.token, number):
             return OwnerReply.DONE
-        found = self._campaigns.find(number)
-        if not found or found.state is CampaignState.PURGED:
+        campaign = self._campaigns.find(number)
+        if not campaign or campaign.state is CampaignState.PURGED:
             return OwnerReply.UNKNOWN
-        if asked.uid not in (found.uid, *self._rulers):
+        if request.uid not in (campaign.uid, *self._rulers):
             return OwnerReply.NOT_THEIRS
-        if asked.verb is OwnerVerb.PURGE:
-            return self._purge(found, asked.token)
-        answer = self._change(found, asked)
+        if request.verb is OwnerVerb.PURGE:
+            return self._purge(campaign, request.token)
+        answer = self._change(campaign, request)
         if answer is OwnerReply.DONE:
-            self._campaigns.note_done(asked.token, number, self._clock.now())
+            self._campaigns.note_done(request.token, number, self._clock.now())
         return answer
 
-    def _change(self, found: Campaign, asked: OwnerRequest) -> OwnerReply:
-        if asked.verb is OwnerVerb.CANCEL_TASK:
-            return self._cancel_task(found, asked.task)
-        if asked.verb is OwnerVerb.ABANDON:
-            return self._abandon(found, asked.uid)
-        if asked.verb is OwnerVerb.CANCEL and (found.state.is_alive or found.is_winding_up):
-            return self._cancel(found)
-        state = NEXT.get((found.state, asked.verb))
+    def _change(self, campaign: Campaign, request: OwnerRequest) -> OwnerReply:
+        if request.verb is OwnerVerb.CANCEL_TASK:
+            return self._cancel_task(campaign, request.task)
+        if request.verb is OwnerVerb.ABANDON:
+            return self._abandon(campaign, request.uid)
+        if request.verb is OwnerVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
+            return self._cancel(campaign)
+        state = NEXT.get((campaign.state, request.verb))
         if not state:
-            return AS_IT_IS[found.state]
-        self._campaigns.is_now(found.number, state)
+            return AS_IT_IS[campaign.state]
+        self._campaigns.is_now(campaign.number, state)
         return OwnerReply.DONE
 
-    def _cancel(self, found: Campaign) -> OwnerReply:
+    def _cancel(self, campaign: Campaign) -> OwnerReply:
         """Drop what waits; its epilogues are still to run, unless it is cancelled once more."""
         now = self._clock.now()
-        is_over = found.is_winding_up or not found.jdl.has_epilogue
-        self._campaigns.is_now(found.number, CampaignState.CANCELLED, now if is_over else None)
-        self._campaigns.drop_waiting(found.number)
-        self._events.close(found.number, now)
+        is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
+        self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
+        self._campaigns.drop_waiting(campaign.number)
+        self._events.close(campaign.number, now)
         return OwnerReply.DONE
 
-    def _abandon(self, found: Campaign, uid: int) -> OwnerReply:
+    def _abandon(self, campaign: Campaign, uid: int) -> OwnerReply:
         """Count what nobody can delete of a cancelled campaign as over: root looks after it."""
         if uid not in self._rulers:
             return OwnerReply.NOT_ROOTS
-        if found.state is not CampaignState.CANCELLED:
+        if campaign.state is not CampaignState.CANCELLED:
             return OwnerReply.NOT_CANCELLED
-        if not self._campaigns.is_unfinished(found.number):
+        if not self._campaigns.is_unfinished(campaign.number):
             return OwnerReply.CANCELLED
         now = self._clock.now()
-        for array in self._noting.abandon(found.number):
+        for array in self._noting.abandon(campaign.number):
             name = f"{array.campaign}.{array.number}"
             _log.warning("event=abandoned array=%s at=%s job=%d", name, array.cluster, array.job_id)
         self._touched += self._noting.noted
         self._noting.noted.clear()
-        self._campaigns.is_now(found.number, CampaignState.CANCELLED, now)
-        self._events.close(found.number, now)
+        self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now)
+        self._events.close(campaign.number, now)
         return OwnerReply.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
@@ -279,79 +289,79 @@ class OwnerRequests:
         for number in self._campaigns.ended_before(before):
             if purged == most:
                 return
-            if found := self._campaigns.find(number):
-                purged += self._purge(found) is OwnerReply.DONE
+            if campaign := self._campaigns.find(number):
+                purged += self._purge(campaign) is OwnerReply.DONE
                 runner.is_over()
 
-    def _purge(self, found: Campaign, token: str = "") -> OwnerReply:
+    def _purge(self, campaign: Campaign, token: str = "") -> OwnerReply:
         """Remove what is there of a campaign that has ended, then forget it."""
-        if self._campaigns.is_unfinished(found.number):
+        if self._campaigns.is_unfinished(campaign.number):
             return OwnerReply.NOT_ENDED
-        campaign_files.purge(found.number, self._folder)
-        published_task_files.remove(found.number, self._published)
-        self._events.drop(found.number)
-        self._tasks.drop_attempts(found.number)
+        campaign_files.purge(campaign.number, self._folder)
+        published_task_files.remove(campaign.number, self._published)
+        self._events.drop(campaign.number)
+        self._tasks.drop_attempts(campaign.number)
         with self._database.transaction():
-            self._tasks.purge(found.number)
+            self._tasks.purge(campaign.number)
             if token:
-                self._campaigns.note_done(token, found.number, self._clock.now())
+                self._campaigns.note_done(token, campaign.number, self._clock.now())
         return OwnerReply.DONE
 
-    def _cancel_task(self, found: Campaign, task: int) -> OwnerReply:
+    def _cancel_task(self, campaign: Campaign, task: int) -> OwnerReply:
         """End a task: at once where it waits to be sent, else nikita deletes it at its cluster."""
-        if not found.state.is_alive:
-            return AS_IT_IS[found.state]
-        if not 0 <= task < found.tasks:
+        if not campaign.state.is_alive:
+            return AS_IT_IS[campaign.state]
+        if not 0 <= task < campaign.tasks:
             return OwnerReply.NO_TASK
-        ended = self._tasks.cancel(found.number, task)
+        ended = self._tasks.cancel(campaign.number, task)
         if ended:
             self._touched.append(ended)
         return (
             OwnerReply.DONE
-            if ended or self._marks.cancel(found.number, task)
+            if ended or self._marks.cancel(campaign.number, task)
             else OwnerReply.TASK_ENDED
         )
 
-    def _do_event(self, asked: OwnerRequest, number: int) -> OwnerReply:
+    def _do_event(self, request: OwnerRequest, number: int) -> OwnerReply:
         """Close an event; what it was about is judged anew from then on."""
         event = self._events.find(number)
         if not event:
             return OwnerReply.UNKNOWN
         campaign = self._campaigns.find(event.campaign)
-        if asked.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
+        if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
             return OwnerReply.NOT_THEIRS
         if event.closed_at:
-            return self._do_closed(asked, event)
-        if asked.verb is OwnerVerb.RESUBMIT and event.code is EventCode.SINK:
+            return self._do_closed(request, event)
+        if request.verb is OwnerVerb.RESUBMIT and event.code is EventCode.SINK:
             return OwnerReply.NOT_AGAIN
-        if asked.verb is OwnerVerb.RESUBMIT and event.code in GIVEN_UP:
+        if request.verb is OwnerVerb.RESUBMIT and event.code in GIVEN_UP:
             self._events.put([replace(event, until=self._clock.now())])  # the next cycle obeys
             return OwnerReply.DONE
         if (
-            asked.verb is OwnerVerb.RESUBMIT
+            request.verb is OwnerVerb.RESUBMIT
             and campaign
             and (why := self._why_not(campaign, event))
         ):
             return why
-        waits = asked.verb is OwnerVerb.RESUBMIT and self._try_again(event, asked.token)
+        waits = request.verb is OwnerVerb.RESUBMIT and self._try_again(event, request.token)
         with self._database.transaction():
             if waits:
                 self._goes_on(event.campaign)
             self._events.put([replace(event, closed_at=self._clock.now())])
-            self._events.is_closed_by(number, asked.token)
+            self._events.is_closed_by(number, request.token)
             self._trust(event)
             self._tries.close(event, _outcomes_of(event))
         return OwnerReply.DONE
 
-    def _do_closed(self, asked: OwnerRequest, event: CampaignEvent) -> OwnerReply:
+    def _do_closed(self, request: OwnerRequest, event: CampaignEvent) -> OwnerReply:
         """Trust a sink that something else closed.
 
         A request that was done when we were killed comes again.
         """
-        if self._events.closed_by(event.number) == asked.token:
+        if self._events.closed_by(event.number) == request.token:
             return OwnerReply.DONE
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
-        if asked.verb is OwnerVerb.FIX and event.code is EventCode.SINK and is_suspect:
+        if request.verb is OwnerVerb.FIX and event.code is EventCode.SINK and is_suspect:
             self._trust(event)
             return OwnerReply.DONE
         return OwnerReply.CLOSED
@@ -360,8 +370,8 @@ class OwnerRequests:
         """Begin anew to count what closed a cluster."""
         if event.code not in TRUSTING:
             return
-        known = self._events.records([event.campaign])
-        of = [one for one in known if one.cluster == event.cluster]
+        records = self._events.records([event.campaign])
+        of = [record for record in records if record.cluster == event.cluster]
         record = (
             of[0] if of else ClusterSuccessRecord(campaign=event.campaign, cluster=event.cluster)
         )
@@ -387,12 +397,12 @@ class OwnerRequests:
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
-        waits = {task for one in waiting for task in range(one.first, one.last + 1)}
+        waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
         after = self._reached.pop((token, event.number), -1)
-        while found := self._tries.failed(event, outcomes, after, PORTION):
-            after = found[-1].task
-            failed = [one for one in found if one.task not in waits]
-            last = self._tries.last(event.campaign, [one.task for one in failed])
+        while portion := self._tries.failed(event, outcomes, after, PORTION):
+            after = portion[-1].task
+            failed = [attempt for attempt in portion if attempt.task not in waits]
+            last = self._tries.last(event.campaign, [attempt.task for attempt in failed])
             with self._database.transaction():
                 self._tries.judge_anew(event.campaign, [*last])
                 self._campaigns.wait_again(event.campaign, *_in_ranges(last))
@@ -405,8 +415,8 @@ class OwnerRequests:
 
     def _goes_on(self, campaign: int) -> None:
         """Let a campaign go on that had ended."""
-        found = self._campaigns.find(campaign)
-        if found and found.state is CampaignState.TERMINATED:
+        stored_campaign = self._campaigns.find(campaign)
+        if stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
 
 
@@ -421,8 +431,8 @@ def _outcomes_of(event: CampaignEvent) -> list[TaskOutcome]:
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTasks]:
     """Yield what waits once more after the last attempts of these tasks, neighbours together."""
     alike = groupby(
-        enumerate(sorted(attempts.items())), key=lambda each: (each[1][0] - each[0], each[1][1])
+        enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1])
     )
-    for (_, attempt), some in alike:
-        tasks = [task for _, (task, _) in some]
+    for (_, attempt), pairs in alike:
+        tasks = [task for _, (task, _) in pairs]
         yield WaitingTasks(first=tasks[0], last=tasks[-1], attempt=attempt + 1)

@@ -108,10 +108,10 @@ def go_on(
     silent for longer than that hangs.
     """
     runner.after_each(life_sign.beat)
-    cycle.run_forever(daemon, signals, life_sign, clock, tell)
+    cycle.run_forever(daemon, signals, life_sign, clock, log_round)
     daemon.release()
 
 
-def tell(sentence: str) -> None:
+def log_round(sentence: str) -> None:
     """Tell in the log what a round does; one that does nothing has no sentence."""
     _log.info("event=round does=%r", sentence)

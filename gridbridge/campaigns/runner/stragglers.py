@@ -44,66 +44,71 @@ class Stragglers:
         now: datetime,
     ) -> tuple[StragglerTail, ...]:
         """Return what is known of each campaign near its end."""
-        able = [one for one in campaigns if self._may_copy(one)]
+        able = [campaign for campaign in campaigns if self._may_copy(campaign)]
         waiting = self._campaigns.waiting() if able else {}
-        of: dict[int, list[Array]] = {one.number: [] for one in able}
-        for each in arrays:
-            if each.campaign in of:
-                of[each.campaign].append(each)
-        found = (
-            self._tail(one, of[one.number], answers, rivals, now)
-            for one in able
-            if of[one.number] and self._is_near(one, waiting, of[one.number], answers, now)
+        of: dict[int, list[Array]] = {campaign.number: [] for campaign in able}
+        for array in arrays:
+            if array.campaign in of:
+                of[array.campaign].append(array)
+        tails = (
+            self._tail(campaign, of[campaign.number], answers, rivals, now)
+            for campaign in able
+            if of[campaign.number]
+            and self._is_near(campaign, waiting, of[campaign.number], answers, now)
         )
-        return tuple(one for one in found if one.live)
+        return tuple(tail for tail in tails if tail.live)
 
-    def _may_copy(self, one: Campaign) -> bool:
-        is_going = one.state is CampaignState.IN_TREATMENT
-        return bool(self._limits.copies) and is_going and one.jdl.may_be_copied
+    def _may_copy(self, campaign: Campaign) -> bool:
+        is_going = campaign.state is CampaignState.IN_TREATMENT
+        return bool(self._limits.copies) and is_going and campaign.jdl.may_be_copied
 
     def _is_near(
         self,
-        one: Campaign,
+        campaign: Campaign,
         waiting: Mapping[int, int],
         arrays: Iterable[Array],
         answers: Answers,
         now: datetime,
     ) -> bool:
         """Say whether it may be at its end: the decision knows what others get."""
-        free = sum(_free(answers[name]) for name in one.jdl.clusters if name in answers)
-        unsent, sent_s = waiting.get(one.number, 0), _sent_s(arrays, now)
-        return is_at_end(one.tasks - one.ended, unsent, free, sent_s, self._limits)
+        free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
+        unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
+        return is_at_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
 
     def _tail(
         self,
-        one: Campaign,
+        campaign: Campaign,
         arrays: Iterable[Array],
         answers: Answers,
         rivals: ByTask,
         now: datetime,
     ) -> StragglerTail:
-        durations = self._campaigns.durations(one.number).values()
-        known = {each.number: each for each in arrays}
+        durations = self._campaigns.durations(campaign.number).values()
+        by_number = {array.number: array for array in arrays}
         late: dict[int, tuple[LiveAttempt, ...]] = {}
         attempts: list[Attempt] = []
-        for array, places in self._late_places(known.values(), answers, now):
-            for attempt in self._tries.pending_at(array, places):
-                of_task = rivals.get((one.number, attempt.task), ())
+        for array, indices in self._late_places(by_number.values(), answers, now):
+            for attempt in self._tries.pending_at(array, indices):
+                of_task = rivals.get((campaign.number, attempt.task), ())
                 if not is_step(attempt.task) and not _has_won(of_task):
-                    every = _attempts(of_task) or ((attempt.attempt, array.number, attempt.place),)
+                    candidates = _attempts(of_task) or (
+                        (attempt.attempt, array.number, attempt.place),
+                    )
                     attempts.append(attempt)
                     late[attempt.task] = tuple(
-                        _live(attempt.task, number, known[at], place, answers, now)
-                        for number, at, place in every
-                        if at in known
+                        _live(attempt.task, number, by_number[at], index, answers, now)
+                        for number, at, index in candidates
+                        if at in by_number
                     )
-        all_late = [some for some in late.values() if _least_s(some) >= self._limits.least_s]
-        all_late.sort(key=lambda some: -_least_s(some))
+        all_late = [live for live in late.values() if _least_s(live) >= self._limits.least_s]
+        all_late.sort(key=lambda live: -_least_s(live))
         return StragglerTail(
-            campaign=one.number,
+            campaign=campaign.number,
             sent_s=_sent_s(arrays, now),
-            durations_s=tuple(each for some in durations for each in some),
-            live=tuple(each for some in all_late for each in some),
+            durations_s=tuple(
+                duration_s for cluster_durations in durations for duration_s in cluster_durations
+            ),
+            live=tuple(attempt for live in all_late for attempt in live),
             failed_at=failed_at(self._tries.earlier(attempts, rivals)),
         )
 
@@ -114,28 +119,28 @@ class Stragglers:
         longest = nlargest(
             MOST,
             (
-                (elapsed_s, array.number, place, array)
+                (elapsed_s, array.number, index, array)
                 for array in arrays
-                for place, elapsed_s in _elapsed_of(array, answers, now)
+                for index, elapsed_s in _elapsed_of(array, answers, now)
                 if elapsed_s >= self._limits.least_s
             ),
-            key=lambda each: each[:3],
+            key=lambda row: row[:3],
         )
         by_array: dict[int, set[int]] = {}
-        known = {array.number: array for *_, array in longest}
-        for _, number, place, _ in longest:
-            by_array.setdefault(number, set()).add(place)
-        for number, places in by_array.items():
-            yield known[number], frozenset(places)
+        by_number = {array.number: array for *_, array in longest}
+        for _, number, index, _ in longest:
+            by_array.setdefault(number, set()).add(index)
+        for number, indices in by_array.items():
+            yield by_number[number], frozenset(indices)
 
 
-def _free(seen: ClusterSnapshot) -> int:
-    return max(seen.free_slots, seen.besteffort_slots or 0)
+def _free(snapshot: ClusterSnapshot) -> int:
+    return max(snapshot.free_slots, snapshot.besteffort_slots or 0)
 
 
 def _sent_s(arrays: Iterable[Array], now: datetime) -> float:
     """Return how long ago the last tasks were sent that are no copies."""
-    sent = (one.intended_at for one in arrays if not one.is_of_copies)
+    sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
@@ -148,44 +153,48 @@ def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple
         return
     if array.cluster not in answers:
         sent_s = (now - array.intended_at).total_seconds()
-        yield from ((place, sent_s) for place in range(1, array.size + 1))
+        yield from ((index, sent_s) for index in range(1, array.size + 1))
         return
-    seen = answers[array.cluster]
-    for row in seen.jobs.get(array.job_id, ()):
+    snapshot = answers[array.cluster]
+    for row in snapshot.jobs.get(array.job_id, ()):
         if row.since and row.state.has_begun and not row.state.is_deleting:
-            elapsed_s = (seen.taken_at - row.since).total_seconds()
-            yield from ((place, elapsed_s) for some in row.tasks for place in some)
+            elapsed_s = (snapshot.taken_at - row.since).total_seconds()
+            yield from ((index, elapsed_s) for indices in row.tasks for index in indices)
 
 
-def _elapsed_s(array: Array, place: int, answers: Answers, now: datetime) -> float:
+def _elapsed_s(array: Array, index: int, answers: Answers, now: datetime) -> float:
     """Return how long one has run; 0 for one that does not run, or may have ended."""
-    seen = answers.get(array.cluster)
-    if array.state is not ArrayState.RELEASED or not seen:
-        return next((each for at, each in _elapsed_of(array, answers, now) if at == place), 0.0)
-    row = seen.find(array.job_id, place)
+    snapshot = answers.get(array.cluster)
+    if array.state is not ArrayState.RELEASED or not snapshot:
+        return next(
+            (elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0
+        )
+    row = snapshot.find(array.job_id, index)
     is_running = row is not None and row.state.has_begun and not row.state.is_deleting
-    return (seen.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
+    return (
+        (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
+    )
 
 
 def _live(
-    task: int, attempt: int, array: Array, place: int, answers: Answers, now: datetime
+    task: int, attempt: int, array: Array, index: int, answers: Answers, now: datetime
 ) -> LiveAttempt:
-    elapsed_s = max(0.0, _elapsed_s(array, place, answers, now))
+    elapsed_s = max(0.0, _elapsed_s(array, index, answers, now))
     return LiveAttempt(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
 def _least_s(attempts: Iterable[LiveAttempt]) -> float:
-    return min((each.elapsed_s for each in attempts), default=0.0)
+    return min((attempt.elapsed_s for attempt in attempts), default=0.0)
 
 
 def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
     """Return the live attempts of a task that had copies, with their arrays and places."""
-    live = (one for one in rivals if one.outcome is TaskOutcome.PENDING)
-    return tuple((one.attempt, one.array, one.place) for one in live)
+    live = (rival for rival in rivals if rival.outcome is TaskOutcome.PENDING)
+    return tuple((rival.attempt, rival.array, rival.place) for rival in live)
 
 
 def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
-    return any(one.outcome is TaskOutcome.SUCCESS for one in rivals)
+    return any(rival.outcome is TaskOutcome.SUCCESS for rival in rivals)
 
 
 def besides(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
@@ -193,9 +202,11 @@ def besides(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int
 
     A task that runs several times ends once: as likely as its last copy does.
     """
-    found: set[tuple[int, int, int]] = set()
-    for some in by_task(rivals).values():
-        live = [one for one in some if one.outcome is TaskOutcome.PENDING]
-        last = 0 if _has_won(some) else max((one.attempt for one in live), default=0)
-        found |= {(one.campaign, one.array, one.place) for one in live if one.attempt != last}
-    return frozenset(found)
+    positions: set[tuple[int, int, int]] = set()
+    for task_rivals in by_task(rivals).values():
+        live = [rival for rival in task_rivals if rival.outcome is TaskOutcome.PENDING]
+        last = 0 if _has_won(task_rivals) else max((rival.attempt for rival in live), default=0)
+        positions |= {
+            (rival.campaign, rival.array, rival.place) for rival in live if rival.attempt != last
+        }
+    return frozenset(positions)

@@ -35,58 +35,67 @@ class SubscriptionRequests:
         self._policy = policy
         self._folder = folder
 
-    def do(self, asked: OwnerRequest) -> Mapping[str, object]:
+    def do(self, request: OwnerRequest) -> Mapping[str, object]:
         """Do what is asked; return the answer. May be repeated."""
-        if asked.verb is OwnerVerb.SUBSCRIPTIONS:
-            known = self._subscriptions.of(asked.uid)
-            return {"subscriptions": [_plain(one) for one in known]}
-        wish = self._wish(asked)
-        if isinstance(wish, OwnerReply):
-            return {str(ONE): wish}
-        act = self._subscribe if asked.verb is OwnerVerb.SUBSCRIBE else self._unsubscribe
-        return {str(ONE): act(wish)}
+        if request.verb is OwnerVerb.SUBSCRIPTIONS:
+            subscriptions = self._subscriptions.of(request.uid)
+            return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
+        subscription = self._checked(request)
+        if isinstance(subscription, OwnerReply):
+            return {str(ONE): subscription}
+        act = self._subscribe if request.verb is OwnerVerb.SUBSCRIBE else self._unsubscribe
+        return {str(ONE): act(subscription)}
 
-    def _subscribe(self, wish: Subscription) -> OwnerReply:
-        if not may_be_told(wish.way, self._policy):
+    def _subscribe(self, subscription: Subscription) -> OwnerReply:
+        if not may_be_told(subscription.way, self._policy):
             return OwnerReply.NO_WAY
-        known = self._subscriptions.of(wish.uid)
-        is_new = all((one.way, one.identity) != (wish.way, wish.identity) for one in known)
-        if is_new and len(known) >= MOST:
+        existing = self._subscriptions.of(subscription.uid)
+        is_new = all(
+            (earlier.way, earlier.identity) != (subscription.way, subscription.identity)
+            for earlier in existing
+        )
+        if is_new and len(existing) >= MOST:
             return OwnerReply.TOO_MANY
-        before = self._subscriptions.put(wish)
-        if wish.way is NotificationChannel.PROGRAM:
-            campaign_files.keep_wish(wish.token, self._folder)
-        if before and before.token != wish.token:
+        before = self._subscriptions.put(subscription)
+        if subscription.way is NotificationChannel.PROGRAM:
+            campaign_files.keep_wish(subscription.token, self._folder)
+        if before and before.token != subscription.token:
             campaign_files.forget_wish(before.token, self._folder)
         return OwnerReply.DONE
 
-    def _unsubscribe(self, wish: Subscription) -> OwnerReply:
-        before = self._subscriptions.remove(wish)
+    def _unsubscribe(self, subscription: Subscription) -> OwnerReply:
+        before = self._subscriptions.remove(subscription)
         if before:
             campaign_files.forget_wish(before.token, self._folder)
         return OwnerReply.DONE if before else OwnerReply.UNKNOWN
 
-    def _wish(self, asked: OwnerRequest) -> Subscription | OwnerReply:
+    def _checked(self, request: OwnerRequest) -> Subscription | OwnerReply:
         """Return what is asked for, checked: any program may have written it."""
         try:
-            way, severity = NotificationChannel(asked.way), Severity(asked.severity)
+            way, severity = NotificationChannel(request.way), Severity(request.severity)
         except ValueError:
             return OwnerReply.WRONG
-        is_roots = asked.uid == ROOT and way is NotificationChannel.PROGRAM  # which nothing runs as
-        if is_roots or not IDENTITIES[way].holds(asked.identity):
+        is_roots = (
+            request.uid == ROOT and way is NotificationChannel.PROGRAM
+        )  # which nothing runs as
+        if is_roots or not IDENTITIES[way].holds(request.identity):
             return OwnerReply.WRONG
         now = self._clock.now()
         return Subscription(
-            uid=asked.uid,
-            owner=trust.name_of(asked.uid),
+            uid=request.uid,
+            owner=trust.name_of(request.uid),
             way=way,
-            identity=asked.identity,
+            identity=request.identity,
             severity=severity,
-            token=asked.token,
+            token=request.token,
             told_until=now,
             next_at=now,
         )
 
 
-def _plain(one: Subscription) -> dict[str, str]:
-    return {"way": one.way, "identity": one.identity, "severity": one.severity}
+def _plain(subscription: Subscription) -> dict[str, str]:
+    return {
+        "way": subscription.way,
+        "identity": subscription.identity,
+        "severity": subscription.severity,
+    }

@@ -13,12 +13,12 @@ from gridbridge.campaigns.acts import stress_factor
 from gridbridge.campaigns.runner.cluster_queries import ClusterQueries, ends_of, living_of
 from gridbridge.campaigns.runner.missing_attempts import MissingAttempts
 from gridbridge.campaigns.runner.occupancy import (
+    cluster_views,
     elapsed,
     idle,
     listed_places,
     room,
     running_places,
-    there,
     wanted_clusters,
 )
 from gridbridge.campaigns.runner.sending.array_limits import ArrayLimitQueries
@@ -83,20 +83,28 @@ class ArrayLook:
     pending: int  # attempts whose ends are not known
     is_listed: bool  # some of it is
 
-    def places(self, least_s: float, left: Container[int] = ()) -> tuple[int, ...]:
+    def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
         """Return the places of all that have been missing for so long, or left, in their order."""
         missing = self.missing.items()
         return tuple(
-            sorted(one.place for one, for_s in missing if for_s >= least_s or one.place in left)
+            sorted(
+                attempt.place
+                for attempt, for_s in missing
+                if for_s >= least_s or attempt.place in unrecorded
+            )
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[Attempt]:
         """Return the attempts that count as lost unless something is told of them now."""
-        return frozenset(one for one, for_s in self.missing.items() if for_s > forgotten_s)
+        return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
-    def at(self, places: Container[int]) -> dict[Attempt, float]:
+    def at(self, indices: Container[int]) -> dict[Attempt, float]:
         """Return what is missing at some places: nothing is known of what was not asked about."""
-        return {one: missed_s for one, missed_s in self.missing.items() if one.place in places}
+        return {
+            attempt: missed_s
+            for attempt, missed_s in self.missing.items()
+            if attempt.place in indices
+        }
 
 
 class Updator:
@@ -111,10 +119,10 @@ class Updator:
         clock: Clock,
         *,
         is_dry: bool = False,
-        noted: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.noted,
+        ledger_arrays: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """Ask nobody yet; `noted` tells what root's ledger has of a campaign."""
+        """Ask nobody yet; `ledger_arrays` tells what root's ledger has of a campaign."""
         self._policy = policy
         self._asking = ClusterQueries(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -127,7 +135,7 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing = MissingAttempts(MissingTasks(database), clock, ran, is_dry=is_dry)
-        self._restored = LedgerRecovery(self._campaigns, noted)
+        self._restored = LedgerRecovery(self._campaigns, ledger_arrays)
         self._disputed: list[AttemptOutcome] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
         self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
@@ -138,25 +146,27 @@ class Updator:
 
     def news(self) -> list[ClusterSnapshot]:
         """Return the answers of the last look that the poller has not shown to submissions."""
-        return [seen for name, seen in self.answers.items() if name not in self._asking.polled]
+        return [
+            snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled
+        ]
 
     def look(self) -> CycleSituation:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
         answers = self._ask(used, arrays)
-        rivals = self._copies.rivals(one.number for one in campaigns)
+        rivals = self._copies.rivals(campaign.number for campaign in campaigns)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
-        lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
+        lost = [array for array in arrays if array.cluster in written_off(events, dropped)]
         marks = self._marks.all()
         judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
-        every, over = self._ended(released, answers, judge)
+        attempts, over = self._ended(released, answers, judge)
         self._missing.keep(arrays)
-        every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
-        ended = tuple(one for one in every if not is_step(one.task))
+        attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
+        ended = tuple(attempt for attempt in attempts if not is_step(attempt.task))
         return CycleSituation(
             campaigns=campaigns,
             waiting=waiting,
@@ -164,13 +174,13 @@ class Updator:
             arrays=arrays,
             room=self._room(campaigns, waiting),
             max_tasks=self._policy.runner.max_tasks,
-            there=there(of_tasks, answers, self._clock.now(), self._policy.campaigns),
+            there=cluster_views(of_tasks, answers, self._clock.now(), self._policy.campaigns),
             tried=self._tried(campaigns),
             ended=ended,
             over=over,
             disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
-            ratios=self._predictions.ratios(one.number for one in campaigns),
+            ratios=self._predictions.ratios(campaign.number for campaign in campaigns),
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
@@ -179,37 +189,42 @@ class Updator:
             dropped=dropped,
             earlier=self._tries.earlier(ended, by_task(rivals)),
             events=events,
-            records=self._events.records(one.number for one in campaigns),
+            records=self._events.records(campaign.number for campaign in campaigns),
             failures=self._policy.failures,
             rivals=rivals,
             tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
-            stepped=tuple(one for one in every if is_step(one.task)),
+            stepped=tuple(attempt for attempt in attempts if is_step(attempt.task)),
             idle_steps=idle({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
-            behind=self._restored.found(campaigns, events),
+            behind=self._restored.behind_campaigns(campaigns, events),
         )
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> Mapping[str, ClusterRoom]:
         """Return the room at the clusters that answered."""
-        scripts, wanted = self._scripts(campaigns, waiting), wanted_clusters(campaigns, waiting)
-        limits = self._limits.of(wanted & self.answers.keys())
+        scripts, open_clusters = (
+            self._scripts(campaigns, waiting),
+            wanted_clusters(campaigns, waiting),
+        )
+        limits = self._limits.of(open_clusters & self.answers.keys())
         return room(self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names())
 
     def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
         """Ask the clusters that are used; of the others see what they told who asked them."""
-        limit_s, others = self._policy.poller.interval_s, self._policy.clusters.keys() - used
+        limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = self._asking.ask(used, arrays, limit_s)
-        self.others = self._asking.told(others, limit_s)
+        self.others = self._asking.recent_snapshots(unused, limit_s)
         return self.answers
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
         """Return the clusters to which tests have sent tasks."""
-        tests = (one.number for one in campaigns if one.jdl.type is CampaignType.TEST)
+        tests = (
+            campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST
+        )
         return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
@@ -224,8 +239,12 @@ class Updator:
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> dict[str, CampaignsAt]:
         """Return the sections of clusters to which something may be sent."""
-        wanted = wanted_clusters(campaigns, waiting)
-        return {name: one for name, one in self._policy.campaigns.items() if name in wanted}
+        open_clusters = wanted_clusters(campaigns, waiting)
+        return {
+            name: section
+            for name, section in self._policy.campaigns.items()
+            if name in open_clusters
+        }
 
     def _ended(
         self,
@@ -239,27 +258,34 @@ class Updator:
         """
         self._missing.begin()
         self._restored.begin()
-        looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
+        looks = [*filter(None, (self._look_at(array, answers[array.cluster]) for array in arrays))]
         by_array = {look.array: look for look in looks}
-        asked = self._asked(looks, judge)
-        told = self._told_ends(looks, asked)
-        missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in told}
-        ends = {one: judge.believed(one, gone, told[one]) for one, gone in missing.items()}
+        indices = self._indices_to_query(looks, judge)
+        reported = self._told_ends(looks, indices)
+        missing = {
+            look.array: look.at(indices[look.array]) for look in looks if look.array in reported
+        }
+        ends = {
+            array: judge.believed(array, absent, reported[array])
+            for array, absent in missing.items()
+        }
         living = self._living(
-            array for array, gone in missing.items() if judge.late(gone, ends[array])
+            array for array, absent in missing.items() if judge.late(absent, ends[array])
         )
-        found: dict[Array, tuple[Attempt, ...]] = {}
+        counted: dict[Array, tuple[Attempt, ...]] = {}
         self._disputed.clear()
-        for array, gone in missing.items():
-            self._tell_disputed(array.cluster, disputed_of(gone, ends[array]))
-            self._tell_future(array.cluster, told[array])
+        for array, absent in missing.items():
+            self._tell_disputed(array.cluster, disputed_of(absent, ends[array]))
+            self._tell_future(array.cluster, reported[array])
             look = by_array[array]
-            known = self._known(look, living.get(array))
-            found[array] = self._counted(array, judge.ended(array, gone, ends[array], known), judge)
-        return self._settled(looks, found)
+            missing_array = self._missing_array(look, living.get(array))
+            counted[array] = self._counted(
+                array, judge.ended(array, absent, ends[array], missing_array), judge
+            )
+        return self._settled(looks, counted)
 
     def _settled(
-        self, looks: Iterable[ArrayLook], found: Mapping[Array, tuple[Attempt, ...]]
+        self, looks: Iterable[ArrayLook], counted: Mapping[Array, tuple[Attempt, ...]]
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return all attempts that have ended, and the arrays that are over by that.
 
@@ -270,20 +296,20 @@ class Updator:
         over: list[Array] = []
         for look in looks:
             is_behind = look.array.campaign in self._restored.behind
-            here = () if is_behind else found.get(look.array, ())
-            self._missing.settle(look.missing, here)
-            ended += here
-            over += [look.array] if len(here) == look.pending else []
+            attempts = () if is_behind else counted.get(look.array, ())
+            self._missing.settle(look.missing, attempts)
+            ended += attempts
+            over += [look.array] if len(attempts) == look.pending else []
         return tuple(ended), tuple(over)
 
     def _counted(
-        self, array: Array, found: tuple[Attempt, ...], judge: MissingAttemptJudge
+        self, array: Array, attempts: tuple[Attempt, ...], judge: MissingAttemptJudge
     ) -> tuple[Attempt, ...]:
         """Return the ends that count: none that may be our own doing, which nobody here knows."""
-        is_doubted = judge.doubts(array, found)
-        return () if is_doubted and not self._restored.may_count(array.campaign) else found
+        is_doubted = judge.doubts(array, attempts)
+        return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
-    def _asked(
+    def _indices_to_query(
         self, looks: Iterable[ArrayLook], judge: MissingAttemptJudge
     ) -> dict[Array, tuple[int, ...]]:
         """Return of which places the ends are asked: those whose records are written by now.
@@ -293,48 +319,50 @@ class Updator:
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
-        asked = {
-            look.array: look.places(within_s[look.array.cluster], judge.left(look.array))
+        by_array = {
+            look.array: look.indices(within_s[look.array.cluster], judge.left(look.array))
             for look in missing
         }
-        return {array: places for array, places in asked.items() if places}
+        return {array: indices for array, indices in by_array.items() if indices}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
         """Return after how long each cluster has told a task's end; the usual where it hides it."""
-        known = self._limits.of(clusters)
-        return {name: known[name].told_within_s if name in known else USUAL_S for name in clusters}
+        limits = self._limits.of(clusters)
+        return {
+            name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters
+        }
 
     def _told_ends(
-        self, looks: Iterable[ArrayLook], asked: Mapping[Array, Sequence[int]]
+        self, looks: Iterable[ArrayLook], indices: Mapping[Array, Sequence[int]]
     ) -> dict[Array, Ends]:
         """Return what clusters tell of ends, once of all that they keep before a task is lost."""
         most_s = self._policy.runner.forgotten_s
-        late = {look.array: look.later_than(most_s) for look in looks if look.array in asked}
-        self._searched &= {one for some in late.values() for one in some}
-        unread = {array for array, some in late.items() if some - self._searched}
-        told = self._ends(asked, unread)
-        self._searched.update(*(late[array] for array in unread & told.keys()))
-        return told
+        late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
+        self._searched &= {attempt for attempts in late.values() for attempt in attempts}
+        unread = {array for array, attempts in late.items() if attempts - self._searched}
+        ends = self._ends(indices, unread)
+        self._searched.update(*(late[array] for array in unread & ends.keys()))
+        return ends
 
     def _ends(
-        self, asked: Mapping[Array, Sequence[int]], late: Container[Array]
+        self, indices: Mapping[Array, Sequence[int]], late: Container[Array]
     ) -> dict[Array, Ends]:
-        return ends_of(self._policy, asked, late)
+        return ends_of(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
         return living_of(self._policy, arrays)
 
-    def _look_at(self, array: Array, seen: ClusterSnapshot) -> ArrayLook | None:
+    def _look_at(self, array: Array, snapshot: ClusterSnapshot) -> ArrayLook | None:
         """Return what is missing of an array; None while all of it is listed."""
-        listed = listed_places(array, seen)
-        self._missing.see(array, listed, running_places(array, seen))
+        listed = listed_places(array, snapshot)
+        self._missing.observe(array, listed, running_places(array, snapshot))
         if len(listed) == array.size:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
         return ArrayLook(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
-    def _known(self, look: ArrayLook, lives: frozenset[int] | None) -> MissingArray:
+    def _missing_array(self, look: ArrayLook, lives: frozenset[int] | None) -> MissingArray:
         return MissingArray(
             is_listed=look.is_listed,
             lives=lives,
@@ -350,31 +378,31 @@ class Updator:
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Note the tasks whose records contradict each other: somebody may have forged one."""
-        for one in attempts:
-            self._disputed.append(AttemptOutcome.of(one, cluster))
-            if (key := (one.campaign, one.array, one.place)) not in self._told:
+        for attempt in attempts:
+            self._disputed.append(AttemptOutcome.of(attempt, cluster))
+            if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
                 self._told.add(key)
-                name = f"{one.campaign}.{one.array}"
-                _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)
+                name = f"{attempt.campaign}.{attempt.array}"
+                _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
     def _tell_future(self, cluster: str, ends: Ends) -> None:
         """Say of each host once that its clock seems to be ahead."""
-        for one in future_of(ends):
-            if (key := (cluster, one.host)) not in self._fast:
+        for end in future_of(ends):
+            if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
-                ahead_s = (one.ended_at - self._clock.now()).total_seconds()
-                known = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
-                _log.warning(known, cluster, one.host, ahead_s)
+                ahead_s = (end.ended_at - self._clock.now()).total_seconds()
+                message = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
+                _log.warning(message, cluster, end.host, ahead_s)
 
 
 def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
-    used = {name for one in campaigns for name in one.jdl.clusters}
-    return used | {one.cluster for one in arrays}
+    used = {name for campaign in campaigns for name in campaign.jdl.clusters}
+    return used | {array.cluster for array in arrays}
 
 
 def _of_tasks(arrays: Iterable[Array], steps: Iterable[ProloguePhaseResult]) -> list[Array]:
-    once = {(one.campaign, one.array) for one in steps}
-    return [one for one in arrays if (one.campaign, one.number) not in once]
+    once = {(step.campaign, step.array) for step in steps}
+    return [array for array in arrays if (array.campaign, array.number) not in once]
 
 
 def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]:
@@ -382,14 +410,16 @@ def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]
     of_waiting = {
         array
         for array, marked in marks.items()
-        if any(one.wiped_for in OF_WAITING for one in marked.values())
+        if any(mark.wiped_for in OF_WAITING for mark in marked.values())
     }
     return frozenset(
-        (one.campaign, one.cluster) for one in arrays if (one.campaign, one.number) in of_waiting
+        (array.campaign, array.cluster)
+        for array in arrays
+        if (array.campaign, array.number) in of_waiting
     )
 
 
 def _released(arrays: Iterable[Array], answers: Container[str]) -> list[Array]:
     """Return those whose tasks may start, at clusters that answered."""
     is_released = ArrayState.RELEASED
-    return [one for one in arrays if one.state is is_released and one.cluster in answers]
+    return [array for array in arrays if array.state is is_released and array.cluster in answers]

@@ -27,7 +27,10 @@ class CampaignShares:
         self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsage, clock: Clock
     ) -> None:
         self._section = policy.metascheduler
-        lists = (self._section.priorities, *(one.affinity for one in policy.campaigns.values()))
+        lists = (
+            self._section.priorities,
+            *(section.affinity for section in policy.campaigns.values()),
+        )
         self._asks_groups = self._section.share_by is ShareBy.GROUP or "@" in "".join(lists)
         self._campaigns = campaigns
         self._usage = usage
@@ -37,45 +40,45 @@ class CampaignShares:
     def gather(self, unfinished: tuple[Campaign, ...]) -> UsageSharing:
         """Return what is known of campaigns that go on, of owners, and of what all have used."""
         self._read = self._usage.all()
-        kept = tuple(map(self._now, self._read))
-        campaigns = self._with_used(unfinished, kept)
-        known = UsageSharing(
+        usages = tuple(map(self._now, self._read))
+        campaigns = self._with_used(unfinished, usages)
+        sharing = UsageSharing(
             priorities=self._section.priorities,
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
             groups=self._groups(campaigns),
-            mean_s=_means(kept, frozenset(one.number for one in unfinished)),
+            mean_s=_means(usages, frozenset(campaign.number for campaign in unfinished)),
         )
-        if known.by is ShareBy.NONE:
-            return known
-        return replace(known, used_s=used_by(campaigns, known, _by_campaign(kept)))
+        if sharing.by is ShareBy.NONE:
+            return sharing
+        return replace(sharing, used_s=used_by(campaigns, sharing, _by_campaign(usages)))
 
-    def count(self, seen: CycleSituation, plan: CyclePlan) -> None:
+    def count(self, situation: CycleSituation, plan: CyclePlan) -> None:
         """Add what the tasks used that have ended, and forget what counts no more."""
-        kept, self._read = self._usage.all() if self._read is None else self._read, None
-        before = {(one.campaign, one.cluster): one for one in map(self._now, kept)}
-        jdls = {one.number: one.jdl for one in seen.campaigns}
+        usages, self._read = self._usage.all() if self._read is None else self._read, None
+        before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
+        jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
         changed = []
-        for (campaign, cluster), ended in _by_cluster(plan.ended, seen.arrays):
+        for (campaign, cluster), ended in _by_cluster(plan.ended, situation.arrays):
             old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
             slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
             changed.append(used(old, ended, slots))
         self._usage.keep(changed)
-        known = before | {(one.campaign, one.cluster): one for one in changed}
-        self._usage.forget(one for one in known.values() if one.used_s < FORGOTTEN_S)
+        current = before | {(usage.campaign, usage.cluster): usage for usage in changed}
+        self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
 
     def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
         """Return the groups of owners, where anything is decided by groups."""
-        owners = sorted({one.owner for one in campaigns}) if self._asks_groups else ()
+        owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         return {owner: host.groups_of(owner) for owner in owners}
 
     def _with_used(
-        self, unfinished: tuple[Campaign, ...], kept: tuple[DecayedUsage, ...]
+        self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]
     ) -> tuple[Campaign, ...]:
         """Return those that go on, and where it matters those that ended and have used slots."""
         if self._section.share_by is ShareBy.NONE:
             return unfinished
-        ended = {one.campaign for one in kept} - {one.number for one in unfinished}
+        ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
         return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
 
     def _now(self, usage: DecayedUsage) -> DecayedUsage:
@@ -85,24 +88,26 @@ class CampaignShares:
         return DecayedUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
 
 
-def _by_campaign(kept: Iterable[DecayedUsage]) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for one in kept:
-        found[one.campaign] = found.get(one.campaign, 0.0) + one.used_s
-    return found
+def _by_campaign(usages: Iterable[DecayedUsage]) -> dict[int, float]:
+    totals: dict[int, float] = {}
+    for usage in usages:
+        totals[usage.campaign] = totals.get(usage.campaign, 0.0) + usage.used_s
+    return totals
 
 
-def _means(kept: Iterable[DecayedUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+def _means(
+    usages: Iterable[DecayedUsage], campaigns: frozenset[int]
+) -> dict[int, dict[str, float]]:
     """Return how long a successful task of each campaign takes at each cluster.
 
     That is very long where tasks have run and none succeeded: such a cluster comes last.
     """
-    found: dict[int, dict[str, float]] = {}
-    for one in kept:
-        if one.campaign in campaigns and (one.successes or one.used_s >= FORGOTTEN_S):
-            mean_s = one.success_s / one.successes if one.successes else NEVER_S
-            found.setdefault(one.campaign, {})[one.cluster] = mean_s
-    return found
+    means: dict[int, dict[str, float]] = {}
+    for usage in usages:
+        if usage.campaign in campaigns and (usage.successes or usage.used_s >= FORGOTTEN_S):
+            mean_s = usage.success_s / usage.successes if usage.successes else NEVER_S
+            means.setdefault(usage.campaign, {})[usage.cluster] = mean_s
+    return means
 
 
 def _by_cluster(
@@ -110,8 +115,8 @@ def _by_cluster(
 ) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
     """Group what ended by campaign and cluster."""
     clusters = clusters_of(arrays)
-    placed = [(one, clusters.get((one.campaign, one.array), "")) for one in ended]
-    placed.sort(key=lambda each: (each[0].campaign, each[1]))
-    for key, some in groupby(placed, key=lambda each: (each[0].campaign, each[1])):
+    placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]
+    placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))
+    for key, pairs in groupby(placed, key=lambda pair: (pair[0].campaign, pair[1])):
         if key[1]:
-            yield key, [one for one, _ in some]
+            yield key, [attempt for attempt, _ in pairs]

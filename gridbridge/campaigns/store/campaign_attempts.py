@@ -199,16 +199,16 @@ class CampaignTries:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
-    def pending_at(self, array: Array, places: Set[int]) -> tuple[Attempt, ...]:
+    def pending_at(self, array: Array, indices: Set[int]) -> tuple[Attempt, ...]:
         """Return those attempts at some places, by place."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        wanted = sorted(places)
+        ordered = sorted(indices)
         return tuple(
             Attempt(**row | {"outcome": TaskOutcome(row["outcome"])})
-            for begin in range(0, len(wanted), AT_A_TIME)
+            for begin in range(0, len(ordered), AT_A_TIME)
             for row in map(
                 dict,
-                self._database.rows(_AT_PLACES, **of, places=wanted[begin : begin + AT_A_TIME]),
+                self._database.rows(_AT_PLACES, **of, places=ordered[begin : begin + AT_A_TIME]),
             )
         )
 
@@ -220,17 +220,17 @@ class CampaignTries:
         Attempts count from when their owner had a task tried again. A first attempt has others
         only if its task was copied.
         """
-        first = {(one.campaign, one.task) for one in attempts if one.attempt == 1}
-        later = {(one.campaign, one.task) for one in attempts if one.attempt > 1}
+        first = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt == 1}
+        later = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt > 1}
         tasks: dict[int, list[int]] = {}
         for campaign, task in sorted(later | {key for key in first if key in copied}):
             tasks.setdefault(campaign, []).append(task)
         return tuple(
             AttemptOutcome(**dict(row) | {"outcome": TaskOutcome(row["outcome"])})
-            for campaign, every in tasks.items()
-            for begin in range(0, len(every), AT_A_TIME)
+            for campaign, numbers in tasks.items()
+            for begin in range(0, len(numbers), AT_A_TIME)
             for row in self._database.rows(
-                _TRIED, of_campaign=campaign, tasks=every[begin : begin + AT_A_TIME]
+                _TRIED, of_campaign=campaign, tasks=numbers[begin : begin + AT_A_TIME]
             )
         )
 
@@ -241,9 +241,9 @@ class CampaignTries:
 
         Some of these tasks may wait again.
         """
-        found = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
+        rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
-            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, found)
+            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, rows)
         )
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
@@ -260,10 +260,10 @@ class CampaignTries:
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
-        found = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
-        delete_places(self._database, ATTEMPTS, map(asdict, found))
-        self._judge(array.campaign, [one.task for one in found], is_past=False)
-        return found
+        attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        delete_places(self._database, ATTEMPTS, map(asdict, attempts))
+        self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
+        return attempts
 
     def judge_as_before(self, campaign: int) -> None:
         """Let attempts count again, for their tasks do not run again: none is sent any more."""
@@ -276,19 +276,23 @@ class CampaignTries:
     def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
         these = update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for begin in range(0, len(tasks), AT_A_TIME):
-            some = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
-            self._database.execute(these.where(some))
+            chosen = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
+            self._database.execute(these.where(chosen))
 
     def steps(self, campaigns: Iterable[Campaign]) -> tuple[ProloguePhaseResult, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
-        clusters = {one.number: one.jdl.clusters.keys() for one in campaigns if one.jdl.has_steps}
-        found: dict[tuple[int, int], ProloguePhaseResult] = {}
+        clusters = {
+            campaign.number: campaign.jdl.clusters.keys()
+            for campaign in campaigns
+            if campaign.jdl.has_steps
+        }
+        results: dict[tuple[int, int], ProloguePhaseResult] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
             step, cluster = step_of(task, clusters[number])
-            known = row | {"outcome": TaskOutcome(row["outcome"])}
-            found[number, task] = ProloguePhaseResult(**known, step=step, cluster=cluster)
-        return tuple(found.values())
+            values = row | {"outcome": TaskOutcome(row["outcome"])}
+            results[number, task] = ProloguePhaseResult(**values, step=step, cluster=cluster)
+        return tuple(results.values())
 
     def tried(self, campaign: int) -> frozenset[str]:
         """Return the clusters to which a campaign has ever sent tasks."""
@@ -305,13 +309,13 @@ class CampaignTries:
 
     def intend_step(self, step: PrologueStep, at: datetime) -> Array | None:
         """Put a prologue or epilogue into a new array; None for a campaign that is no more."""
-        found = self._campaigns.find(step.campaign)
-        if not found:
+        campaign = self._campaigns.find(step.campaign)
+        if not campaign:
             return None
-        task = number_of(step.step, step.cluster, found.jdl.clusters)
-        taken = [(task, step.attempt)]
+        task = number_of(step.step, step.cluster, campaign.jdl.clusters)
+        attempts = [(task, step.attempt)]
         with self._database.transaction():
-            return self._campaigns.add_array(step.campaign, step.cluster, taken, at)
+            return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
 
     def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
         """Return the highest attempts of tasks that were sent; they may be copies."""
@@ -323,17 +327,17 @@ class CampaignTries:
             )
         }
 
-    def kept(self, campaign: int) -> StoredCampaign:
+    def stored_campaign(self, campaign: int) -> StoredCampaign:
         """Return what is kept of a campaign's tasks that have not ended."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
         attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
-        found = self._campaigns.find(campaign)
+        stored_campaign = self._campaigns.find(campaign)
         return StoredCampaign(
             waiting=self._campaigns.waiting_of(campaign),
             arrays=self._campaigns.arrays_of(campaign),
             attempts=attempts,
             earlier=self.earlier(attempts),
-            clusters=frozenset(found.jdl.clusters if found else ()),
+            clusters=frozenset(stored_campaign.jdl.clusters if stored_campaign else ()),
         )
 
     def adopt(self, adoption: RecoveryStep) -> None:
@@ -350,7 +354,7 @@ class CampaignTries:
             unwanted = self._take_up(adoption)
             for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
                 if new:
-                    self._database.execute(insert(table), [asdict(one) for one in new])
+                    self._database.execute(insert(table), [asdict(row) for row in new])
             self._campaigns.ended(adoption.superseded)
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
@@ -363,9 +367,11 @@ class CampaignTries:
         Each ends anew with them. Return those that their owner had cancelled before they were sent,
         as far as was known then: their attempts are to be deleted.
         """
-        live = {one.task for one in adoption.attempts if one.outcome is TaskOutcome.PENDING}
-        live |= {one.first for one in adoption.again}
-        tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
+        live = {
+            attempt.task for attempt in adoption.attempts if attempt.outcome is TaskOutcome.PENDING
+        }
+        live |= {retry.first for retry in adoption.again}
+        tasks, unwanted = sorted(task for task in live if task < FIRST), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):
             of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}
             before = self._database.rows(_FAILED_BEFORE, **of)

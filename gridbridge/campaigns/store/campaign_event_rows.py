@@ -122,24 +122,24 @@ class CampaignEvents:
 
     def open(self) -> tuple[CampaignEvent, ...]:
         """Return every open event by number."""
-        return self._found(_OPEN)
+        return self._select(_OPEN)
 
     def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return every open event, those that were closed since then, and sinks not trusted."""
-        return self._found(_SHOWN, since=since)
+        return self._select(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return every event that was opened since then, open or not."""
-        return self._found(_SINCE, since=since)
+        return self._select(_SINCE, since=since)
 
     def find(self, number: int) -> CampaignEvent | None:
         """Look an event up."""
-        return next(iter(self._found(_ONE, number=number)), None)
+        return next(iter(self._select(_ONE, number=number)), None)
 
     def find_open(self, code: EventCode, campaign: int, cluster: str) -> CampaignEvent | None:
         """Look an open event up that no exit status belongs to."""
-        found = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
-        return next((one for one in found if not one.closed_at), None)
+        events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((event for event in events if not event.closed_at), None)
 
     def sinks(self) -> tuple[tuple[int, str], ...]:
         """Return the campaigns with the clusters that were sinks, and that nobody trusted since."""
@@ -161,8 +161,8 @@ class CampaignEvents:
     def put(self, events: Iterable[CampaignEvent]) -> None:
         """Keep events; one without a number is a new one, or opens a closed one again."""
         with self._database.transaction():
-            for one in events:
-                self._put(one if one.number else replace(one, number=self._number_of(one)))
+            for event in events:
+                self._put(event if event.number else replace(event, number=self._number_of(event)))
 
     def open_once(self, event: CampaignEvent) -> None:
         """Keep a new event that no exit status belongs to, unless one like it is open."""
@@ -171,8 +171,8 @@ class CampaignEvents:
 
     def _number_of(self, event: CampaignEvent) -> int:
         code, campaign, cluster, _ = event.what
-        known = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
-        return next((one.number for one in known if one.what == event.what), 0)
+        stored_events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((stored.number for stored in stored_events if stored.what == event.what), 0)
 
     def _put(self, event: CampaignEvent) -> None:
         values = asdict(event)
@@ -216,11 +216,11 @@ class CampaignEvents:
 
     def put_records(self, records: Iterable[ClusterSuccessRecord]) -> None:
         """Keep how campaigns fare."""
-        rows = [asdict(one) for one in records]
+        rows = [asdict(record) for record in records]
         if rows:
             self._database.execute(self._database.upsert(RECORDS), rows)
 
-    def _found(self, query: Executable, **values: object) -> tuple[CampaignEvent, ...]:
+    def _select(self, query: Executable, **values: object) -> tuple[CampaignEvent, ...]:
         return tuple(_event(dict(row)) for row in self._database.rows(query, **values))
 
 

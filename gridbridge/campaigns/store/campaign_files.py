@@ -54,8 +54,8 @@ class NewFile:
     @property
     def adds_to(self) -> int | None:
         """The campaign to which it adds tasks; None: it is a campaign."""
-        found = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
-        return min(found, HIGHEST) if isinstance(found, int) else None
+        number = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
+        return min(number, HIGHEST) if isinstance(number, int) else None
 
 
 def encode(header: object, parameters: tuple[str, ...]) -> bytes:
@@ -77,7 +77,7 @@ def take_back(token: str, folder: str = CAMPAIGNS) -> bool:
 
 
 def names(folder: str = CAMPAIGNS) -> list[str]:
-    """Return what is there, for `new` and `asked`."""
+    """Return what is there, for `new` and `take_requests`."""
     return picked.names(folder)
 
 
@@ -98,9 +98,9 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
 
 
 def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
-    """Return the names of what `new` and `asked` would give, and leave all as it is."""
-    known = list(listed)
-    return [name for kind in KINDS for name in picked.some(known, kind, folder)]
+    """Return the names of what `new` and `take_requests` would give, and leave all as it is."""
+    names = list(listed)
+    return [name for kind in KINDS for name in picked.of_kind(names, kind, folder)]
 
 
 def ask(
@@ -108,7 +108,7 @@ def ask(
     campaigns: tuple[int, ...],
     folder: str = CAMPAIGNS,
     task: int = 0,
-    wish: Mapping[str, str] = NO_WISH,
+    subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
     """Ask for something about what is ours; return the token of the answer.
@@ -116,49 +116,49 @@ def ask(
     Of events root reads which campaigns they are of.
     """
     token = files.random_name()
-    said = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
-    data = json.dumps({**said, **wish}).encode()
+    request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
+    data = json.dumps({**request, **subscription}).encode()
     files.replace(f"{picked.mine(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 
 
 def requests(listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS) -> list[str]:
     """Return those of the names by which people ask for this; all are left where they are."""
-    known = list(listed)
+    names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    paths = [path for kind in kinds for path in picked.some(known, kind, folder)]
+    paths = [path for kind in kinds for path in picked.of_kind(names, kind, folder)]
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
 def _asks(path: str, verb: OwnerVerb) -> bool:
-    found = _request(path)
-    return found is not None and found.verb is verb
+    request = _request(path)
+    return request is not None and request.verb is verb
 
 
-def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
+def take_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
     """Give what people ask, which they can't take back from then on.
 
     What is no request is removed.
     """
     for token in picked.begun(listed, ASKED, TAKEN, folder):
-        if found := _request(f"{folder}/{TAKEN}{token}"):
-            yield found
+        if request := _request(f"{folder}/{TAKEN}{token}"):
+            yield request
         else:
-            done(token, folder)
+            remove_request(token, folder)
 
 
 def _request(path: str) -> OwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
         data, facts = files.read(path, ASKED_BYTES)
-        said = json.loads(data)
-        numbers = tuple(dict.fromkeys(_number(number) for number in said.get("campaigns", ())))
-        verb, task = OwnerVerb(said["verb"]), _number(said.get("task", 0))
-        wish = {key: _text(said.get(key, "")) for key in ("way", "identity", "severity")}
+        table = json.loads(data)
+        numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
+        verb, task = OwnerVerb(table["verb"]), _number(table.get("task", 0))
+        subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # whatever somebody wrote there
         return None
     return OwnerRequest(
-        token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **wish
+        token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription
     )
 
 
@@ -175,7 +175,7 @@ def _text(value: object) -> str:
     return value
 
 
-def done(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_request(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a request that was answered."""
     _remove(f"{folder}/{TAKEN}{token}")
 
@@ -326,10 +326,10 @@ def answer_path(token: str, published: str = PUBLISHED) -> str:
     return f"{published}/taken/{token}"
 
 
-def answer(token: str, told: object, published: str = PUBLISHED) -> None:
+def answer(token: str, reply: object, published: str = PUBLISHED) -> None:
     """Answer who brought a file, in JSON."""
     published_files.put(
-        answer_path(token, published), json.dumps(told).encode(), published_files.UNLISTED
+        answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
 
 

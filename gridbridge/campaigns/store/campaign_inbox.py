@@ -104,11 +104,11 @@ def names(folder: str) -> list[str]:
 
     Of a person's folder the first of each kind are enough: the next look finds others.
     """
-    found = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
+    paths = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
-            found += [f"{person}/{name}" for name in _first(_some_names(end))]
-    return found
+            paths += [f"{person}/{name}" for name in _first(_some_names(end))]
+    return paths
 
 
 def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
@@ -116,36 +116,36 @@ def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
 
     As no later look finds others, of each person the first `most` of all are given.
     """
-    found: dict[int, list[str]] = {}
+    paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
             of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if is_of(name, kind))
-            of_uid = found.setdefault(uid, [])
+            of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
-    return found
+    return paths
 
 
 def _persons(folder: str) -> Iterator[str]:
     """Give the folders of people, some of each; what else is called so costs next to nothing."""
     of_each = Counter[int]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        named = [one for one in entries if PERSONS.fullmatch(one.name)]
-        for one in sorted(named, key=lambda one: one.name):
+        named = [entry for entry in entries if PERSONS.fullmatch(entry.name)]
+        for entry in sorted(named, key=lambda entry: entry.name):
             with suppress(OSError):
-                uid = int(one.name.split(".")[1])
+                uid = int(entry.name.split(".")[1])
                 is_theirs = (
-                    one.is_dir(follow_symlinks=False)
-                    and one.stat(follow_symlinks=False).st_uid == uid
+                    entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == uid
                 )
                 of_each[uid] += is_theirs
                 if is_theirs and of_each[uid] <= A_PERSON:
-                    yield one.name
+                    yield entry.name
 
 
 def _some_names(end: int) -> list[str]:
     """Return what is in a person's folder; of very much the rest has to wait."""
     with os.scandir(end) as entries:
-        return [one.name for one in islice(entries, A_LISTING)]
+        return [entry.name for entry in islice(entries, A_LISTING)]
 
 
 def _first(listed: Iterable[str]) -> Iterator[str]:
@@ -172,21 +172,21 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def begun(listed: Iterable[str], brought: str, taken: str, folder: str) -> list[str]:
+def begun(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
     """Take what was brought, and return the tokens of all that is begun and not finished.
 
-    `taken` is how it is called then, below the folder. Its owner can't change it any more.
+    `taken_prefix` begins its name then, below the folder. Its owner can't change it any more.
     """
-    known = list(listed)
-    for path in some(known, brought, folder):
+    paths = list(listed)
+    for path in of_kind(paths, brought, folder):
         with suppress(OSError):  # taken back, or something odd stands there
-            known.append(_move(path, folder))
-    for path in known:
+            paths.append(_move(path, folder))
+    for path in paths:
         with suppress(OSError):
-            _admit(path, brought, taken, folder)
-    prefix = taken.removeprefix(f"{BEGUN}/")
+            _admit(path, brought, taken_prefix, folder)
+    prefix = taken_prefix.removeprefix(f"{BEGUN}/")
     finished = (f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}"))
-    return [path.removeprefix(taken) for path in some(finished, prefix, folder)]
+    return [path.removeprefix(taken_prefix) for path in of_kind(finished, prefix, folder)]
 
 
 def _move(path: str, folder: str) -> str:
@@ -200,19 +200,19 @@ def _move(path: str, folder: str) -> str:
     return moved
 
 
-def _admit(path: str, brought: str, taken: str, folder: str) -> None:
+def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
     """Begin what its owner brought; what another wrote is removed, whoever moved it there."""
     begin = f"{BEGUN}/{brought}"
     uid, _, token = path.removeprefix(begin).partition(".")
     if not path.startswith(begin):
         return
     if str(os.lstat(f"{folder}/{path}").st_uid) == uid:
-        os.rename(f"{folder}/{path}", f"{folder}/{taken}{token}")
+        os.rename(f"{folder}/{path}", f"{folder}/{taken_prefix}{token}")
     else:
         files.remove(f"{folder}/{path}")
 
 
-def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
+def of_kind(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return paths of a kind, the first of each person: nobody's many files hide another's.
 
     Nor do anybody's large ones.

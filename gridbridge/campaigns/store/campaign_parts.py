@@ -54,14 +54,14 @@ class CampaignParts:
         (row,) = self._database.rows(_LAST, campaign=campaign)
         return int(row["number"] or 0)
 
-    def add(self, found: Campaign, part: TaskBatch, token: str) -> None:
+    def add(self, campaign: Campaign, part: TaskBatch, token: str) -> None:
         """Keep a part, whose tasks wait from now on; what was foretold was of fewer tasks."""
-        first, this = found.tasks, CAMPAIGNS.c.number == found.number
+        first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})
             more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
             waiting = WaitingTasks(first=first, last=first + part.tasks - 1)
-            self._campaigns.wait_again(found.number, waiting)
-            of = FORECASTS.c.campaign == found.number
+            self._campaigns.wait_again(campaign.number, waiting)
+            of = FORECASTS.c.campaign == campaign.number
             self._database.execute(delete(FORECASTS).where(of))

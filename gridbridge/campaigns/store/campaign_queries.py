@@ -28,7 +28,9 @@ ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is lear
 CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 ATTEMPT = tuple(ATTEMPTS.c)
 BY_NUMBER = select(*CAMPAIGN).order_by(CAMPAIGNS.c.number)
-BRIEFLY = select(*(one for one in CAMPAIGN if one.name != "jdl")).order_by(CAMPAIGNS.c.number)
+BRIEFLY = select(*(column for column in CAMPAIGN if column.name != "jdl")).order_by(
+    CAMPAIGNS.c.number
+)
 JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
     CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True))
 )

@@ -52,27 +52,27 @@ class VerifiedCampaign:
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
         """Return the parameters of some tasks, by number; NotRead where it has none."""
-        wanted = sorted(set(tasks))
-        found = _lines(self._whole, wanted)
-        left, part = wanted[len(found) :], 0
-        first = _count(self._whole) if left else 0
-        while left:
+        numbers = sorted(set(tasks))
+        lines = _lines(self._whole, numbers)
+        remaining, part = numbers[len(lines) :], 0
+        first = _count(self._whole) if remaining else 0
+        while remaining:
             part += 1
             count = ledger.tasks_of(part)
-            if count is None or left[0] < first + count:
+            if count is None or remaining[0] < first + count:
                 added = self._part(part, ledger)
                 count = _count(added)
-                here = _lines(added, [task - first for task in left])
-                found |= {first + task: line for task, line in here.items()}
-                left = left[len(here) :]
+                part_lines = _lines(added, [task - first for task in remaining])
+                lines |= {first + task: line for task, line in part_lines.items()}
+                remaining = remaining[len(part_lines) :]
             first += count
-        return found
+        return lines
 
     def _part(self, part: int, ledger: "RootLedger") -> bytes:
         """Return the file of a part, which the same person added to this campaign."""
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)
-        if uid != self.uid or _said(whole, ADDS_TO) != self._campaign:
+        if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
             raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
         digest = _digest(whole)
         if ledger.tasks_of(part) is None:
@@ -84,8 +84,8 @@ class VerifiedCampaign:
         """Raise NotAsBrought where the service, whose folder it is, took in another file."""
         from gridbridge.campaigns.store.campaign_register import CampaignRegister
 
-        given = CampaignRegister(self._folder, os.stat(self._folder).st_uid)
-        if given.is_anothers(self._campaign, self.uid, digest, part):
+        register = CampaignRegister(self._folder, os.stat(self._folder).st_uid)
+        if register.is_anothers(self._campaign, self.uid, digest, part):
             name = file_of(self._campaign, part)
             raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
 
@@ -111,7 +111,7 @@ def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
     return None if files.is_plain(path, facts, MAX_BYTES) else facts.st_uid
 
 
-def _said(whole: bytes, key: str) -> object:
+def _header_value(whole: bytes, key: str) -> object:
     """Return what the first line has under a key."""
     try:
         return json.loads(first_line(whole))[key]
@@ -136,20 +136,20 @@ def _count(whole: bytes) -> int:
     return max(0, whole.count(b"\n") - 1)
 
 
-def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
+def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     """Return the lines of these numbers, from 0 and in order, up to the first missing line.
 
     There may be a hundred million other lines: none of them is split off.
     """
-    found: dict[int, bytes] = {}
+    lines: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
-    for index in places:
+    for index in numbers:
         at, number = _after(whole, at, index - number), index + 1
         if at < 0 or (end := whole.find(b"\n", at)) < 0:
             break
-        found[index] = whole[at:end]
+        lines[index] = whole[at:end]
         at = end + 1
-    return found
+    return lines
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:

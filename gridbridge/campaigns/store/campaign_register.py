@@ -48,8 +48,8 @@ class CampaignRegister:
 
     def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Say whether another file has that number, or is that part."""
-        known = self._known.get((campaign, part))
-        return known is not None and known != (uid, digest)
+        recorded = self._known.get((campaign, part))
+        return recorded is not None and recorded != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
         """Note it, before the file is called so; may be repeated. StateError when there is no room.
@@ -120,8 +120,8 @@ class CampaignRegister:
             return
         self._is_whole = text.endswith("\n")
         for line in text.split("\n")[:-1]:
-            name, _, rest = line.partition(" ")
-            uid, _, digest = rest.partition(" ")
+            name, _, remainder = line.partition(" ")
+            uid, _, digest = remainder.partition(" ")
             numbers = name.split(".")[1:]
             if not (digest and all(map(str.isdigit, numbers))):
                 continue

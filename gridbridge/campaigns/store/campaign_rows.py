@@ -67,32 +67,32 @@ class CampaignRows:
 
     def find(self, number: int) -> Campaign | None:
         """Look a campaign up."""
-        return next(iter(self._found(queries.ONE, number=number)), None)
+        return next(iter(self._select(queries.ONE, number=number)), None)
 
     def of_token(self, token: str) -> Campaign | None:
         """Look a campaign up by the name of the file that brought it."""
-        return next(iter(self._found(queries.BY_TOKEN, token=token)), None)
+        return next(iter(self._select(queries.BY_TOKEN, token=token)), None)
 
     def all(self) -> tuple[Campaign, ...]:
         """Return every campaign by number."""
-        return self._found(queries.BY_NUMBER)
+        return self._select(queries.BY_NUMBER)
 
-    def outlined(self, known: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
+    def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
         """Return every campaign by number, with the outline of its JDL.
 
         Those that are known, by campaign, are not read: a JDL never changes. Others are added.
         """
         rows = [dict(row) for row in self._database.rows(queries.BRIEFLY)]
-        new = [row["number"] for row in rows if row["number"] not in known]
+        new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
-            some = new[begin : begin + AT_A_TIME]
-            for row in self._database.rows(queries.JDLS, numbers=some):
-                known[row["number"]] = jdl_of(row["jdl"]).outline
-        return tuple(campaign_of(row | {"jdl": known[row["number"]]}) for row in rows)
+            numbers = new[begin : begin + AT_A_TIME]
+            for row in self._database.rows(queries.JDLS, numbers=numbers):
+                outlines[row["number"]] = jdl_of(row["jdl"]).outline
+        return tuple(campaign_of(row | {"jdl": outlines[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
-        return self._found(queries.UNFINISHED)
+        return self._select(queries.UNFINISHED)
 
     def is_unfinished(self, number: int) -> bool:
         """Say whether a campaign is one of those."""
@@ -107,12 +107,12 @@ class CampaignRows:
 
     def kept_off(self) -> dict[int, tuple[KeptOff, ...]]:
         """Return of each campaign how many of the waiting tasks do not go to which clusters."""
-        found: dict[int, tuple[KeptOff, ...]] = {}
+        by_campaign: dict[int, tuple[KeptOff, ...]] = {}
         for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
-            one = KeptOff(tasks=int(row["tasks"]), avoid=avoid, never=never)
-            found[row["campaign"]] = (*found.get(row["campaign"], ()), one)
-        return found
+            kind = KeptOff(tasks=int(row["tasks"]), avoid=avoid, never=never)
+            by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
+        return by_campaign
 
     def open_arrays(self) -> tuple[Array, ...]:
         """Return the arrays of which a task may live, oldest first in each campaign."""
@@ -129,10 +129,10 @@ class CampaignRows:
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return how many seconds the last tasks took that ended, by cluster."""
-        found: dict[str, list[float]] = {}
+        durations: dict[str, list[float]] = {}
         for row in self._database.rows(queries.DURATIONS, campaign=campaign):
-            found.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
-        return {cluster: tuple(times) for cluster, times in found.items()}
+            durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
+        return {cluster: tuple(times) for cluster, times in durations.items()}
 
     def pending(self, array: Array) -> tuple[Attempt, ...]:
         """Return the attempts of an array whose ends are not known, by place."""
@@ -153,14 +153,14 @@ class CampaignRows:
         So many of them keep off clusters as is told, and the others off none.
         """
         with self._database.transaction():
-            taken = self._take(campaign, tasks, kept_off)
-            return self.add_array(campaign, cluster, taken, at) if taken else None
+            attempts = self._take(campaign, tasks, kept_off)
+            return self.add_array(campaign, cluster, attempts, at) if attempts else None
 
     def add_array(
         self,
         campaign: int,
         cluster: str,
-        taken: list[tuple[int, int]],
+        attempts: list[tuple[int, int]],
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> Array:
@@ -171,12 +171,12 @@ class CampaignRows:
             number=(rows[0]["number"] or 0) + 1,
             cluster=cluster,
             state=ArrayState.INTENDED,
-            size=len(taken),
+            size=len(attempts),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
         )
         self._database.execute(insert(ARRAYS), asdict(array))
-        self._database.execute(insert(ATTEMPTS), _attempts_of(array, taken))
+        self._database.execute(insert(ATTEMPTS), _attempts_of(array, attempts))
         return array
 
     def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
@@ -192,18 +192,20 @@ class CampaignRows:
 
     def ended(self, attempts: Iterable[Attempt]) -> None:
         """Note what attempts came to."""
-        rows = [{f"of_{key}": value for key, value in asdict(one).items()} for one in attempts]
+        rows = [
+            {f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts
+        ]
         if rows:
             self._database.execute(queries.ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: WaitingTasks) -> None:
         """Let tasks wait to be sent."""
-        if rows := [_waiting_row(campaign, one) for one in waiting]:
+        if rows := [_waiting_row(campaign, batch) for batch in waiting]:
             self._database.execute(insert(WAITING), rows)
 
     def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTasks]) -> None:
         """Send none of these tasks."""
-        if rows := [{"of_campaign": campaign, "of_first": one.first} for one in waiting]:
+        if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self._database.execute(queries.TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
@@ -246,8 +248,8 @@ class CampaignRows:
 
         They come in the order of their numbers, behind the one that is given.
         """
-        some = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
-        return tuple(row["number"] for row in self._database.rows(some))
+        query = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
+        return tuple(row["number"] for row in self._database.rows(query))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
         """Note whether root's ledger knows a campaign's end."""
@@ -272,34 +274,36 @@ class CampaignRows:
 
         Return each with its attempt, the most urgent first.
         """
-        others = KeptOff(tasks=tasks - sum(one.tasks for one in kept_off))
-        taken = [each for kind in (others, *kept_off) for each in self._take_of(campaign, kind)]
-        return [(task, attempt) for _, task, attempt in sorted(taken)]
+        unrestricted = KeptOff(tasks=tasks - sum(kind.tasks for kind in kept_off))
+        entries = [
+            entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
+        ]
+        return [(task, attempt) for _, task, attempt in sorted(entries)]
 
     def _take_of(self, campaign: int, kind: KeptOff) -> list[tuple[int, int, int]]:
-        taken: list[tuple[int, int, int]] = []
+        attempts: list[tuple[int, int, int]] = []
         query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
-        rest: list[WaitingTasks] = []
-        gone: list[dict[str, int]] = []
+        remainders: list[WaitingTasks] = []
+        consumed: list[dict[str, int]] = []
         for row in self._database.rows(query, campaign=campaign):
-            last = min(row["last"], row["first"] + kind.tasks - len(taken) - 1)
+            last = min(row["last"], row["first"] + kind.tasks - len(attempts) - 1)
             tasks = range(row["first"], last + 1)
-            taken += ((-row["priority"], task, row["attempt"]) for task in tasks)
-            gone.append({"of_campaign": campaign, "of_first": row["first"]})
+            attempts += ((-row["priority"], task, row["attempt"]) for task in tasks)
+            consumed.append({"of_campaign": campaign, "of_first": row["first"]})
             if last < row["last"]:
-                rest.append(_waiting(dict(row) | {"first": last + 1}))
-            if len(taken) == kind.tasks:
+                remainders.append(_waiting(dict(row) | {"first": last + 1}))
+            if len(attempts) == kind.tasks:
                 break
-        if gone:
-            self._database.execute(queries.TAKEN, gone)
-        self.wait_again(campaign, *rest)
-        return taken
+        if consumed:
+            self._database.execute(queries.TAKEN, consumed)
+        self.wait_again(campaign, *remainders)
+        return attempts
 
     def _arrays(self, query: Executable, **values: object) -> tuple[Array, ...]:
         rows = map(dict, self._database.rows(query, **values))
         return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in rows)
 
-    def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
+    def _select(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(campaign_of(dict(row)) for row in self._database.rows(query, **values))
 
 
@@ -327,6 +331,6 @@ def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[st
     """Return the rows of an array's attempts; the first has the place 1."""
     of = {"campaign": array.campaign, "array": array.number, "outcome": TaskOutcome.PENDING}
     return [
-        {**of, "task": task, "attempt": attempt, "place": place}
-        for place, (task, attempt) in enumerate(tasks, start=1)
+        {**of, "task": task, "attempt": attempt, "place": index}
+        for index, (task, attempt) in enumerate(tasks, start=1)
     ]

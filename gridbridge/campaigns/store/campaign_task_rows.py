@@ -27,7 +27,7 @@ from gridbridge.state.database.transaction import StateFile
 
 OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # tasks
-SHOWN = frozenset(each.name for each in fields(PublishedTask))
+SHOWN = frozenset(field.name for field in fields(PublishedTask))
 RANKS = {TaskOutcome.SUCCESS: 3, TaskOutcome.PENDING: 2, TaskOutcome.COPY: 0}  # of all others: 1
 BESIDES = (TaskOutcome.PENDING, TaskOutcome.COPY)
 
@@ -78,8 +78,8 @@ class CampaignTasks:
             for task in range(max(low, row["first"]), min(high, row["last"]) + 1)
         }
         rows = map(dict, self._database.rows(_SENT, **of))
-        found = groupby(rows, key=lambda row: row["number"])
-        return tuple(_shown([*some], is_waiting=number in again) for number, some in found)
+        groups = groupby(rows, key=lambda row: row["number"])
+        return tuple(_shown([*attempts], is_waiting=number in again) for number, attempts in groups)
 
     def last(self, campaign: int) -> int:
         """Return the highest number of a task that was ever sent; -1 for none."""
@@ -100,8 +100,8 @@ class CampaignTasks:
             self._database.execute(delete(WAITING).where(*of))
             for first, last in ((row["first"], task - 1), (task + 1, row["last"])):
                 if first <= last:
-                    rest = dict(row) | {"first": first, "last": last}
-                    self._database.execute(insert(WAITING), rest)
+                    remainder = dict(row) | {"first": first, "last": last}
+                    self._database.execute(insert(WAITING), remainder)
             ended = Attempt(
                 campaign=campaign,
                 task=task,
@@ -110,8 +110,8 @@ class CampaignTasks:
                 place=0,
                 outcome=TaskOutcome.UNWANTED,
             )
-            kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
-            self._database.execute(insert(ATTEMPTS), kept)
+            values = {column.name: getattr(ended, column.name) for column in ATTEMPTS.c}
+            self._database.execute(insert(ATTEMPTS), values)
             more = {"ended": CAMPAIGNS.c.ended + 1, "cancelled": CAMPAIGNS.c.cancelled + 1}
             this = CAMPAIGNS.c.number == campaign
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
@@ -123,8 +123,8 @@ class CampaignTasks:
         In several transactions, for others write too; when it was cut short it is repeated.
         """
         for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
-            some = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
-            self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, some))
+            portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
+            self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
 
     def purge(self, campaign: int) -> None:
         """Forget the rest of a campaign but its number: root's ledger knows that for ever."""
@@ -139,25 +139,25 @@ class CampaignTasks:
 
 def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask:
     """Return a task by the attempt that says most of it, with those that ran beside it."""
-    ways = tuple(_made_way(each) for each in attempts if each["way_job"] is not None)
+    ways = tuple(_made_way(attempt) for attempt in attempts if attempt["way_job"] is not None)
     moved = tuple(_moves(attempts))
-    row, others = attempts[0], []
-    for each in attempts[1:]:
-        lower, row = (row, each) if _says_more(each, row) else (each, row)
-        others.append(lower)
+    row, lesser = attempts[0], []
+    for attempt in attempts[1:]:
+        lower, row = (row, attempt) if _says_more(attempt, row) else (attempt, row)
+        lesser.append(lower)
     beyond_s = row["copies_beyond_s"]
-    copies = tuple(_copy(one) for one in others if one["outcome"] in BESIDES)
-    known = {name: value for name, value in row.items() if name in SHOWN}
-    known |= {"outcome": TaskOutcome(row["outcome"]), "is_waiting": is_waiting}
-    known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
-    return PublishedTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
+    copies = tuple(_copy(attempt) for attempt in lesser if attempt["outcome"] in BESIDES)
+    columns = {name: value for name, value in row.items() if name in SHOWN}
+    columns |= {"outcome": TaskOutcome(row["outcome"]), "is_waiting": is_waiting}
+    columns |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
+    return PublishedTask(**columns, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
 
 
 def _moves(attempts: list[dict[str, Any]]) -> Iterator[TaskMove]:
     """Give the attempts that were moved, each with the cluster of the next one."""
     for count, row in enumerate(attempts, 1):
         if row["outcome"] == TaskOutcome.MOVED:
-            to = next((each["cluster"] or "" for each in attempts[count:]), "")
+            to = next((later["cluster"] or "" for later in attempts[count:]), "")
             yield TaskMove(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
 
 

@@ -36,12 +36,12 @@ class CampaignUsage:
     def keep(self, usages: Iterable[DecayedUsage]) -> None:
         """Keep these in the place of what was kept of the same campaigns and clusters."""
         with self._database.transaction():
-            for one in usages:
-                self._database.execute(self._database.upsert(USAGE), asdict(one))
+            for usage in usages:
+                self._database.execute(self._database.upsert(USAGE), asdict(usage))
 
     def forget(self, usages: Iterable[DecayedUsage]) -> None:
         """Forget campaigns at clusters."""
         with self._database.transaction():
-            for one in usages:
-                of = (USAGE.c.campaign == one.campaign, USAGE.c.cluster == one.cluster)
+            for usage in usages:
+                of = (USAGE.c.campaign == usage.campaign, USAGE.c.cluster == usage.cluster)
                 self._database.execute(delete(USAGE).where(*of))

@@ -46,11 +46,11 @@ class CancellationMarks:
 
     def all(self) -> Marked:
         """Return all marks."""
-        found: dict[tuple[int, int], dict[int, CancellationMark]] = {}
+        marks: dict[tuple[int, int], dict[int, CancellationMark]] = {}
         for row in self._database.rows(select(MARKS)):
             mark = CancellationMark(wiped_for=WipedFor(row["wiped_for"]))
-            found.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
-        return found
+            marks.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
+        return marks
 
     def put(self, wipe: ArrayCancellation) -> None:
         """Mark tasks; one that was marked before gets the new mark.
@@ -97,23 +97,23 @@ class PreemptionRows:
 
     def put(self, way: Preemption, at: datetime) -> None:
         """Note the tasks of one."""
-        known = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
-        known |= {"lacked": ",".join(way.lacked)}
-        rows = [{name: getattr(one, name) for name in PLACE} | known for one in way.tasks]
+        columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
+        columns |= {"lacked": ",".join(way.lacked)}
+        rows = [{name: getattr(task, name) for name in PLACE} | columns for task in way.tasks]
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def tried(self, since: datetime) -> Tried:
         """Return for which jobs tasks ended later than that, and when."""
-        found: dict[Request, tuple[datetime, ...]] = {}
+        times: dict[Request, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):
             key = row["cluster"], row["job"], row["task"]
-            found[key] = (*found.get(key, ()), row["at"])
-        return found
+            times[key] = (*times.get(key, ()), row["at"])
+        return times
 
 
 def _keys(wipe: ArrayCancellation) -> Iterable[dict[str, int]]:
-    for places in wipe.places:
-        for place in places:
-            yield {"campaign": wipe.campaign, "array": wipe.array, "place": place}
+    for indices in wipe.places:
+        for index in indices:
+            yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}

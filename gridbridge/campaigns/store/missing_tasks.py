@@ -37,12 +37,12 @@ class MissingTasks:
         """Note what has changed, and forget the attempts that have ended."""
         missing: list[dict[str, object]] = []
         listed: list[dict[str, int]] = []
-        for one in missed:
-            place = {"campaign": one.campaign, "array": one.array, "place": one.place}
-            if one.since:
-                missing.append(place | {"since": one.since})
+        for change in missed:
+            key = {"campaign": change.campaign, "array": change.array, "place": change.place}
+            if change.since:
+                missing.append(key | {"since": change.since})
             else:
-                listed.append(place)
+                listed.append(key)
         self._database.execute_each(self._database.upsert(MISSING), missing)
         delete_places(self._database, MISSING, listed)
         forget_ended(self._database, MISSING)

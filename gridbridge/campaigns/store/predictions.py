@@ -73,13 +73,13 @@ class PredictionRows:
         """Keep job ratios for the next cycle."""
         ratios = [
             JobRatio(
-                campaign=one.campaign,
-                cluster=one.cluster,
-                ratio=one.ratio,
-                free=one.terms.free,
-                submitted=one.submitted,
+                campaign=prediction.campaign,
+                cluster=prediction.cluster,
+                ratio=prediction.ratio,
+                free=prediction.terms.free,
+                submitted=prediction.submitted,
             )
-            for one in predicted
+            for prediction in predicted
         ]
         self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
 
@@ -101,11 +101,11 @@ class PredictionRows:
 
         It is the end of the first minute in which some did: what came before is not known.
         """
-        found: dict[str, tuple[int, datetime]] = {}
+        by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
-            ended, first = found.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
-            found[row["cluster"]] = ended + row["ended"], first
-        return found
+            ended, first = by_cluster.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
+            by_cluster[row["cluster"]] = ended + row["ended"], first
+        return by_cluster
 
     def forget_ends(self, before: datetime) -> None:
         """Forget when tasks ended before that time, campaign by campaign: others write, too."""
@@ -118,9 +118,9 @@ class PredictionRows:
         """Return the forecasts that were made halfway, by campaign."""
         return tuple(StoredForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
 
-    def keep_forecast(self, kept: StoredForecast) -> None:
+    def keep_forecast(self, forecast: StoredForecast) -> None:
         """Keep one."""
-        self._database.execute(self._database.upsert(FORECASTS), asdict(kept))
+        self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
         """Note when a campaign first ended, for its forecast: a later end changes nothing."""

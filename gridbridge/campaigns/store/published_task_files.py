@@ -28,22 +28,22 @@ MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
-OUTCOMES = {each.value: each for each in TaskOutcome}
+OUTCOMES = {outcome.value: outcome for outcome in TaskOutcome}
 
 
 def put(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
     """Replace one part of a campaign's tasks."""
     text = "".join(map(_line, tasks))
-    files.replace(f"{_made(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
+    files.replace(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
 def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
     """Return the tasks of one part that were ever sent, by number."""
-    path = f"{_place(campaign, folder)}/tasks.{part}"
+    path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
             lines = files.read(path, MAX_BYTES)[0].decode().splitlines()
-            return {one.number: one for one in map(_task, lines)}
+            return {task.number: task for task in map(_task, lines)}
         except (ValueError, IndexError, KeyError) as error:
             raise StateError(f"{path}: not what this version of gridbridge publishes") from error
     return {}
@@ -52,7 +52,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, Publish
 def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED) -> None:
     """Note how many tasks were found ended at one moment; fewer than none were taken back."""
     lines = map(_end_line, ends)
-    path = f"{_made(campaign, folder)}/{ENDS}"
+    path = f"{_made_folder(campaign, folder)}/{ENDS}"
     try:
         with open(path, "a", encoding="ascii") as file:
             os.fchmod(file.fileno(), 0o644)
@@ -64,7 +64,7 @@ def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHE
 def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign were found ended, in that order."""
     try:
-        data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", MAX_BYTES)
+        data, _ = files.read(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
         return ()
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
@@ -102,34 +102,34 @@ def touched(folder: str = PUBLISHED) -> None:
 
 def remove(campaign: int, folder: str = PUBLISHED) -> None:
     """Show nothing of a campaign's tasks any more."""
-    shutil.rmtree(_place(campaign, folder), ignore_errors=True)
+    shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
 
 
-def _place(campaign: int, folder: str) -> str:
+def _campaign_folder(campaign: int, folder: str) -> str:
     return f"{folder}/campaigns/{campaign}"
 
 
-def _made(campaign: int, folder: str) -> str:
-    place = _place(campaign, folder)
-    published_files.make_folder(place)
-    return place
+def _made_folder(campaign: int, folder: str) -> str:
+    path = _campaign_folder(campaign, folder)
+    published_files.make_folder(path)
+    return path
 
 
 def _line(task: PublishedTask) -> str:
-    known = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
-    there = (task.cluster or NONE, task.job_id, task.place)
+    identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
+    location = (task.cluster or NONE, task.job_id, task.place)
     figures = (task.exit_status, task.wallclock_s, task.beyond_s)
-    numbers = (NONE if each is None else each for each in figures)
+    numbers = (NONE if figure is None else figure for figure in figures)
     copies = ",".join(map(_copy_words, task.copies)) or NONE
     ways = ",".join(map(_way_words, task.made_way)) or NONE
     moves = ",".join(map(_move_words, task.moved)) or NONE
-    return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways, moves)))}\n"
+    return f"{' '.join(map(str, (*identity, *location, *numbers, copies, ways, moves)))}\n"
 
 
 def _task(line: str) -> PublishedTask:
     """Read a line; a page has 100,000 of them, and few have what stands last."""
     words = line.split(" ")
-    number, attempt, outcome, waits, cluster, job, place, status, wallclock, beyond = words[:10]
+    number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]
     return PublishedTask(
         number=int(number),
@@ -138,7 +138,7 @@ def _task(line: str) -> PublishedTask:
         is_waiting=waits == "1",
         cluster="" if cluster == NONE else cluster,
         job_id=int(job),
-        place=int(place),
+        place=int(index),
         exit_status=None if status == NONE else int(status),
         wallclock_s=None if wallclock == NONE else int(wallclock),
         beyond_s=None if beyond == NONE else int(beyond),
@@ -148,9 +148,9 @@ def _task(line: str) -> PublishedTask:
     )
 
 
-def _copy_words(one: ShownCopy) -> str:
-    beyond = NONE if one.beyond_s is None else one.beyond_s
-    return f"{one.attempt}:{one.cluster}:{one.outcome.value}:{beyond}"
+def _copy_words(copy: ShownCopy) -> str:
+    beyond = NONE if copy.beyond_s is None else copy.beyond_s
+    return f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{beyond}"
 
 
 def _copy(text: str) -> ShownCopy:
@@ -163,8 +163,10 @@ def _copy(text: str) -> ShownCopy:
     )
 
 
-def _way_words(one: TaskPreemption) -> str:
-    return f"{one.attempt}:{one.cluster}:{one.job}:{'+'.join(one.lacked)}"
+def _way_words(preemption: TaskPreemption) -> str:
+    return (
+        f"{preemption.attempt}:{preemption.cluster}:{preemption.job}:{'+'.join(preemption.lacked)}"
+    )
 
 
 def _way(text: str) -> TaskPreemption:
@@ -174,8 +176,8 @@ def _way(text: str) -> TaskPreemption:
     )
 
 
-def _move_words(one: TaskMove) -> str:
-    return f"{one.attempt}:{one.cluster}:{one.to}"
+def _move_words(move: TaskMove) -> str:
+    return f"{move.attempt}:{move.cluster}:{move.to}"
 
 
 def _move(text: str) -> TaskMove:

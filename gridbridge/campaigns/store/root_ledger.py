@@ -68,7 +68,7 @@ class RootLedger:
             whole, end, cut = file.read().rpartition(b"\n")
         if cut:  # power may have gone while a line was written
             os.ftruncate(self._end, len(whole + end))
-            _tell(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
+            _warn(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _note(self, rows: list[list[str]]) -> None:
@@ -146,8 +146,8 @@ class RootLedger:
         try:
             os.symlink(self._name, path)  # it has its number, or is not there
         except FileExistsError:
-            if (known := os.readlink(path)) != self._name:
-                raise NotAsBrought(f"{self._path}: the file is that of {known}") from None
+            if (target := os.readlink(path)) != self._name:
+                raise NotAsBrought(f"{self._path}: the file is that of {target}") from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
         """Note a part's file, and how many tasks it has; each file is one part of a campaign.
@@ -186,13 +186,13 @@ class RootLedger:
             return
         if before:
             raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
-        wanted = [task for task, _ in read_attempts(tasks)]
+        numbers = [task for task, _ in read_attempts(tasks)]
         if self._sent_tasks.have(tasks):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
-        if len(set(wanted)) < len(wanted) and not is_of_copies:
+        if len(set(numbers)) < len(numbers) and not is_of_copies:
             raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
-            self._require_copies(wanted)
+            self._require_copies(numbers)
         self.require_going()
         self._add(now)
         self._sent_tasks.add(array, tasks)
@@ -206,37 +206,37 @@ class RootLedger:
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
         """Return the other arrays that have some of these tasks, whichever attempts of them."""
         read_attempts(tasks)  # ParseError for a text that is no tasks
-        found = self._sent_tasks.places(tasks)
-        found.pop(array, None)
+        indices_by_array = self._sent_tasks.indices_of(tasks)
+        indices_by_array.pop(array, None)
         return [
             (
                 number,
                 self._arrays[str(number)][2],
                 self.job(number),
                 self.was_repeated(number),
-                places,
+                indices,
             )
-            for number, places in found.items()
+            for number, indices in indices_by_array.items()
         ]
 
-    def _require_copies(self, wanted: list[int]) -> None:
-        for task in sorted(set(wanted)):
+    def _require_copies(self, tasks: list[int]) -> None:
+        for task in sorted(set(tasks)):
             if not self._sent_tasks.has_task(task):
                 raise NotACopy(f"{self._path}: task {task} was not submitted before")
         times = self.copies_before()
-        for task in wanted:
+        for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
                 raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
         """Return the number of copies of tasks in arrays before an array, or in all, by task."""
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
                 for task, _ in read_attempts(row[3]):
-                    found[task] = found.get(task, 0) + 1
-        return found
+                    counts[task] = counts.get(task, 0) + 1
+        return counts
 
     def _once_more(self, array: int) -> None:
         if not (self.job(array) or self.was_repeated(array)):
@@ -315,7 +315,7 @@ def _opened(path: str) -> int:
         return NONE
 
 
-def _tell(line: str) -> None:
+def _warn(line: str) -> None:
     with suppress(OSError):  # nobody listens
         os.write(2, line.encode("ascii"))
 

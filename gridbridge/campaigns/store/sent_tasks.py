@@ -50,15 +50,15 @@ class SentTasks:
         """Say whether an attempt of a task is in an array."""
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
-    def places(self, tasks: str) -> dict[int, list[int]]:
+    def indices_of(self, tasks: str) -> dict[int, list[int]]:
         """Return the places of these tasks in arrays, in any attempt, by array."""
-        found: dict[int, set[int]] = {}
+        indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
                 for begin, end, before, array in self._between(attempt, first, last):
                     shared = range(max(first, begin), min(last, end) + 1)
-                    found.setdefault(array, set()).update(before + n - begin + 1 for n in shared)
-        return {array: sorted(found[array]) for array in sorted(found)}
+                    indices.setdefault(array, set()).update(before + n - begin + 1 for n in shared)
+        return {array: sorted(indices[array]) for array in sorted(indices)}
 
     def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
         """Give the runs of an attempt that contain any of these tasks; no others are read.

@@ -82,9 +82,9 @@ class CampaignCopies:
         with self._database.transaction():
             of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}
             rows = self._database.rows(_NOW, **of)
-            taken = [(row["task"], row["last"] + 1) for row in rows]
-            if not taken:
+            attempts = [(row["task"], row["last"] + 1) for row in rows]
+            if not attempts:
                 return None
             return self._campaigns.add_array(
-                copies.campaign, copies.cluster, taken, at, copies.beyond_s
+                copies.campaign, copies.cluster, attempts, at, copies.beyond_s
             )

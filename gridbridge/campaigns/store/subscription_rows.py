@@ -45,13 +45,13 @@ class SubscriptionRows:
 
     def of(self, uid: int) -> tuple[Subscription, ...]:
         """Return somebody's."""
-        return tuple(one for one in self.all() if one.uid == uid)
+        return tuple(subscription for subscription in self.all() if subscription.uid == uid)
 
-    def put(self, one: Subscription) -> Subscription | None:
+    def put(self, subscription: Subscription) -> Subscription | None:
         """Keep a subscription; return the one that it replaces: same person, way and identity."""
-        values = asdict(one)
+        values = asdict(subscription)
         values.pop("number")
-        before = self._same(one)
+        before = self._same(subscription)
         if before:
             values |= {"told_until": before.told_until}
             this = SUBSCRIPTIONS.c.number == before.number
@@ -60,17 +60,21 @@ class SubscriptionRows:
             self._database.execute(insert(SUBSCRIPTIONS), values)
         return before
 
-    def remove(self, one: Subscription) -> Subscription | None:
+    def remove(self, subscription: Subscription) -> Subscription | None:
         """Forget a subscription; return it, None where there was none."""
-        if before := self._same(one):
+        if before := self._same(subscription):
             this = SUBSCRIPTIONS.c.number == before.number
             self._database.execute(delete(SUBSCRIPTIONS).where(this))
         return before
 
-    def note(self, one: Subscription) -> None:
+    def note(self, subscription: Subscription) -> None:
         """Note until when somebody was told, or when it is tried again."""
-        values = {"told_until": one.told_until, "tries": one.tries, "next_at": one.next_at}
-        this = SUBSCRIPTIONS.c.number == one.number
+        values = {
+            "told_until": subscription.told_until,
+            "tries": subscription.tries,
+            "next_at": subscription.next_at,
+        }
+        this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
 
     def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
@@ -80,15 +84,22 @@ class SubscriptionRows:
         ended = select(*columns).where(
             CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED
         )
-        found = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
-        found += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
+        changes = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
+        changes += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
         campaigns = CampaignRows(self._database)
-        looked_up = ((campaigns.find(number), at, is_over) for number, at, is_over in found)
-        return tuple((one, at, is_over) for one, at, is_over in looked_up if one)
+        looked_up = ((campaigns.find(number), at, is_over) for number, at, is_over in changes)
+        return tuple((campaign, at, is_over) for campaign, at, is_over in looked_up if campaign)
 
-    def _same(self, one: Subscription) -> Subscription | None:
-        known = (each for each in self.of(one.uid) if each.way is one.way)
-        return next((each for each in known if each.identity == one.identity), None)
+    def _same(self, subscription: Subscription) -> Subscription | None:
+        candidates = (
+            candidate
+            for candidate in self.of(subscription.uid)
+            if candidate.way is subscription.way
+        )
+        return next(
+            (candidate for candidate in candidates if candidate.identity == subscription.identity),
+            None,
+        )
 
 
 def _subscription(row: dict[str, Any]) -> Subscription:

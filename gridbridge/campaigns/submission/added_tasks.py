@@ -24,10 +24,10 @@ def of_file(path: str) -> tuple[str, ...]:
 def of_text(source: str, text: str) -> tuple[str, ...]:
     """Return the parameters of a JSON list; ConfigError."""
     try:
-        found: tuple[str, ...] = READ(json.loads(text))
+        parameters: tuple[str, ...] = READ(json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
         raise ConfigError((f"{source} = {text:.40}: {error}; {RIGHT}",)) from error
-    return found
+    return parameters
 
 
 def _is_list(text: str) -> bool:

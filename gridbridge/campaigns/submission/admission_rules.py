@@ -36,23 +36,23 @@ def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[AdmissionRul
 
 def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
     path = f"{folder}/{name}"
-    known: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
+    namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
         trust.require(path, owner=owner)
         text, _ = files.read(path, MAX_BYTES)
-        exec(compile(text, path, "exec"), known)  # noqa: S102 - root alone wrote it
+        exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
         raise
     except StateError as error:
         raise ConfigError((str(error),)) from error
     except (Exception, SystemExit) as error:  # a site's own code
-        words = f"{_at(error, path)}: {_what(error)}; {WHO_MENDS}"
+        words = f"{_at(error, path)}: {_described(error)}; {WHO_MENDS}"
         raise ConfigError((words,)) from error
     return [
-        AdmissionRule(name=f"{name}:{key}", judge=each)
-        for key, each in known.items()
-        if isinstance(each, FunctionType) and not key.startswith("_")
-        if each.__globals__ is known  # what it imports is no rule
+        AdmissionRule(name=f"{name}:{key}", judge=function)
+        for key, function in namespace.items()
+        if isinstance(function, FunctionType) and not key.startswith("_")
+        if function.__globals__ is namespace  # what it imports is no rule
     ]
 
 
@@ -61,11 +61,11 @@ def _at(error: BaseException, path: str) -> str:
     if isinstance(error, SyntaxError) and error.filename == path:
         return f"{path}:{error.lineno}" if error.lineno else path
     frames = traceback.extract_tb(error.__traceback__)
-    line = next((one.lineno for one in reversed(frames) if one.filename == path), None)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
     return f"{path}:{line}" if line else path
 
 
-def _what(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """Return what is wrong, in one line; of a syntax error its bare message."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")

@@ -67,13 +67,13 @@ class CommandLineOptions:
 def array(numbers: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number; Mistyped for what is wrong."""
     try:
-        found = read_range(numbers).numbers
+        indices = read_range(numbers).numbers
     except ParseError as error:
         raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
-    if len(found) > MOST_TASKS:
-        wrong = f"{len(found)} tasks; expected at most {MOST_TASKS}"
+    if len(indices) > MOST_TASKS:
+        wrong = f"{len(indices)} tasks; expected at most {MOST_TASKS}"
         raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
-    return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
+    return _campaign(command(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
 def each_line(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
@@ -83,7 +83,7 @@ def each_line(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> P
     option is wrong; ConfigError tells everything that is wrong in the file.
     """
     parameters = tuple(f"{number} {quote(line)}" for number, line in lines_of(path))
-    return _said(command(words, "$2"), _name(words), parameters, typed)
+    return _campaign(command(words, "$2"), _name(words), parameters, typed)
 
 
 def script(
@@ -95,84 +95,88 @@ def script(
     """
     read = SubmittedScript(path)
     read.read(text)
-    problems, asked = read.problems, read.asked
+    problems, request = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
         wrong = "it is too long, or has a NUL byte"
         problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
     if not text.strip():
         problems.append(f"{path}: it is empty; expected a script with a command")
-    if wrong := _wrong_limit(asked, len(typed.clusters)):
-        problems.append(f"{asked.places['max_jobs']}: {wrong}")
+    if wrong := _wrong_limit(request, len(typed.clusters)):
+        problems.append(f"{request.places['max_jobs']}: {wrong}")
     if problems:
         raise ConfigError(tuple(problems))
-    if not (asked.walltime_s or asked.soft_walltime_s or typed.resources):
+    if not (request.walltime_s or request.soft_walltime_s or typed.resources):
         read.warnings.append(f"{path}: each task has an hour; {TIME} says otherwise")
-    numbers = asked.array.numbers if asked.array else range(1, 2)
+    numbers = request.array.numbers if request.array else range(1, 2)
     parameters = tuple(map(str, numbers))
-    name = typed.name or asked.name or path.rpartition("/")[2]
-    line = _script_line(text, arguments, asked, name)
-    made = _said(line, name, parameters, typed, asked)
-    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
+    name = typed.name or request.name or path.rpartition("/")[2]
+    line = _script_line(text, arguments, request, name)
+    parsed = _campaign(line, name, parameters, typed, request)
+    return ParsedJdl(
+        jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings)
+    )
 
 
-def _wrong_limit(asked: ScriptRequest, clusters: int) -> str:
+def _wrong_limit(request: ScriptRequest, clusters: int) -> str:
     """Say what is wrong with a limit of tasks at once; empty for a correct limit."""
-    if 0 < asked.most < clusters:
+    if 0 < request.most < clusters:
         return (
             f"the clusters share it, and {clusters} take part;"
-            f" expected --clusters with {count(asked.most, 'cluster')} at most"
+            f" expected --clusters with {count(request.most, 'cluster')} at most"
         )
-    if asked.most and not (asked.array or "-t" in asked.wrong):
+    if request.most and not (request.array or "-t" in request.wrong):
         return "qsub takes it of an array only; expected a line #$ -t N-M"
     return ""
 
 
 def command(words: tuple[str, ...], word: str) -> str:
     """Return a command line of sh to which a task's words are added; `word` is what {} is."""
-    if not any(PLACE in each for each in words):
+    if not any(PLACE in argument for argument in words):
         words += (PLACE,)
-    return f"gb_run() {{ {' '.join(_with_place(each, word) for each in words)}; }}; gb_run"
+    return f"gb_run() {{ {' '.join(_with_place(argument, word) for argument in words)}; }}; gb_run"
 
 
 def _with_place(text: str, word: str) -> str:
     return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
 
 
-def _script_line(text: str, arguments: tuple[str, ...], asked: ScriptRequest, name: str) -> str:
+def _script_line(text: str, arguments: tuple[str, ...], request: ScriptRequest, name: str) -> str:
     """Return a command line that runs a script, with what Grid Engine gives a task of an array."""
     first = text.partition("\n")[0]
-    interpreter = [asked.shell] if asked.shell else first[2:].split() if first[:2] == "#!" else []
+    interpreter = (
+        [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
+    )
     end = "gb-end"
     while end in text:
         end += "-"
-    told = asked.array
-    variables = asked.variables | {  # set by Grid Engine itself, whatever -v says
-        "SGE_TASK_FIRST": str(told.first if told else "undefined"),
-        "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
-        "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
+    task_range = request.array
+    variables = request.variables | {  # set by Grid Engine itself, whatever -v says
+        "SGE_TASK_FIRST": str(task_range.first if task_range else "undefined"),
+        "SGE_TASK_LAST": str(task_range.numbers[-1] if task_range else "undefined"),
+        "SGE_TASK_STEPSIZE": str(task_range.step if task_range else "undefined"),
         "JOB_NAME": name,
     }
-    number = '"$1"' if told else "undefined"
+    number = '"$1"' if task_range else "undefined"
     values = " ".join(f"{key}={quote(value)}" for key, value in variables.items())
     argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
     body = text if text.endswith("\n") else f"{text}\n"
     return (
         f"gb_run() {{\nexport {values} SGE_TASK_ID={number}\n"
         'export NSLOTS="$CIGRI_RESOURCES" JOB_ID="${JOB_ID:-$OAR_JOB_ID}"\n'
-        f"{_redirected(asked)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
+        f"{_redirected(request)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
     )
 
 
-def _redirected(asked: ScriptRequest) -> str:
+def _redirected(request: ScriptRequest) -> str:
     """Return the lines that send a task's output where a script's -o, -e and -j say.
 
     It is added there, as Grid Engine does: the tasks of an array may share a file.
     """
-    end = ".$SGE_TASK_ID" if asked.array else ""
-    lines = _to(">>", asked.output, "o", end) if asked.output else ""
-    if asked.is_joined:
+    end = ".$SGE_TASK_ID" if request.array else ""
+    lines = _to(">>", request.output, "o", end) if request.output else ""
+    if request.is_joined:
         return f"{lines}exec 2>&1\n"
-    return lines + (_to("2>>", asked.error, "e", end) if asked.error else "")
+    return lines + (_to("2>>", request.error, "e", end) if request.error else "")
 
 
 def _to(sign: str, path: str, letter: str, end: str) -> str:
@@ -180,12 +184,12 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
 
     The shell would end by itself where `exec` can't open it, and say no option.
     """
-    place = "".join(_pieces(path))
+    target = "".join(_pieces(path))
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
-    told = f"gridbridge: -{letter} $gb_to: can't be opened; expected an existing folder of yours"
+    message = f"gridbridge: -{letter} $gb_to: can't be opened; expected an existing folder of yours"
     return (
-        f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\n'
-        f'true {sign}"$gb_to" || {{ echo "{told}" >&2 && exit 1; }}\n'
+        f'gb_to={target}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\n'
+        f'true {sign}"$gb_to" || {{ echo "{message}" >&2 && exit 1; }}\n'
         f'exec {sign}"$gb_to"\n'
     )
 
@@ -194,77 +198,84 @@ def _pieces(path: str) -> list[str]:
     """Return a path as sh reads it: qsub's variables are replaced, and nothing else is."""
     home = "~/"
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
-    found, at = [], 0
+    pieces, at = [], 0
     for match in VARIABLE.finditer(path):
-        found += [quote(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
+        pieces += [quote(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
         at = match.end()
-    return [*found, quote(path[at:])]
+    return [*pieces, quote(path[at:])]
 
 
-def _said(
+def _campaign(
     line: str,
     name: str,
     parameters: tuple[str, ...],
     typed: CommandLineOptions,
-    asked: ScriptRequest | None = None,
+    request: ScriptRequest | None = None,
 ) -> ParsedJdl:
     """Return the campaign as its JDL says it."""
-    asked = asked or ScriptRequest()
+    request = request or ScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
-    if asked.slots > 1 or asked.environment:
-        table |= {"resources": f"/nodes=1/core={asked.slots}", "pe": asked.environment}
-    if asked.folder is not None:
-        table["exec_directory"] = _at_home(_absolute(asked.folder))
-    if asked.most:
-        table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
-    of_script = {*asked.places.values()}
-    warnings = _add_resources(table, typed.resources, asked)
-    warnings += _take_soft(table, asked)
-    warnings += _add_clusters(table, typed, asked)
-    if asked.walltime_s:
-        hours, rest = divmod(asked.walltime_s, 3600)
-        table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    if request.slots > 1 or request.environment:
+        table |= {"resources": f"/nodes=1/core={request.slots}", "pe": request.environment}
+    if request.folder is not None:
+        table["exec_directory"] = _at_home(_absolute(request.folder))
+    if request.most:
+        table["max_jobs"] = max(1, request.most // max(1, len(typed.clusters)))
+    of_script = {*request.places.values()}
+    warnings = _add_resources(table, typed.resources, request)
+    warnings += _take_soft(table, request)
+    warnings += _add_clusters(table, typed, request)
+    if request.walltime_s:
+        hours, seconds = divmod(request.walltime_s, 3600)
+        table["walltime"] = f"{hours}:{seconds // 60:02}:{seconds % 60:02}"
     text = json.dumps(table)
-    places = asked.places | _typed_places(typed)
-    reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=places)
+    locations = request.places | _typed_places(typed)
+    reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=locations)
     try:
-        made = reader.read(typed.type_, parameters)
+        parsed = reader.read(typed.type_, parameters)
     except ConfigError as error:
-        is_of_script = any(places.get(key) in of_script for key in reader.wrong)
+        is_of_script = any(locations.get(key) in of_script for key in reader.wrong)
         raise (ConfigError if is_of_script else UsageMistake)(error.problems) from error
-    return ParsedJdl(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
+    return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
 def _typed_places(typed: CommandLineOptions) -> dict[str, str]:
     """Return which options ask for what the keys of a JDL ask for."""
-    places = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
-    return places | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
+    locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
+    return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(
-    table: dict[str, Any], typed: CommandLineOptions, asked: ScriptRequest
+    table: dict[str, Any], typed: CommandLineOptions, request: ScriptRequest
 ) -> list[str]:
     """Ask those clusters for hosts that know what is asked for; tell what changes nothing where."""
-    wanted = [_condition(one) for one in asked.resources]
-    own = {"properties": ",".join(wanted)} if wanted else {}
-    table["clusters"] = {each: own if each in typed.by_resource else {} for each in typed.clusters}
-    others = ", ".join(each for each in typed.clusters if each not in typed.by_resource)
-    told = asked.resources if others else ()
-    return [f"{one.place}: -l {one.text}: changes nothing at {others}" for one in told]
+    conditions = [_condition(resource) for resource in request.resources]
+    own = {"properties": ",".join(conditions)} if conditions else {}
+    table["clusters"] = {
+        cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters
+    }
+    unaffected = ", ".join(
+        cluster for cluster in typed.clusters if cluster not in typed.by_resource
+    )
+    ignored = request.resources if unaffected else ()
+    return [
+        f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}"
+        for resource in ignored
+    ]
 
 
-def _condition(one: RequestedResource) -> str:
+def _condition(resource: RequestedResource) -> str:
     """Return a resource as a JDL's condition; a name alone is one that is true."""
-    name, is_set, value = one.text.partition("=")
+    name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
-        raise _no_resource(one)
+        raise _no_resource(resource)
     text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
     try:
         properties(text)
     except ValueError as error:
-        raise _no_resource(one) from error
+        raise _no_resource(resource) from error
     return text
 
 
@@ -274,39 +285,40 @@ def _no_resource(resource: RequestedResource) -> ConfigError:
 
 
 def _add_resources(
-    table: dict[str, Any], words: tuple[str, ...], asked: ScriptRequest
+    table: dict[str, Any], words: tuple[str, ...], request: ScriptRequest
 ) -> list[str]:
     """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
     idle: list[str] = []
-    asked.place, asked.is_soft = COMMAND_LINE, False
-    for one in ",".join(words).split(",") if words else ():
-        key, _, value = one.partition("=")
+    request.place, request.is_soft = COMMAND_LINE, False
+    for word in ",".join(words).split(",") if words else ():
+        key, _, value = word.partition("=")
         if "/" in key or key in LEVELS:
-            table["resources"] = one
-            asked.places["resources"] = f"{COMMAND_LINE}: -l {one}"
+            table["resources"] = word
+            request.places["resources"] = f"{COMMAND_LINE}: -l {word}"
         elif key == "walltime":
-            table["walltime"], asked.walltime_s = value, 0
-            asked.places["walltime"] = f"{COMMAND_LINE}: -l {one}"
+            table["walltime"], request.walltime_s = value, 0
+            request.places["walltime"] = f"{COMMAND_LINE}: -l {word}"
         else:
             try:
-                idle += resources(asked, one)
+                idle += resources(request, word)
             except ParseError as error:
-                raise UsageMistake((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
-    told = [f"{COMMAND_LINE}: -l {one}" for one in idle]
-    return told + [
-        f"{one.place}: -l {one.text}: a resource of Grid Engine; if {near} is meant, write that"
-        for one in asked.resources
-        for near in get_close_matches(one.text.partition("=")[0], OF_OARSUB, 1, NEAR)
+                raise UsageMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
+    warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
+    return warnings + [
+        f"{resource.place}: -l {resource.text}: a resource of Grid Engine;"
+        f" if {near} is meant, write that"
+        for resource in request.resources
+        for near in get_close_matches(resource.text.partition("=")[0], OF_OARSUB, 1, NEAR)
     ]
 
 
-def _take_soft(table: dict[str, Any], asked: ScriptRequest) -> list[str]:
+def _take_soft(table: dict[str, Any], request: ScriptRequest) -> list[str]:
     """Let the soft limit be the walltime where no other is said; tell where it changes nothing."""
-    if not asked.soft_walltime_s:
+    if not request.soft_walltime_s:
         return []
-    if asked.walltime_s or "walltime" in table:
-        return [f"{asked.places[SOFT]}: changes nothing yet"]
-    asked.walltime_s, asked.places["walltime"] = asked.soft_walltime_s, asked.places[SOFT]
+    if request.walltime_s or "walltime" in table:
+        return [f"{request.places[SOFT]}: changes nothing yet"]
+    request.walltime_s, request.places["walltime"] = request.soft_walltime_s, request.places[SOFT]
     return []
 
 
@@ -320,8 +332,8 @@ def _absolute(folder: str) -> str:
     try:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
-        here = "the folder in which this is typed was removed"
-        raise UsageMistake((f"-cwd or -wd: {here}; expected an existing folder",)) from error
+        problem = "the folder in which this is typed was removed"
+        raise UsageMistake((f"-cwd or -wd: {problem}; expected an existing folder",)) from error
 
 
 def _at_home(folder: str) -> str:

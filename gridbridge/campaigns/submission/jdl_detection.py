@@ -21,7 +21,7 @@ def is_jdl(text: str) -> bool:
     try:
         if is_json(text):
             return isinstance(json.loads(text), dict)
-        said = tomllib.loads(text) if len(text) <= TOML_LETTERS else {}
+        table = tomllib.loads(text) if len(text) <= TOML_LETTERS else {}
     except (ValueError, RecursionError):
         return False
-    return any(key.lower() in TELLING for key in said)
+    return any(key.lower() in TELLING for key in table)

@@ -73,38 +73,40 @@ def out_of_range(jdl: Jdl) -> str:
         return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
     if wrong := _wrong_dataset(jdl):
         return wrong
-    for cluster, asked in jdl.clusters.items():
+    for cluster, request in jdl.clusters.items():
         for field, may_be in FIELDS.items():
-            if not may_be(value := getattr(asked, field)):
+            if not may_be(value := getattr(request, field)):
                 return f"{cluster}.{field} = {value!a:.80}: out of range"
-        if asked.nodes and asked.slots % asked.nodes:
-            nodes = count(asked.nodes, "node")
-            return f"{cluster}.slots = {asked.slots}: not the same on each of {nodes}"
+        if request.nodes and request.slots % request.nodes:
+            nodes = count(request.nodes, "node")
+            return f"{cluster}.slots = {request.slots}: not the same on each of {nodes}"
     return ""
 
 
-def unlike(said: Any, jdl: Jdl) -> str:
+def unlike(header: Any, jdl: Jdl) -> str:
     """Say what a campaign's file says otherwise than the campaign that was read from it.
 
     Root reads the file itself, and what the site's rules saw has to be what it finds there.
     """
-    if UNIQUE not in said:
+    if UNIQUE not in header:
         return f"{UNIQUE}: missing"
-    for cluster, wish in jdl.clusters.items():
-        table = said["clusters"][cluster]
-        needed = [*NEEDED, *(f"{one}_walltime_s" for one in STEPS if table.get(one))]
+    for cluster, request in jdl.clusters.items():
+        table = header["clusters"][cluster]
+        needed = [*NEEDED, *(f"{step}_walltime_s" for step in STEPS if table.get(step))]
         if missing := next((key for key in needed if key not in table), ""):
             return f"{cluster}.{missing}: missing"
         for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
-            if (type(table[key]), table[key]) != (type(value := getattr(wish, key)), value):
+            if (type(table[key]), table[key]) != (type(value := getattr(request, key)), value):
                 return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
     return ""
 
 
 def _wrong_dataset(jdl: Jdl) -> str:
-    for name, wish in jdl.datasets.items():
-        if not (DATASET_NAME.holds(name) and wish.path[:1] == "/" and _is_of(PATH)(wish.path)):
-            return f"datasets.{name!a:.80} = {wish.path!a:.80}: {DATASETS}"
-        if not 1 <= wish.replicas <= MOST_REPLICAS:
-            return f"datasets.{name}.replicas = {wish.replicas!a:.80}: 1 to {MOST_REPLICAS}"
+    for name, dataset in jdl.datasets.items():
+        if not (
+            DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(PATH)(dataset.path)
+        ):
+            return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {DATASETS}"
+        if not 1 <= dataset.replicas <= MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {MOST_REPLICAS}"
     return ""

@@ -28,8 +28,8 @@ class JdlKeyLines:
 
     def of(self, *path: str) -> int:
         """Return the line of a key, or of the table that it would be in; 0 for none."""
-        known = (self.lines.get(_low(path[:end])) for end in range(len(path), 0, -1))
-        return next(filter(None, known), 0)
+        lines = (self.lines.get(_low(path[:end])) for end in range(len(path), 0, -1))
+        return next(filter(None, lines), 0)
 
     def word(self, *path: str) -> str:
         """Return a key as it is written."""
@@ -46,10 +46,10 @@ class JdlKeyLines:
 
 def lines_of(text: str) -> JdlKeyLines:
     """Return where the keys of a text stand that was read as JSON or TOML."""
-    found = JdlKeyLines()
+    lines = JdlKeyLines()
     for path, line in _of_json(text) if is_json(text) else _of_toml(text):
-        found.note(path, line)
-    return found
+        lines.note(path, line)
+    return lines
 
 
 def is_json(text: str) -> bool:
@@ -81,27 +81,27 @@ def _of_toml(text: str) -> Iterator[tuple[Path, int]]:
     is_long = False
     for number, line in enumerate(text.split("\n"), start=1):
         was_long, is_long = is_long, is_long ^ bool(len(LONG.findall(line)) % 2)
-        found = None if was_long else TOML.match(line)
-        if found and found["table"]:
-            table = _split(found["table"])
+        match = None if was_long else TOML.match(line)
+        if match and match["table"]:
+            table = _split(match["table"])
             yield table, number
-        elif found:
-            path = (*table, *_split(found["key"]))
+        elif match:
+            path = (*table, *_split(match["key"]))
             yield path, number
-            yield from ((each, number) for each in _inner(path, line[found.end() :]))
+            yield from ((inner, number) for inner in _inner(path, line[match.end() :]))
 
 
-def _inner(path: Path, rest: str) -> Iterable[Path]:
+def _inner(path: Path, text: str) -> Iterable[Path]:
     """Give the keys of a table that stands on its key's line, one in the other."""
-    if not rest.lstrip().startswith("{"):
+    if not text.lstrip().startswith("{"):
         return
-    for found in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", rest):
-        yield (*path, *_split(found[1]))
-        path = (*path, *_split(found[1])) if found[2] else path
+    for match in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", text):
+        yield (*path, *_split(match[1]))
+        path = (*path, *_split(match[1])) if match[2] else path
 
 
 def _split(names: str) -> Path:
-    return tuple(each.strip().strip("\"'") for each in re.findall(NAME, names))
+    return tuple(name.strip().strip("\"'") for name in re.findall(NAME, names))
 
 
 def _low(path: Iterable[str]) -> Path:

@@ -59,13 +59,13 @@ class ConditionGroup:
 
     def clauses(self, is_not: bool) -> Clauses:
         """Return the clauses of the group, or of its opposite: not all means any opposite."""
-        found = [part.clauses(is_not) for part in self.parts]
+        by_part = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
-            return _bounded([clause for part in found for clause in part])
-        clauses = found[0]
-        for other in found[1:]:
+            return _bounded([clause for part in by_part for clause in part])
+        clauses = by_part[0]
+        for other in by_part[1:]:
             both = [
-                tuple(dict.fromkeys((*left, *right))) for left, right in product(clauses, other)
+                tuple(dict.fromkeys((*first, *second))) for first, second in product(clauses, other)
             ]
             clauses = _bounded(list(dict.fromkeys(both)))
         return clauses
@@ -94,10 +94,10 @@ def properties(value: object) -> str:
     tokens = [*_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
-    found = _every(tokens)
+    condition = _expression(tokens)
     if tokens:
         raise ValueError("it can't be read")
-    return ALL.join(ANY.join(clause) for clause in found.clauses(is_not=False))
+    return ALL.join(ANY.join(clause) for clause in condition.clauses(is_not=False))
 
 
 def _bounded(clauses: Clauses) -> Clauses:
@@ -109,35 +109,35 @@ def _bounded(clauses: Clauses) -> Clauses:
 def _tokens(text: str) -> Iterator[str | Wish]:
     at, end = 0, len(text.rstrip())
     while at < end:
-        found = TOKEN.match(text, at, end)
-        if not found:
+        match = TOKEN.match(text, at, end)
+        if not match:
             raise ValueError("it can't be read")
-        at = found.end()
-        joined = found["join"] or found["comma"] or ""
-        yield found["word"] or joined.upper() or _condition(found)
+        at = match.end()
+        joined = match["join"] or match["comma"] or ""
+        yield match["word"] or joined.upper() or _condition(match)
 
 
-def _condition(found: "re.Match[str]") -> Wish:
-    name = found["name"]
+def _condition(match: "re.Match[str]") -> Wish:
+    name = match["name"]
     if name in TIMES or is_place(name):
         raise ValueError(f"{name} can't be asked for by properties")
-    if found["relation"]:
-        return HostCondition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
-    if found["like"]:
-        condition: Wish = HostCondition(name, LIKE, found["like"].strip("'"))
-    elif found["list"]:
-        values = re.findall(VALUE, found["list"], re.ASCII)
+    if match["relation"]:
+        return HostCondition(name, match["relation"].replace("!=", "<>"), match["value"].strip("'"))
+    if match["like"]:
+        condition: Wish = HostCondition(name, LIKE, match["like"].strip("'"))
+    elif match["list"]:
+        values = re.findall(VALUE, match["list"], re.ASCII)
         conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
         condition = ConditionGroup(conditions, is_any=True)
     else:
-        return HostCondition(name, NOT_NULL if found["present"] else IS_NULL)
-    return NegatedCondition(condition) if found["not"] else condition
+        return HostCondition(name, NOT_NULL if match["present"] else IS_NULL)
+    return NegatedCondition(condition) if match["not"] else condition
 
 
 Tokens = list[str | Wish]
 
 
-def _every(tokens: Tokens) -> Wish:
+def _expression(tokens: Tokens) -> Wish:
     """Read what commas part: a list of `qsub -l`, so that they bind less than OR does."""
     return _joined(tokens, ",")
 
@@ -147,7 +147,7 @@ def _joined(tokens: Tokens, join: str) -> Wish:
     inner = {",": "OR", "OR": "AND"}.get(join)
 
     def part() -> Wish:
-        return _joined(tokens, inner) if inner else _one(tokens)
+        return _joined(tokens, inner) if inner else _operand(tokens)
 
     parts = [part()]
     while tokens[:1] == [join]:
@@ -156,16 +156,16 @@ def _joined(tokens: Tokens, join: str) -> Wish:
     return parts[0] if len(parts) == 1 else ConditionGroup(tuple(parts), is_any=join == "OR")
 
 
-def _one(tokens: Tokens) -> Wish:
+def _operand(tokens: Tokens) -> Wish:
     first = tokens.pop(0) if tokens else ")"
     if first == "NOT":
-        return NegatedCondition(_one(tokens))
+        return NegatedCondition(_operand(tokens))
     if first == "(":
-        found = _every(tokens)
+        group = _expression(tokens)
         if tokens[:1] != [")"]:
             raise ValueError("it can't be read")
         del tokens[0]
-        return found
+        return group
     if isinstance(first, str):
         raise ValueError("it can't be read")
     return first

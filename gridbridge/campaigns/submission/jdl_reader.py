@@ -41,7 +41,7 @@ from gridbridge.campaigns.submission.jdl_values import (
     with_macros,
 )
 from gridbridge.campaigns.submission.task_file import NO_LINE, TaskFile
-from gridbridge.campaigns.submission.task_names import left_open, named_once, told
+from gridbridge.campaigns.submission.task_names import left_open, named_once, rename_warning
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
 from gridbridge.model.ids import is_cluster_name
@@ -78,14 +78,14 @@ def load(
     type_: CampaignType = CampaignType.DEFAULT,
     folder: str = ".",
     parameters: tuple[str, ...] = (),
-    known: tuple[str, ...] = (),
+    site_clusters: tuple[str, ...] = (),
 ) -> ParsedJdl:
     """Read a JDL; ConfigError tells everything that is wrong with it.
 
     Its `param_file` is looked up from `folder`; it has none where the parameters are given. Other
     clusters than those that are known are wrong; where none is, any may be there.
     """
-    return JdlReader(path, text, folder, known=known).read(type_, parameters)
+    return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
 
 
 @dataclass(slots=True)
@@ -105,21 +105,21 @@ class JdlReader:
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Read all of it, then tell what is wrong."""
-        said = self._lower(self._parsed())
+        table = self._lower(self._parsed())
         self.is_typed = bool(parameters)
-        clusters = self._clusters(said)
-        parameters = parameters or self._parameters(said)
+        clusters = self._clusters(table)
+        parameters = parameters or self._parameters(table)
         name = self._value(
-            said, "name", text_of(NAME), "expected 1 to 255 printable characters", ""
+            table, "name", text_of(NAME), "expected 1 to 255 printable characters", ""
         )
-        is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
-        files = self._value(said, "outputs", outputs, OUTPUTS, ())
-        if files and _is_said(said, "idempotent") and not is_idempotent:
+        is_idempotent = self._value(table, "idempotent", truth, TRUTHS, False)
+        files = self._value(table, "outputs", outputs, OUTPUTS, ())
+        if files and _is_said(table, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
-        data = self._value(said, "datasets", datasets, DATASETS, {})
-        may_move = self._value(said, "rebalance", truth, TRUTHS, True)
-        self._value(said, "jobs_type", jobs_type, f"expected {JOBS_TYPES}", None)
-        self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
+        data = self._value(table, "datasets", datasets, DATASETS, {})
+        may_move = self._value(table, "rebalance", truth, TRUTHS, True)
+        self._value(table, "jobs_type", jobs_type, f"expected {JOBS_TYPES}", None)
+        self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
         jdl = Jdl(
@@ -128,38 +128,40 @@ class JdlReader:
             clusters=clusters,
             is_idempotent=is_idempotent,
             outputs=files,
-            datasets={key: self._placed(wish) for key, wish in data.items()},
+            datasets={key: self._placed(dataset) for key, dataset in data.items()},
             may_move=may_move,
         )
-        places = {name: self._place(said, name) for name in clusters if clusters[name].properties}
+        locations = {
+            name: self._location(table, name) for name in clusters if clusters[name].properties
+        }
         return ParsedJdl(
-            jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=places
+            jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations
         )
 
-    def _place(self, said: Mapping[str, Any], name: str) -> str:
+    def _location(self, table: Mapping[str, Any], name: str) -> str:
         """Return the file and line of a cluster's properties; empty where they were typed."""
         if self.is_typed:
             return ""
-        is_own = any(key.lower() == "properties" for key in said[CLUSTERS][name])
+        is_own = any(key.lower() == "properties" for key in table[CLUSTERS][name])
         line = self._lines().of(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
 
-    def _placed(self, wish: DatasetWish) -> DatasetWish:
+    def _placed(self, dataset: DatasetWish) -> DatasetWish:
         """Return a dataset with its path from /: from the JDL's folder, or one's home."""
-        path = os.path.join(self.folder, os.path.expanduser(wish.path))
-        return replace(wish, path=os.path.abspath(path))
+        path = os.path.join(self.folder, os.path.expanduser(dataset.path))
+        return replace(dataset, path=os.path.abspath(path))
 
     def _parsed(self) -> Mapping[str, Any]:
         if not self.text.strip():
             raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
         try:
-            said = self._json() if is_json(self.text) else tomllib.loads(self.text)
+            table = self._json() if is_json(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
-            place = f"{self.path}{self._line_of(error)}"
-            raise ConfigError((f"{place}: {error}; expected JSON or TOML",)) from error
-        if not isinstance(said, dict):
-            raise ConfigError((f"{self.path}:1: {said!r:.40}: it is not a table; {TABLE}",))
-        return said
+            location = f"{self.path}{self._line_of(error)}"
+            raise ConfigError((f"{location}: {error}; expected JSON or TOML",)) from error
+        if not isinstance(table, dict):
+            raise ConfigError((f"{self.path}:1: {table!r:.40}: it is not a table; {TABLE}",))
+        return table
 
     def _line_of(self, error: Exception) -> str:
         """Return the line in which a text is neither JSON nor TOML, as far as it is known."""
@@ -167,8 +169,8 @@ class JdlReader:
             return f":{error.lineno}"
         if not isinstance(error, tomllib.TOMLDecodeError):
             return ""
-        found = AT_LINE.search(str(error))  # until Python 3.14, whose error has its lineno
-        return f":{found[1] if found else self.text.rstrip().count(chr(10)) + 1}"
+        match = AT_LINE.search(str(error))  # until Python 3.14, whose error has its lineno
+        return f":{match[1] if match else self.text.rstrip().count(chr(10)) + 1}"
 
     def _json(self) -> Any:
         """Read JSON, in which a key may stand twice: the last would count."""
@@ -178,30 +180,30 @@ class JdlReader:
             are_twice.append(len({*dict(pairs)}) < len(pairs))
             return dict(pairs)
 
-        said = json.loads(self.text, object_pairs_hook=table)
+        parsed = json.loads(self.text, object_pairs_hook=table)
         for path, line in self._lines().twice if any(are_twice) else ():
             word = printable(path[-1])[:MOST_SHOWN]
             self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
-        return said
+        return parsed
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         """Return the table with its keys in small letters; the same key twice is wrong."""
-        found: dict[str, Any] = {}
+        lowered: dict[str, Any] = {}
         for key, value in table.items():
-            if key.lower() in found:
+            if key.lower() in lowered:
                 self._wrong(key, value, *ONCE, within)
-            found[key.lower()] = value
-        return found
+            lowered[key.lower()] = value
+        return lowered
 
-    def _clusters(self, said: Mapping[str, Any]) -> dict[str, AtCluster]:
-        for_all, asked = self._values(said), said.get(CLUSTERS)
-        if isinstance(asked, dict) and asked:
-            has = _is_said(said, "exec_file")
-            return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
-        is_no_table = asked is not None and not isinstance(asked, dict)
+    def _clusters(self, table: Mapping[str, Any]) -> dict[str, AtCluster]:
+        for_all, clusters = self._values(table), table.get(CLUSTERS)
+        if isinstance(clusters, dict) and clusters:
+            has = _is_said(table, "exec_file")
+            return {name: self._at_cluster(name, clusters[name], for_all, has) for name in clusters}
+        is_no_table = clusters is not None and not isinstance(clusters, dict)
         wrong = "it is not a table" if is_no_table else "it names no cluster"
-        self._wrong(CLUSTERS, asked, wrong, 'expected at least one, {"NAME": {...}}')
-        if not _is_said(said, "exec_file"):
+        self._wrong(CLUSTERS, clusters, wrong, 'expected at least one, {"NAME": {...}}')
+        if not _is_said(table, "exec_file"):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}
 
@@ -218,7 +220,7 @@ class JdlReader:
             self._wrong(name, table, "it is not a table", TABLE, CLUSTERS)
             return AtCluster(exec_file="")
         own = self._lower(table, name)
-        self._known(own, KEYS.keys(), name)
+        self._check_keys(own, KEYS.keys(), name)
         values = {**for_all, **_defaults(own), **self._values(own, name)}
         if not (_is_said(own, "exec_file") or (has_command and "exec_file" not in own)):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
@@ -226,17 +228,17 @@ class JdlReader:
 
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
-        found = {
+        values = {
             key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
             if _is_said(table, name)
         }
-        together = found.pop(TOGETHER, None) or {}
-        walltime_s = found.get("walltime_s")
+        together = values.pop(TOGETHER, None) or {}
+        walltime_s = values.get("walltime_s")
         if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
             wrong, right = "resources have another walltime", "expected one of the two"
             self._wrong("walltime", table["walltime"], wrong, right, within)
-        return {name: value for name, value in found.items() if value is not None} | together
+        return {name: value for name, value in values.items() if value is not None} | together
 
     def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return how a key is read; in a command of a JDL CiGri's macros are known."""
@@ -244,19 +246,19 @@ class JdlReader:
             return key.read
         return lambda value: with_macros(key.read(value))
 
-    def _parameters(self, said: Mapping[str, Any]) -> tuple[str, ...]:
-        given = [key for key in PARAMETERS if _is_said(said, key)]
-        if len(given) != 1:
-            wrong = "missing" if not given else "more than one"
+    def _parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
+        keys = [key for key in PARAMETERS if _is_said(table, key)]
+        if len(keys) != 1:
+            wrong = "missing" if not keys else "more than one"
             right = f"expected one of {', '.join(PARAMETERS)}"
-            self._wrong(" and ".join(given) or "params", None, wrong, right)
+            self._wrong(" and ".join(keys) or "params", None, wrong, right)
             return ()
-        lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
-        if given[0] == "param_file" and lines:
+        lines = self._value(table, keys[0], PARAMETERS[keys[0]][0], PARAMETERS[keys[0]][1], ())
+        if keys[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
         named = named_once(lines)
-        notes = filter(None, (told(lines, named), left_open(lines)))
-        self.warnings += [f"{self._at(given[0], '')}: {note}" for note in notes]
+        notes = filter(None, (rename_warning(lines, named), left_open(lines)))
+        self.warnings += [f"{self._at(keys[0], '')}: {note}" for note in notes]
         return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
@@ -289,7 +291,7 @@ class JdlReader:
             self._wrong(key, table[key], str(error) or "wrong", right, within)
             return default
 
-    def _known(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
+    def _check_keys(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
         for key in table:
             if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
@@ -312,11 +314,11 @@ class JdlReader:
     def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
         self.wrong.add(CLUSTERS if within == CLUSTERS else key)
         if self.is_typed:
-            place = self._typed(key, within)
+            location = self._typed(key, within)
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
-            place = f"{self._at(key, within)}{shown}"
-        self.problems.append(f"{place}: {printable(wrong)}; {right}")
+            location = f"{self._at(key, within)}{shown}"
+        self.problems.append(f"{location}: {printable(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
         """Return which option or line asks for a key."""
@@ -329,8 +331,12 @@ class JdlReader:
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
         word = printable(self._lines().word(*above, key))[:MOST_SHOWN]
-        place = f"{self.path}:{line}" if line else self.path
-        return f"{place}: {printable(within)[:MOST_SHOWN]}.{word}" if within else f"{place}: {word}"
+        location = f"{self.path}:{line}" if line else self.path
+        return (
+            f"{location}: {printable(within)[:MOST_SHOWN]}.{word}"
+            if within
+            else f"{location}: {word}"
+        )
 
     def _lines(self) -> JdlKeyLines:
         """Return where its keys stand; only what is wrong has to know."""
@@ -348,5 +354,5 @@ def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that a cluster sets to the default itself, whatever the global value is."""
     default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
-    every = [each for name in names for each in ((name,) if name else of_resources)]
-    return {name: getattr(default, name) for name in every}
+    cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]
+    return {name: getattr(default, name) for name in cluster_fields}

@@ -88,8 +88,8 @@ def seconds(text: object) -> int:
         text = str(text)
     if not isinstance(text, str) or not WALLTIME.fullmatch(text):
         raise ValueError("it is not a time")
-    hours, minutes, rest = (*map(int, text.split(":")), 0, 0)[:3]
-    total = hours * 3600 + minutes * 60 + rest
+    hours, minutes, seconds_part = (*map(int, text.split(":")), 0, 0)[:3]
+    total = hours * 3600 + minutes * 60 + seconds_part
     if not 0 < total <= YEAR_S:
         raise ValueError("out of range")
     return total
@@ -185,12 +185,12 @@ def _directory(value: object) -> str:
     """Read a folder: $HOME, {HOME} and ~ are the owner's home there; nothing else is expanded."""
     text = text_of(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
-    rest = text[home.end() :] if home else text
+    path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
         raise ValueError(f"{text.split('/')[0]} is not known there")
-    if macro := MACRO.search(rest):
+    if macro := MACRO.search(path):
         raise ValueError(f"{macro[0]} is not known there")
-    return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
+    return f"{'$HOME/' if home else ''}{path}".rstrip("/") if (home or path) else ""
 
 
 def expanded(path: str) -> str:
@@ -201,7 +201,7 @@ def expanded(path: str) -> str:
 
 def with_macros(command: str) -> str:
     """Return a command line of CiGri's as sh reads it."""
-    return MACRO.sub(lambda found: MACROS[found[0]], command)
+    return MACRO.sub(lambda match: MACROS[match[0]], command)
 
 
 def jobs_type(value: object) -> None:
@@ -244,7 +244,7 @@ def outputs(value: object) -> tuple[str, ...]:
     """Read the files that each task leaves in its own folder."""
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
-    if not all(isinstance(one, str) and OUTPUT.fullmatch(one) for one in value):
+    if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
         raise ValueError("wrong form")
     return tuple(dict.fromkeys(value))
 
@@ -253,17 +253,17 @@ def datasets(value: object) -> dict[str, DatasetWish]:
     """Read datasets, each with its path and how many replicas are wished for."""
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
-    return {name: _dataset(name, wish) for name, wish in value.items()}
+    return {name: _dataset(name, table) for name, table in value.items()}
 
 
-def _dataset(name: str, wish: object) -> DatasetWish:
+def _dataset(name: str, table: object) -> DatasetWish:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
-    if not isinstance(wish, dict) or not {"path"} <= set(wish) <= {"path", "replicas"}:
+    if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
         raise TypeError(f"{name}: path and replicas, no other key")
     try:
-        path = text_of(PATH)(wish["path"])
-        replicas = _count(1, MOST_REPLICAS)(wish.get("replicas", 1))
+        path = text_of(PATH)(table["path"])
+        replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
     if not path:
@@ -272,7 +272,11 @@ def _dataset(name: str, wish: object) -> DatasetWish:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(entry, str) for entry in value)
+    ):
         raise ValueError("it is not a list of texts")
     text = "\0\0".join(value)
     if "\n" in text:
@@ -280,23 +284,25 @@ def _texts(value: object) -> tuple[str, ...]:
     if text.count("\0") != 2 * (len(value) - 1):
         raise ValueError(NUL)
     _encodable(text)
-    found = tuple(map(str.strip, value))
-    if not all(found):
-        raise ValueError(_empty([place for place, one in enumerate(found, start=1) if not one]))
-    return found
+    entries = tuple(map(str.strip, value))
+    if not all(entries):
+        raise ValueError(
+            _empty([number for number, entry in enumerate(entries, start=1) if not entry])
+        )
+    return entries
 
 
-def _empty(places: list[int]) -> str:
+def _empty(numbers: list[int]) -> str:
     """Say which entries of a list are empty, by their places from 1."""
-    told = ", ".join(map(str, places[:PLACES_TOLD]))
-    more = f" and {len(places) - PLACES_TOLD} more" if len(places) > PLACES_TOLD else ""
-    return f"entry {told} is empty" if len(places) == 1 else f"entries {told}{more} are empty"
+    listed = ", ".join(map(str, numbers[:PLACES_TOLD]))
+    more = f" and {len(numbers) - PLACES_TOLD} more" if len(numbers) > PLACES_TOLD else ""
+    return f"entry {listed} is empty" if len(numbers) == 1 else f"entries {listed}{more} are empty"
 
 
 def _lines(value: object) -> str:
     """Read lines of sh: a list of them, or a text."""
     lines = value if isinstance(value, list) else [value]
-    if not lines or not all(isinstance(one, str) for one in lines):
+    if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")
     text = "\n".join(map(str, lines))
     return text_of(COMMAND)(text) if text.strip() else ""

@@ -12,49 +12,54 @@ STEPS = ("prologue", "epilogue")  # each with a walltime of its own
 
 def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
     """Return what `load` reads as the same campaign."""
-    known: dict[str, object] = {"name": jdl.name}
+    table: dict[str, object] = {"name": jdl.name}
     if jdl.is_idempotent:
-        known["idempotent"] = True
+        table["idempotent"] = True
     if jdl.outputs:
-        known["outputs"] = list(jdl.outputs)
+        table["outputs"] = list(jdl.outputs)
     if jdl.datasets:
-        known["datasets"] = {
-            name: {"path": one.path, "replicas": one.replicas} for name, one in jdl.datasets.items()
+        table["datasets"] = {
+            name: {"path": dataset.path, "replicas": dataset.replicas}
+            for name, dataset in jdl.datasets.items()
         }
     if not jdl.may_move:
-        known["rebalance"] = False
-    known["clusters"] = {name: dict(_said(one)) for name, one in jdl.clusters.items()}
-    return known | {"params": list(parameters)}
+        table["rebalance"] = False
+    table["clusters"] = {
+        name: dict(_cluster_keys(cluster)) for name, cluster in jdl.clusters.items()
+    }
+    return table | {"params": list(parameters)}
 
 
-def _said(one: AtCluster) -> Iterator[tuple[str, object]]:
+def _cluster_keys(cluster: AtCluster) -> Iterator[tuple[str, object]]:
     """Give the keys of a cluster; what is empty was not asked for."""
-    yield "exec_file", one.exec_file
-    yield "resources", _levels(one)
-    yield "walltime", _clock(one.walltime_s)
-    yield "type", BEST_EFFORT[0] if one.is_besteffort else "normal"
+    yield "exec_file", cluster.exec_file
+    yield "resources", _levels(cluster)
+    yield "walltime", _clock(cluster.walltime_s)
+    yield "type", BEST_EFFORT[0] if cluster.is_besteffort else "normal"
     texts = {
-        "exec_directory": one.exec_directory,
-        "project": one.project,
-        "queue": one.queue,
-        "pe": one.environment,
-        "properties": _conditions(one.properties),
-        "max_jobs": one.max_jobs,
+        "exec_directory": cluster.exec_directory,
+        "project": cluster.project,
+        "queue": cluster.queue,
+        "pe": cluster.environment,
+        "properties": _conditions(cluster.properties),
+        "max_jobs": cluster.max_jobs,
     }
     yield from ((key, value) for key, value in texts.items() if value)
     for key in STEPS:
-        if lines := getattr(one, key):
+        if lines := getattr(cluster, key):
             yield key, lines.split("\n")
-            yield f"{key}_walltime", _clock(getattr(one, f"{key}_walltime_s"))
+            yield f"{key}_walltime", _clock(getattr(cluster, f"{key}_walltime_s"))
 
 
 def _clock(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _levels(one: AtCluster) -> str:
+def _levels(cluster: AtCluster) -> str:
     return (
-        f"/nodes={one.nodes}/core={one.slots // one.nodes}" if one.nodes else f"/core={one.slots}"
+        f"/nodes={cluster.nodes}/core={cluster.slots // cluster.nodes}"
+        if cluster.nodes
+        else f"/core={cluster.slots}"
     )
 
 
@@ -64,8 +69,8 @@ def _conditions(text: str) -> str:
 
 
 def _clause(text: str) -> str:
-    some = (*either(text), wanted(text))[0]
-    return " OR ".join(map(_condition, some))
+    conditions = (*either(text), wanted(text))[0]
+    return " OR ".join(map(_condition, conditions))
 
 
 def _condition(pair: Pair) -> str:

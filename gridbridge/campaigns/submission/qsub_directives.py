@@ -95,41 +95,41 @@ class SubmittedScript:
             if line.startswith(PREFIX):
                 self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
 
-    def _line(self, place: str, line: str) -> None:
+    def _line(self, location: str, line: str) -> None:
         self.asked.is_soft = False  # -soft holds to the end of its line
         words = words_of(line)
         while words:
-            self._option(place, words.pop(0), words)
+            self._option(location, words.pop(0), words)
 
-    def _option(self, place: str, option: str, words: list[str]) -> None:
+    def _option(self, location: str, option: str, words: list[str]) -> None:
         """Read an option, and take the words off that belong to it."""
         count = _words_behind(option, words)
         values, words[:] = words[:count], words[count:]
-        said = " ".join((option, *values))
+        text = " ".join((option, *values))
         if option not in READ and option not in IDLE and option not in LATER:
-            self.problems.append(f"{place}: {said}: unknown option; expected one of qsub(1)")
+            self.problems.append(f"{location}: {text}: unknown option; expected one of qsub(1)")
             words.clear()
         elif len(values) < count:
-            self.problems.append(f"{place}: {said}: its value is missing")
+            self.problems.append(f"{location}: {text}: its value is missing")
         elif option in LATER:
-            self.problems.append(f"{place}: {said}: {NOT_YET}; expected a script without it")
+            self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
-            self._value(place, said, option, values)
+            self._value(location, text, option, values)
         elif has_form(option, values[-1] if values else ""):
-            self.warnings.append(f"{place}: {said}: {IDLE_HERE}")
+            self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
-            self.problems.append(f"{place}: {said}: wrong form; expected one of qsub(1)")
+            self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
 
-    def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
-        self.asked.place = place
+    def _value(self, location: str, text: str, option: str, values: list[str]) -> None:
+        self.asked.place = location
         try:
             notes = READ[option](self.asked, *values)
         except ParseError as error:
-            self.problems.append(f"{place}: {said}: {error}")
+            self.problems.append(f"{location}: {text}: {error}")
             self.asked.wrong.add(option)
             return
-        self.asked.places.update(dict.fromkeys(SETS.get(option, ()), f"{place}: {said}"))
-        self.warnings += [f"{place}: {option} {note}" for note in notes or ()]
+        self.asked.places.update(dict.fromkeys(SETS.get(option, ()), f"{location}: {text}"))
+        self.warnings += [f"{location}: {option} {note}" for note in notes or ()]
 
 
 def _words_behind(option: str, words: list[str]) -> int:
@@ -141,78 +141,78 @@ def _words_behind(option: str, words: list[str]) -> int:
     return int(option in LATER or IDLE.get(option) is not None)
 
 
-def resources(asked: ScriptRequest, text: str) -> list[str]:
+def resources(request: ScriptRequest, text: str) -> list[str]:
     """Take a walltime and resources from the value of -l; return warnings about them."""
     notes = []
-    for request in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
-        name, _, value = request.partition("=")
+    for entry in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
+        name, _, value = entry.partition("=")
         if name in (HARD, SOFT):
-            notes += _limit(asked, name, value)
+            notes += _limit(request, name, value)
         elif long_name(name) == SLOTS:
             raise ParseError("slots are no resource; expected -pe NAME N")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)
-        elif asked.is_soft or is_place(name):
-            notes.append(f"{request}: {IDLE_HERE}")
+        elif request.is_soft or is_place(name):
+            notes.append(f"{entry}: {IDLE_HERE}")
         else:
-            asked.resources.append(RequestedResource(place=asked.place, text=request))
-            asked.places["properties"] = f"{asked.place}: -l {request}"
+            request.resources.append(RequestedResource(place=request.place, text=entry))
+            request.places["properties"] = f"{request.place}: -l {entry}"
     return notes
 
 
-def _limit(asked: ScriptRequest, name: str, value: str) -> list[str]:
+def _limit(request: ScriptRequest, name: str, value: str) -> list[str]:
     """Take a limit of time; INFINITY is the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else walltime(value)
     if name == HARD:
-        asked.walltime_s = seconds
+        request.walltime_s = seconds
     else:
-        asked.soft_walltime_s = seconds
+        request.soft_walltime_s = seconds
     key = "walltime" if name == HARD else SOFT
-    asked.places[key] = f"{asked.place}: -l {name}={value}"
+    request.places[key] = f"{request.place}: -l {name}={value}"
     return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
 
 
-def _name(asked: ScriptRequest, text: str) -> None:
+def _name(request: ScriptRequest, text: str) -> None:
     if not is_name(text):
         raise ParseError(f"qsub takes no such name; expected {NAMED}")
-    asked.name = text
+    request.name = text
 
 
-def _array(asked: ScriptRequest, text: str) -> None:
+def _array(request: ScriptRequest, text: str) -> None:
     first, last, step = bounds(text)
-    asked.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
+    request.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
 
 
-def _most(asked: ScriptRequest, text: str) -> None:
-    asked.most = read_number(text, 0)
+def _most(request: ScriptRequest, text: str) -> None:
+    request.most = read_number(text, 0)
 
 
-def _environment(asked: ScriptRequest, name: str, slots: str) -> list[str]:
-    asked.environment, asked.slots = "" if name == "*" else name, least_slots(slots)
+def _environment(request: ScriptRequest, name: str, slots: str) -> list[str]:
+    request.environment, request.slots = "" if name == "*" else name, least_slots(slots)
     is_range = not slots.isdigit()
-    return [f"{name} {slots}: each task has the least, {count(asked.slots, 'slot')}"] * is_range
+    return [f"{name} {slots}: each task has the least, {count(request.slots, 'slot')}"] * is_range
 
 
-def _folder(asked: ScriptRequest, path: str = "") -> None:
-    asked.folder = path
+def _folder(request: ScriptRequest, path: str = "") -> None:
+    request.folder = path
 
 
-def _given_folder(asked: ScriptRequest, path: str) -> None:
+def _given_folder(request: ScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
-    if found := ABROAD.search(path, home.end() if home else 0):
-        raise ParseError(f"{found[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
+    if match := ABROAD.search(path, home.end() if home else 0):
+        raise ParseError(f"{match[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
     if path:
-        asked.folder = path
+        request.folder = path
 
 
-def _output(asked: ScriptRequest, text: str) -> list[str]:
-    asked.output, notes = file_of(text)
+def _output(request: ScriptRequest, text: str) -> list[str]:
+    request.output, notes = file_of(text)
     return notes
 
 
-def _error(asked: ScriptRequest, text: str) -> list[str]:
-    asked.error, notes = file_of(text)
+def _error(request: ScriptRequest, text: str) -> list[str]:
+    request.error, notes = file_of(text)
     return notes
 
 
@@ -228,32 +228,32 @@ def _binary(_: ScriptRequest, word: str) -> None:
         raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
-def _hard(asked: ScriptRequest) -> None:
-    asked.is_soft = False
+def _hard(request: ScriptRequest) -> None:
+    request.is_soft = False
 
 
-def _soft(asked: ScriptRequest) -> None:
-    asked.is_soft = True
+def _soft(request: ScriptRequest) -> None:
+    request.is_soft = True
 
 
-def _joined(asked: ScriptRequest, word: str) -> None:
-    asked.is_joined = truth(word)
+def _joined(request: ScriptRequest, word: str) -> None:
+    request.is_joined = truth(word)
 
 
-def _shell(asked: ScriptRequest, text: str) -> list[str]:
+def _shell(request: ScriptRequest, text: str) -> list[str]:
     path, notes = path_of(text)
-    asked.shell = path or asked.shell
+    request.shell = path or request.shell
     return notes
 
 
-def _variables(asked: ScriptRequest, text: str) -> list[str]:
+def _variables(request: ScriptRequest, text: str) -> list[str]:
     notes = []
     for setting in filter(None, text.split(",")):
         name, is_set, value = setting.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise ParseError("a shell has no such variable; expected NAME=VALUE,...")
         if is_set:
-            asked.variables[name] = value
+            request.variables[name] = value
         else:
             notes.append(f"{setting}: {IDLE_HERE}")
     return notes

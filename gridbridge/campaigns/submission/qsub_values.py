@@ -41,11 +41,11 @@ def read_range(text: str) -> ArrayRange:
 
 def bounds(text: str) -> tuple[int, int, int]:
     """Read the first number, the last and the step."""
-    found = RANGE.fullmatch(text)
-    if not found:
+    match = RANGE.fullmatch(text)
+    if not match:
         raise ParseError(f"it is not a range; {RANGE_RIGHT}")
-    first = int(found[1])
-    last, step = int(found[2] or first), int(found[3] or 1)
+    first = int(match[1])
+    last, step = int(match[2] or first), int(match[3] or 1)
     if not first or not last or not step:
         raise ParseError(f"tasks and steps count from 1; {RANGE_RIGHT}")
     return first, last, step
@@ -75,22 +75,22 @@ def least_slots(text: str) -> int:
     """Return the fewest slots of a list of numbers and ranges, also open or reversed ones."""
     least = MOST + 1
     for part in filter(None, text.split(",")):
-        found = SLOTS.fullmatch(part)
-        if not found:
+        match = SLOTS.fullmatch(part)
+        if not match:
             raise ParseError(f"it is not a range of slots; {SLOTS_RIGHT}")
-        ends = (found[1] or "1", found[3] or str(MOST) if found[2] else found[1])
+        ends = (match[1] or "1", match[3] or str(MOST) if match[2] else match[1])
         least = min(least, *(read_number(end.lstrip("0") or "0", 1) for end in ends))
     return read_number(str(least), 1)
 
 
 def path_of(text: str) -> tuple[str, list[str]]:
     """Return the path of a list that holds at any host, and notes on paths for single hosts."""
-    every = [entry for entry in text.split(",") if entry]
-    at_one = [entry for entry in every if entry.find(":") > 0]
-    at_any = [entry.removeprefix(":") for entry in every if entry not in at_one]
+    entries = [entry for entry in text.split(",") if entry]
+    at_one = [entry for entry in entries if entry.find(":") > 0]
+    at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
     if len(at_any) > 1:
         raise ParseError("several paths for the same hosts; expected one path")
-    if not every or "" in at_any:
+    if not entries or "" in at_any:
         raise ParseError("no path; expected one")
     return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
 
@@ -105,7 +105,7 @@ def file_of(text: str) -> tuple[str, list[str]]:
 
 def truth(word: str) -> bool:
     """Read yes or no, in any case of letters."""
-    found = is_yes(word)
-    if found is None:
+    answer = is_yes(word)
+    if answer is None:
         raise ParseError("it says neither yes nor no; expected y or n")
-    return found
+    return answer

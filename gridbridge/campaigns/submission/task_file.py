@@ -80,14 +80,14 @@ class TaskFile:
         if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             self.unread = NOT_PLAIN
             return
-        left = FILE_BYTES
+        remaining_bytes = FILE_BYTES
         for number in counting(1):
-            line = file.readline(left + 1)
-            left -= len(line)
-            if left < 0:
+            line = file.readline(remaining_bytes + 1)
+            remaining_bytes -= len(line)
+            if remaining_bytes < 0:
                 wrong = f"the file is too large; expected at most {FILE_BYTES} bytes"
                 self.problems.append(f"{self.path}:{number}: {wrong}")
-            if not line or left < 0:
+            if not line or remaining_bytes < 0:
                 return
             if len(line) > LINE_BYTES:
                 wrong = f"it has {len(line)} bytes; expected at most {LINE_BYTES}"

@@ -18,16 +18,18 @@ from gridbridge.shell import host, trust
 from gridbridge.state.published_values import read_vocabulary
 
 
-def admitted(said: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> AdmissionResult:
+def admitted(
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> AdmissionResult:
     """Apply the site's rules to a campaign of ours.
 
     Raises Untrusted for rules that others than root could have written, and ConfigError.
     """
-    return rules.admit(admission_rules.load(folder, owner), _candidate(said))
+    return rules.admit(admission_rules.load(folder, owner), _candidate(parsed))
 
 
 def require_admitted(
-    said: ParsedJdl,
+    parsed: ParsedJdl,
     folder: str = ADMISSION,
     owner: int = trust.ROOT,
     path: str = CONFIG,
@@ -37,24 +39,24 @@ def require_admitted(
 
     Raises ConfigError when they refuse it, or a cluster can't be asked for such hosts.
     """
-    told = admitted(said, folder, owner)
-    if told.refusal:
-        raise ConfigError((told.refusal,))
-    refuse_hosts(replace(said, jdl=told.jdl), path, published)
-    return replace(said, jdl=told.jdl)
+    admission = admitted(parsed, folder, owner)
+    if admission.refusal:
+        raise ConfigError((admission.refusal,))
+    refuse_hosts(replace(parsed, jdl=admission.jdl), path, published)
+    return replace(parsed, jdl=admission.jdl)
 
 
-def require_as_it_is(said: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
+def require_as_it_is(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
     """Let a campaign of ours be only as it was brought, with so many tasks; else ConfigError."""
-    if problem := rules.unsettled(admission_rules.load(folder, owner), _candidate(said)):
+    if problem := rules.unsettled(admission_rules.load(folder, owner), _candidate(parsed)):
         raise ConfigError((problem,))
 
 
-def refuse_hosts(said: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
+def refuse_hosts(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters of a campaign that can't be asked for the hosts it wants."""
-    clusters = said.jdl.clusters.items()
-    asked = {name: cluster.properties for name, cluster in clusters if cluster.properties}
-    if not asked:
+    clusters = parsed.jdl.clusters.items()
+    conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
+    if not conditions:
         return
     from gridbridge.campaigns.acts import unsupported_properties  # batch systems are slow to load
 
@@ -62,11 +64,11 @@ def refuse_hosts(said: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED
     wrong = {
         name: next(unsupported_properties.refused(policy, {name: text}), "")
         or _of_numbers(name, text, published)
-        for name, text in asked.items()
+        for name, text in conditions.items()
     }
     if problems := {name: problem for name, problem in wrong.items() if problem}:
-        places = {name: f"{place}: " for name, place in said.places.items() if place}
-        raise ConfigError(tuple(places.get(name, "") + problems[name] for name in problems))
+        locations = {name: f"{location}: " for name, location in parsed.places.items() if location}
+        raise ConfigError(tuple(locations.get(name, "") + problems[name] for name in problems))
 
 
 def _of_numbers(cluster: str, text: str, folder: str) -> str:
@@ -74,14 +76,14 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
 
     Which resources are strings is known from what the cluster told the poller.
     """
-    told = read_vocabulary(cluster, folder)
+    published = read_vocabulary(cluster, folder)
     request = JobRequest(hard=wanted(text), either=either(text))
-    odd = ", ".join(of_numbers(vocabulary.decode(told), request)) if told else ""
+    odd = ", ".join(of_numbers(vocabulary.decode(published), request)) if published else ""
     why = "no string there, and so asked for by NAME = VALUE alone"
     return f"{cluster}.properties: {why}: {odd}" if odd else ""
 
 
-def _candidate(said: ParsedJdl) -> CampaignCandidate:
+def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
     user = trust.name_of(os.getuid())
     groups = frozenset(host.groups_of(user))
-    return CampaignCandidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
+    return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)

@@ -48,12 +48,12 @@ class SubmissionRefused(GridbridgeError):
     """The service does not take a campaign."""
 
 
-def submit(said: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
+def submit(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Bring a campaign, and return its number.
 
     Raises Refused, Unreachable when nobody takes it: it is taken back then, and Unanswered.
     """
-    return _brought(asdict(said.jdl), said.parameters, folder, published)
+    return _brought(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
 def add(
@@ -64,7 +64,7 @@ def add(
 
 
 def _brought(
-    said: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
+    fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
 ) -> int:
     """Bring a file, and return the number of its campaign.
 
@@ -73,7 +73,7 @@ def _brought(
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise SubmissionRefused(NOT_ROOT)
-    header = {**said, UNIQUE: files.random_name()}
+    header = {**fields, UNIQUE: files.random_name()}
     try:
         token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:
@@ -100,27 +100,27 @@ def ask(
 
     Raises Unreachable when nobody takes that: nothing was done then; and Unanswered.
     """
-    known = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
+    possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
         return dict.fromkeys(numbers, OwnerReply.NO_TASK)
-    answer = asked(verb, known, folder, published, task, of=of) if known else {}
-    told = {int(number): OwnerReply(word) for number, word in answer.items()}
-    return dict.fromkeys(numbers, OwnerReply.UNKNOWN) | told
+    answer = request_answer(verb, possible, folder, published, task, of=of) if possible else {}
+    replies = {int(number): OwnerReply(word) for number, word in answer.items()}
+    return dict.fromkeys(numbers, OwnerReply.UNKNOWN) | replies
 
 
-def asked(
+def request_answer(
     verb: OwnerVerb,
     numbers: tuple[int, ...] = (),
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
-    wish: Mapping[str, str] = campaign_files.NO_WISH,
+    subscription: Mapping[str, str] = campaign_files.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Ask for something; return the answer. Raises as `ask`."""
     _require_spool(folder, published)
     try:
-        token = campaign_files.ask(verb, numbers, folder, task, wish, of)
+        token = campaign_files.ask(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise NothingStored(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
@@ -153,8 +153,8 @@ def _answer(token: str, published: str) -> dict[str, Any]:
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerSilent(UNANSWERED)
     with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
-        told: dict[str, Any] = json.load(file)
-        return told
+        answer: dict[str, Any] = json.load(file)
+        return answer
 
 
 def require_published(folder: str = PUBLISHED) -> None:
@@ -163,7 +163,7 @@ def require_published(folder: str = PUBLISHED) -> None:
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
 
 
-def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
+def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     """Return all campaigns by number."""
     shown = published_campaign_files.read(ShownCampaigns, folder)
     return shown.campaigns if shown else ()

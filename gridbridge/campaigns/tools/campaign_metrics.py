@@ -17,27 +17,27 @@ class PublishedCampaignFiles:
     events: ShownEvents | None = None
 
 
-def families(seen: PublishedCampaignFiles) -> Iterator[MetricFamily]:
+def families(published: PublishedCampaignFiles) -> Iterator[MetricFamily]:
     """Yield what the published files say."""
-    if seen.campaigns:
-        yield from _campaigns(seen.campaigns)
-    if seen.grid:
-        yield from _clusters(seen.grid)
-    if seen.events:
+    if published.campaigns:
+        yield from _campaigns(published.campaigns)
+    if published.grid:
+        yield from _clusters(published.grid)
+    if published.events:
         yield several(
             "campaign_events",
             "Open events of campaigns and clusters, by what happened",
             "code cluster",
             [
-                ((each.code.value, each.cluster), 1)
-                for each in seen.events.events
-                if each.closed_at is None
+                ((event.code.value, event.cluster), 1)
+                for event in published.events.events
+                if event.closed_at is None
             ],
         )
 
 
 def _campaigns(shown: ShownCampaigns) -> Iterator[MetricFamily]:
-    alive = [each for each in shown.campaigns if each.state.is_alive]
+    alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
     yield one(
         "campaign_cycle_timestamp_seconds",
         "When the campaign runner last published its campaigns",
@@ -47,24 +47,31 @@ def _campaigns(shown: ShownCampaigns) -> Iterator[MetricFamily]:
         "campaigns",
         "Campaigns that are known, by state",
         "state",
-        [((each.state.value,), 1) for each in shown.campaigns],
+        [((campaign.state.value,), 1) for campaign in shown.campaigns],
     )
     yield several(
         "campaign_tasks",
         "Tasks of the campaigns that go on: to be sent, ended well, failed for good, or cancelled",
         "state",
         [
-            *((("waiting",), each.waiting) for each in alive),
-            *((("succeeded",), each.ended - each.failed - each.cancelled) for each in alive),
-            *((("failed",), each.failed) for each in alive),
-            *((("cancelled",), each.cancelled) for each in alive),
+            *((("waiting",), campaign.waiting) for campaign in alive),
+            *(
+                (("succeeded",), campaign.ended - campaign.failed - campaign.cancelled)
+                for campaign in alive
+            ),
+            *((("failed",), campaign.failed) for campaign in alive),
+            *((("cancelled",), campaign.cancelled) for campaign in alive),
         ],
     )
     yield several(
         "campaign_tasks_ended_last_hour",
         "Tasks of the campaigns that go on that ended at a cluster in the last hour",
         "cluster",
-        [((there.cluster,), there.ended_per_h or 0) for each in alive for there in each.at],
+        [
+            ((cluster.cluster,), cluster.ended_per_h or 0)
+            for campaign in alive
+            for cluster in campaign.at
+        ],
     )
     errors = shown.errors
     yield one(
@@ -75,31 +82,31 @@ def _campaigns(shown: ShownCampaigns) -> Iterator[MetricFamily]:
 
 
 def _clusters(grid: ShownGrid) -> Iterator[MetricFamily]:
-    every = grid.clusters
+    clusters = grid.clusters
     yield several(
         "campaign_cluster_answered_timestamp_seconds",
         "When a cluster last answered the campaign runner",
         "cluster",
-        [((each.name,), timestamp(each.answered_at)) for each in every],
+        [((cluster.name,), timestamp(cluster.answered_at)) for cluster in clusters],
     )
     yield several(
         "campaign_cluster_slots",
         "Slots of a cluster, as campaigns find it",
         "cluster",
-        [((each.name,), each.slots) for each in every],
+        [((cluster.name,), cluster.slots) for cluster in clusters],
     )
     yield several(
         "campaign_cluster_used_slots",
         "Slots of a cluster that anybody uses",
         "cluster",
-        [((each.name,), each.used) for each in every],
+        [((cluster.name,), cluster.used) for cluster in clusters],
     )
     yield several(
         "campaign_cluster_tasks",
         "Tasks of campaigns at a cluster",
         "cluster state",
         [
-            *(((each.name, "waiting"), each.waiting) for each in every),
-            *(((each.name, "running"), each.running) for each in every),
+            *(((cluster.name, "waiting"), cluster.waiting) for cluster in clusters),
+            *(((cluster.name, "running"), cluster.running) for cluster in clusters),
         ],
     )

@@ -25,13 +25,15 @@ def change(
     published: str = PUBLISHED,
 ) -> OwnerReply:
     """Subscribe or unsubscribe; raises as `campaigns.ask`."""
-    wish = {"way": way.value, "identity": identity, "severity": severity.value}
-    return OwnerReply(campaign_client.asked(verb, (), folder, published, wish=wish)[ONE])
+    subscription = {"way": way.value, "identity": identity, "severity": severity.value}
+    return OwnerReply(
+        campaign_client.request_answer(verb, (), folder, published, subscription=subscription)[ONE]
+    )
 
 
 def listed(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return one's own subscriptions, each with way, identity and severity."""
-    found: list[dict[str, str]] = campaign_client.asked(
+    subscriptions: list[dict[str, str]] = campaign_client.request_answer(
         OwnerVerb.SUBSCRIPTIONS, (), folder, published
     )["subscriptions"]
-    return found
+    return subscriptions

@@ -63,7 +63,7 @@ def name_of(task: PublishedTask, stream: str) -> str:
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def places(
+def output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
 ) -> Mapping[str, OutputFolder]:
     """Return where a campaign of ours has its outputs; NotTheirs for another's, to root as well.
@@ -77,18 +77,20 @@ def places(
         raise NotTheirs(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
     header, _ = campaign_files.brought(number, folder)
     policy, _ = users_configuration.load(config)
-    known = {name: each for name, each in header["clusters"].items() if name in policy.clusters}
-    found = {}
-    for name, each in known.items():
+    clusters = {
+        name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters
+    }
+    folders = {}
+    for name, cluster in clusters.items():
         where = away(policy, name)
-        place = _folder(where.login, str(each["exec_directory"]), number)
+        path = _folder(where.login, str(cluster["exec_directory"]), number)
         declared = tuple(
-            one for one in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(one)
+            output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
         )
-        found[name] = OutputFolder(
-            login=where.login, folder=place, timeout_s=where.timeout_s, outputs=declared
+        folders[name] = OutputFolder(
+            login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
         )
-    return found
+    return folders
 
 
 def ends_of(
@@ -100,10 +102,10 @@ def ends_of(
     """
     texts: dict[int, str] = {}
     problems: list[str] = []
-    for cluster, some in _by_cluster(tasks).items():
+    for cluster, cluster_tasks in _by_cluster(tasks).items():
         try:
-            for first in range(0, len(some), A_CALL):
-                texts |= _look(at[cluster], some[first : first + A_CALL], stream, most)
+            for first in range(0, len(cluster_tasks), A_CALL):
+                texts |= _look(at[cluster], cluster_tasks[first : first + A_CALL], stream, most)
         except GridbridgeError as error:
             problems.append(f"{cluster}: {error}")
         except KeyError:
@@ -133,7 +135,10 @@ def fetch(
         raise StateError(f"{to}: you may not write there")
     if not (is_chosen or files.is_own(to)):
         raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
-    return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
+    return tuple(
+        _fetch(name, cluster_tasks, to, at)
+        for name, cluster_tasks in sorted(_by_cluster(tasks).items())
+    )
 
 
 def _fetch(
@@ -141,15 +146,15 @@ def _fetch(
 ) -> FetchOutcome:
     names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
-        place = at[cluster]
+        source = at[cluster]
         good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
-        names += [f"{number}/{output}" for number in good for output in place.outputs]
-        if place.login:
+        names += [f"{number}/{output}" for number in good for output in source.outputs]
+        if source.login:
             rsync.pull(
-                place.login, names, place.folder, to, lambda: False, may_miss=True, follows=False
+                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
             )
         else:
-            _copy(place.folder, names, to)
+            _copy(source.folder, names, to)
     except KeyError:
         return FetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
@@ -166,15 +171,15 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
     if os.path.samefile(folder, to):
         return
     wrong: list[Exception] = []
-    for name in (path for one in names for path in _files_of(one, folder, wrong)):
+    for name in (path for output in names for path in _files_of(output, folder, wrong)):
         try:
             with _folder_of(name, to) as end:
                 _put(f"{folder}/{name}", os.path.basename(name), end)
         except (GridbridgeError, OSError) as error:
             wrong.append(error)
     if wrong:
-        others = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
-        raise StateError(f"{wrong[0]}{others}")
+        suffix = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
+        raise StateError(f"{wrong[0]}{suffix}")
 
 
 def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
@@ -184,8 +189,8 @@ def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
         return
     if not os.path.lexists(f"{folder}/{name}"):
         return
-    for here, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
-        paths = (f"{here}/{one}" for one in names)
+    for directory, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
+        paths = (f"{directory}/{entry}" for entry in names)
         yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
 
 
@@ -222,14 +227,14 @@ def _put(source: str, name: str, folder: int) -> None:
     options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         with (
-            open(source, "rb") as here,
-            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as there,
+            open(source, "rb") as source_file,
+            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
         ):
-            shutil.copyfileobj(here, there)
-            there.flush()  # what is written later has another time
-            facts = os.fstat(here.fileno())
-            os.fchmod(there.fileno(), stat.S_IMODE(facts.st_mode))
-            os.utime(there.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            shutil.copyfileobj(source_file, target_file)
+            target_file.flush()  # what is written later has another time
+            facts = os.fstat(source_file.fileno())
+            os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
+            os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(FileNotFoundError):
@@ -240,11 +245,11 @@ def _put(source: str, name: str, folder: int) -> None:
 def _is_there(source: str, name: str, folder: int) -> bool:
     """Say whether a file was copied before, and is as it was then; by its size and time."""
     try:
-        here, there = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+        original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return False
-    is_same = (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
-    return is_same and stat.S_ISREG(there.st_mode)
+    is_same = (original.st_size, original.st_mtime_ns) == (copied.st_size, copied.st_mtime_ns)
+    return is_same and stat.S_ISREG(copied.st_mode)
 
 
 def _present(names: Iterable[str], to: str) -> int:
@@ -252,28 +257,30 @@ def _present(names: Iterable[str], to: str) -> int:
 
 
 def _look(
-    place: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
+    source: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
 ) -> dict[int, str]:
     names = (name_of(task, stream) for task in tasks)
-    argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
-    done = ssh.run(place.login, argv, dict(BARE), place.timeout_s, most_bytes=LIST_BYTES).checked()
-    texts = done.stdout.decode("utf-8", "replace").split("\0")
-    found = zip(tasks, texts, strict=False)
-    return {task.number: text.removeprefix("+") for task, text in found if text}
+    argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
+    result = ssh.run(
+        source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES
+    ).checked()
+    texts = result.stdout.decode("utf-8", "replace").split("\0")
+    pairs = zip(tasks, texts, strict=False)
+    return {task.number: text.removeprefix("+") for task, text in pairs if text}
 
 
 def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]]:
-    found: dict[str, list[PublishedTask]] = defaultdict(list)
+    by_cluster: dict[str, list[PublishedTask]] = defaultdict(list)
     for task in tasks:
         if task.cluster:
-            found[task.cluster].append(task)
-    return found
+            by_cluster[task.cluster].append(task)
+    return by_cluster
 
 
 def _folder(login: SshLogin | None, directory: str, number: int) -> str:
     """Return the campaign's folder, below the home unless the directory begins with a slash."""
     is_home = not directory or directory.startswith(HOME)
-    rest = directory.removeprefix(HOME).strip("/") if is_home else directory
+    path = directory.removeprefix(HOME).strip("/") if is_home else directory
     home = "." if login else os.path.expanduser("~")
-    base = f"{home}/{rest}".rstrip("/") if is_home or not rest.startswith("/") else rest
+    base = f"{home}/{path}".rstrip("/") if is_home or not path.startswith("/") else path
     return f"{base}/campaign.{number}"

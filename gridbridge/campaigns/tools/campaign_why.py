@@ -103,172 +103,194 @@ class CampaignExplanation:
     sentences: tuple[str, ...] = ()
 
 
-def why(asked: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
+def why(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
     """Tell about CAMPAIGN or CAMPAIGN.TASK; None where there is none of that number."""
-    is_task = "." in asked
+    is_task = "." in text
     try:
-        campaign, number = task_views.read_job(asked if is_task else f"{asked}.0")
+        campaign, number = task_views.read_job(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    one = task_views.find(campaign, folder) if os.path.isdir(folder) else None
-    if not one or not is_task:
-        return _of_campaign(one, folder) if one else None
-    task = task_views.task(one, number, folder)
-    return _of_task(one, task, folder) if task else None
+    shown = task_views.find(campaign, folder) if os.path.isdir(folder) else None
+    if not shown or not is_task:
+        return _of_campaign(shown, folder) if shown else None
+    task = task_views.task(shown, number, folder)
+    return _of_task(shown, task, folder) if task else None
 
 
-def _of_campaign(one: ShownCampaign, folder: str) -> CampaignExplanation:
-    sent = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
+def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
+    sent = (
+        max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
+    )
     are = count(sent, "is at a cluster or on its way", "are at clusters or on their way")
-    there = f"{are} there, " if sent else ""
-    wait = count(one.waiting, "waits to be sent", "wait to be sent")
-    head = f"{one.ended} of {count(one.tasks, 'task')} ended, {there}{wait}"
-    told = _told(one, None, head, folder, does_wait=bool(one.waiting))
-    return replace(told, sentences=(*told.sentences, *_of_failed(one, folder)))
+    sent_text = f"{are} there, " if sent else ""
+    wait = count(campaign.waiting, "waits to be sent", "wait to be sent")
+    head = f"{campaign.ended} of {count(campaign.tasks, 'task')} ended, {sent_text}{wait}"
+    explanation = _explain(campaign, None, head, folder, does_wait=bool(campaign.waiting))
+    return replace(explanation, sentences=(*explanation.sentences, *_of_failed(campaign, folder)))
 
 
-def _of_task(one: ShownCampaign, task: PublishedTask, folder: str) -> CampaignExplanation:
-    told = _told(one, task, _state(task), folder, does_wait=task.is_waiting)
-    more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(one, task))
-    return replace(told, sentences=(*told.sentences, *more))
+def _of_task(campaign: ShownCampaign, task: PublishedTask, folder: str) -> CampaignExplanation:
+    explanation = _explain(campaign, task, _state(task), folder, does_wait=task.is_waiting)
+    more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(campaign, task))
+    return replace(explanation, sentences=(*explanation.sentences, *more))
 
 
-def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
+def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to look at tasks that failed, and how to run them again."""
-    seen = event_commands.seen(folder)
-    events = [each for each in seen if each.campaign == one.number and not each.closed_at]
-    is_open = any(each.kind is EventKind.TASK for each in events)
-    if one.failed and (is_open or one.state is CampaignState.TERMINATED):
-        whose = count(one.failed, "task")
-        if any(each.code is EventCode.FILE_REFUSED for each in events):
-            yield f"{whose} failed: gridstat {one.number} --failed shows how"
+    published = event_commands.published_events(folder)
+    events = [
+        event for event in published if event.campaign == campaign.number and not event.closed_at
+    ]
+    is_open = any(event.kind is EventKind.TASK for event in events)
+    if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
+        failed_tasks = count(campaign.failed, "task")
+        if any(event.code is EventCode.FILE_REFUSED for event in events):
+            yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
             return
         again = (
-            f"gridevents -c {one.number} -r has them tried again"
+            f"gridevents -c {campaign.number} -r has them tried again"
             if is_open
-            else f"gridsub --retry-failed {one.number} submits them as another campaign"
+            else f"gridsub --retry-failed {campaign.number} submits them as another campaign"
         )
-        yield f"{whose} failed: gridstat {one.number} --failed shows how, and {again}"
+        yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how, and {again}"
 
 
-def _of_output(one: ShownCampaign, task: PublishedTask) -> Iterator[str]:
+def _of_output(campaign: ShownCampaign, task: PublishedTask) -> Iterator[str]:
     """Say where the last words of a task that failed are."""
     if task.has_failed and task.outcome not in NEVER_BEGAN and task.job_id:
-        yield f"gridstat -j {one.number}.{task.number} -E shows its owner its standard error"
+        yield f"gridstat -j {campaign.number}.{task.number} -E shows its owner its standard error"
 
 
-def _told(
-    one: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
+def _explain(
+    campaign: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
-    events = tuple(each for each in event_commands.seen(folder) if not each.closed_at)
-    if not does_wait or one.state is not CampaignState.IN_TREATMENT:
-        who = f"campaign {one.number}" if task else "it"
-        state = _ending(one, who) or STATES.get(one.state, "").format(who=who)
+    events = tuple(
+        event for event in event_commands.published_events(folder) if not event.closed_at
+    )
+    if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
+        subject = f"campaign {campaign.number}" if task else "it"
+        state = _ending(campaign, subject) or STATES.get(campaign.state, "").format(who=subject)
         is_good = task is not None and task.has_ended and not task.has_failed
         at = ("", task.cluster) if task and task.has_ended else None
-        about = [each for each in events if at is None or each.cluster in at]
-        told = (head, state, *(() if is_good else _open(one, about)))
-        return CampaignExplanation(campaign=one, task=task, sentences=tuple(filter(None, told)))
+        about = [event for event in events if at is None or event.cluster in at]
+        sentences = (head, state, *(() if is_good else _open(campaign, about)))
+        return CampaignExplanation(
+            campaign=campaign, task=task, sentences=tuple(filter(None, sentences))
+        )
     last = published_campaign_files.read(ShownCycle, folder)
-    found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()
+    reasons = (
+        tuple(reason for reason in last.reasons if reason.campaign == campaign.number)
+        if last
+        else ()
+    )
     return CampaignExplanation(
-        campaign=one,
+        campaign=campaign,
         task=task,
         at=last.at if last else None,
-        reasons=found,
-        sentences=(head, *_sentences(found, events), *_open(one, events)),
+        reasons=reasons,
+        sentences=(head, *_sentences(reasons, events), *_open(campaign, events)),
     )
 
 
-def _ending(one: ShownCampaign, who: str) -> str:
+def _ending(campaign: ShownCampaign, subject: str) -> str:
     """Say where tasks of a cancelled campaign are still to end."""
-    at = ", ".join(one.ending_at)
-    return f"{who} is being cancelled: what of it is at {at} has not ended yet" if at else ""
+    at = ", ".join(campaign.ending_at)
+    return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
 def _sentences(reasons: tuple[SendReason, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
-    for each in reasons:
-        refusal = _refusal(each, events)
-        words = NOT_TAKEN if refusal else SENTENCES[each.cause]
-        yield f"{each.cluster}: {words.format(**_numbers(each, events), refusal=refusal)}"
+    for reason in reasons:
+        refusal = _refusal(reason, events)
+        words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
+        yield f"{reason.cluster}: {words.format(**_numbers(reason, events), refusal=refusal)}"
     if not reasons:
         yield "the next cycle decides about what waits"
 
 
-def _refusal(one: SendReason, events: tuple[CampaignEvent, ...]) -> int:
+def _refusal(reason: SendReason, events: tuple[CampaignEvent, ...]) -> int:
     """Return the event by which a cluster took nothing of what was meant for it; 0 for none.
 
     It is closed by the first array that the cluster takes.
     """
-    if one.cause is not SendCause.SENT:
+    if reason.cause is not SendCause.SENT:
         return 0
-    pair = one.campaign, one.cluster
-    refused = (each for each in events if each.code in OF_SUBMISSION)
-    return next((each.number for each in refused if each.what[1:3] == pair), 0)
+    pair = reason.campaign, reason.cluster
+    refused = (event for event in events if event.code in OF_SUBMISSION)
+    return next((event.number for event in refused if event.what[1:3] == pair), 0)
 
 
-def _numbers(one: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
+def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     """Return what its sentence tells."""
-    numbers = {each.name: getattr(one, each.name) for each in fields(one)}
-    silent = (each for each in events if each.what[:3] == (EventCode.GET_JOBS, 0, one.cluster))
-    since = next((f" since {each.opened_at:%Y-%m-%d %H:%M} UTC" for each in silent), "")
-    number = next((each.number for each in events if _closes(each, one)), 0)
+    numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
+    silent = (
+        event for event in events if event.what[:3] == (EventCode.GET_JOBS, 0, reason.cluster)
+    )
+    since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
+    number = next((event.number for event in events if _closes(event, reason)), 0)
     stressed = (
         "its stress script does not tell how stressed it is"
-        if one.stress is None
-        else f"its stress script says {one.stress:g}"
+        if reason.stress is None
+        else f"its stress script says {reason.stress:g}"
     )
-    ratio = "" if one.job_ratio is None else f", and its job ratio is {one.job_ratio:.3g}"
+    ratio = "" if reason.job_ratio is None else f", and its job ratio is {reason.job_ratio:.3g}"
     cure = (
-        f"one task is tried after {one.until:%Y-%m-%d %H:%M:%S} UTC"
-        if one.until
+        f"one task is tried after {reason.until:%Y-%m-%d %H:%M:%S} UTC"
+        if reason.until
         else f"gridevents -e {number} -f opens it again"
     )
-    what = f", event {number}" if number else ""
-    told = {"since": since, "what": what, "stressed": stressed, "ratio": ratio, "cure": cure}
-    return numbers | told | _counted(one) | {"others": _others(one)}
+    closing_event = f", event {number}" if number else ""
+    texts = {
+        "since": since,
+        "what": closing_event,
+        "stressed": stressed,
+        "ratio": ratio,
+        "cure": cure,
+    }
+    return numbers | texts | _counted(reason) | {"others": _served_before(reason)}
 
 
-def _counted(one: SendReason) -> dict[str, object]:
+def _counted(reason: SendReason) -> dict[str, object]:
     """Return its numbers with their nouns and verbs."""
     of_its = "of its tasks"
     return {
-        "sent_there": count(one.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
-        "sent_to_it": count(one.sent, f"{of_its} was", f"{of_its} were"),
-        "listed_there": count(one.listed, f"{of_its} is there", f"{of_its} are there"),
-        "slots_each": count(one.slots, "slot"),
-        "were_free": count(one.free_slots, "slot was free", "slots were free"),
+        "sent_there": count(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
+        "sent_to_it": count(reason.sent, f"{of_its} was", f"{of_its} were"),
+        "listed_there": count(reason.listed, f"{of_its} is there", f"{of_its} are there"),
+        "slots_each": count(reason.slots, "slot"),
+        "were_free": count(reason.free_slots, "slot was free", "slots were free"),
         "others_wait": count(
-            one.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
+            reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
         ),
         "enough": count(
-            one.waiting, "task that waits there is enough", "tasks that wait there are enough"
+            reason.waiting, "task that waits there is enough", "tasks that wait there are enough"
         ),
     }
 
 
-def _closes(event: CampaignEvent, one: SendReason) -> bool:
-    return event.what[:3] == (one.code, one.campaign, one.cluster)
+def _closes(event: CampaignEvent, reason: SendReason) -> bool:
+    return event.what[:3] == (reason.code, reason.campaign, reason.cluster)
 
 
-def _others(one: SendReason) -> str:
+def _served_before(reason: SendReason) -> str:
     """Say who was served before a campaign, and why."""
-    if not one.order:
+    if not reason.order:
         return OTHERS
-    several = "campaigns" if len(one.before) > 1 else "campaign"
-    before = f"{several} {', '.join(map(str, one.before))}"
-    words = ORDERS[one.order]
-    are = "are" if len(one.before) > 1 else "is"
-    return words.format(before=before, are=are, cluster=one.cluster, own=one.own, theirs=one.theirs)
+    several = "campaigns" if len(reason.before) > 1 else "campaign"
+    before = f"{several} {', '.join(map(str, reason.before))}"
+    words = ORDERS[reason.order]
+    are = "are" if len(reason.before) > 1 else "is"
+    return words.format(
+        before=before, are=are, cluster=reason.cluster, own=reason.own, theirs=reason.theirs
+    )
 
 
-def _open(one: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
+def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
     """Tell the open events of a campaign; those that close a cluster are told there, too."""
-    for each in events:
-        is_dropped = each.code is EventCode.DROPPED and each.cluster in one.clusters
-        if each.campaign == one.number or is_dropped:
-            told = event_commands.words(each, {one.number: one.state})
-            yield f"event {each.number}, {each.code}: {told}"
+    for event in events:
+        is_dropped = event.code is EventCode.DROPPED and event.cluster in campaign.clusters
+        if event.campaign == campaign.number or is_dropped:
+            words = event_commands.words(event, {campaign.number: campaign.state})
+            yield f"event {event.number}, {event.code}: {words}"
 
 
 def _state(task: PublishedTask) -> str:
@@ -279,37 +301,39 @@ def _state(task: PublishedTask) -> str:
     if not task.attempt:
         return "it was dropped: the campaign ended before it was sent"
     unknown = "never submitted" if task.has_ended else "not submitted yet"
-    place = f"job {task.job_id}, task {task.place}" if task.job_id else unknown
+    job = f"job {task.job_id}, task {task.place}" if task.job_id else unknown
     if not task.has_ended:
-        return f"it was sent to {task.cluster}: {place}"
+        return f"it was sent to {task.cluster}: {job}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""
-    return f"it ended at {task.cluster} ({place}): {task.word}{ended}"
+    return f"it ended at {task.cluster} ({job}): {task.word}{ended}"
 
 
 def _of_copies(task: PublishedTask) -> Iterator[str]:
     """Say which copies a task has or had, and why; other attempts beside them, too."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
-    for one in task.copies:
-        what = "another attempt" if one.beyond_s is None else "a copy"
+    for copy in task.copies:
+        kind = "another attempt" if copy.beyond_s is None else "a copy"
         state = (
-            f"is at {one.cluster}" if one.is_live else f"was at {one.cluster}, and decided nothing"
+            f"is at {copy.cluster}"
+            if copy.is_live
+            else f"was at {copy.cluster}, and decided nothing"
         )
-        yield f"{what} of it {state} (attempt {one.attempt}){_made_for(one.beyond_s)}"
+        yield f"{kind} of it {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
 
 
 def _of_ways(task: PublishedTask) -> Iterator[str]:
     """Say for which local jobs its attempts ended."""
-    for one in task.made_way:
-        whom = f"job {one.job}, which lacked {', '.join(one.lacked)}"
-        yield f"attempt {one.attempt} made way at {one.cluster} for {whom}"
+    for preemption in task.made_way:
+        whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
+        yield f"attempt {preemption.attempt} made way at {preemption.cluster} for {whom}"
 
 
 def _of_moves(task: PublishedTask) -> Iterator[str]:
     """Say which attempts rebalancing took from where they waited, and where the next one went."""
-    for one in task.moved:
-        to = f"the next one went to {one.to}" if one.to else "it is sent anew"
-        yield f"attempt {one.attempt} was moved from {one.cluster}, where it waited: {to}"
+    for move in task.moved:
+        to = f"the next one went to {move.to}" if move.to else "it is sent anew"
+        yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"
 
 
 def _made_for(beyond_s: int | None) -> str:

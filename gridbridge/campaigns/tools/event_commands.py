@@ -26,7 +26,7 @@ POLLED_FOR = timedelta(minutes=10)  # before the runner's cycle; longer than a s
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 
-def seen(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
+def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return the events that are published, by number."""
     shown = published_campaign_files.read(ShownEvents, folder)
     return shown.events if shown else ()
@@ -43,23 +43,24 @@ def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
     if not grid:
         return ()
     return tuple(
-        _as_polled(one, grid.at, folder) if one.slots is None else one for one in grid.clusters
+        _as_polled(cluster, grid.at, folder) if cluster.slots is None else cluster
+        for cluster in grid.clusters
     )
 
 
-def _as_polled(one: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
+def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
     """Return a cluster that the runner knows nothing of as the poller has seen it of late."""
-    seen = shown.read(f"{folder}/{shown.CLUSTERS}/{one.name}.json", ShownCluster)
-    if not seen or seen.trouble or not seen.taken_at or seen.taken_at < at - POLLED_FOR:
-        return one
-    free = seen.free_slots if seen.besteffort_slots is None else seen.besteffort_slots
+    polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", ShownCluster)
+    if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
+        return cluster
+    free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots
     return replace(
-        one,
-        answered_at=seen.taken_at,
-        slots=seen.slots,
-        used=seen.used,
+        cluster,
+        answered_at=polled.taken_at,
+        slots=polled.slots,
+        used=polled.used,
         free=free,
-        free_for_normal=seen.free_slots,
+        free_for_normal=polled.free_slots,
     )
 
 
@@ -73,20 +74,20 @@ def chosen(
 ) -> tuple[CampaignEvent, ...]:
     """Return those of a campaign, of clusters, or one; the closed ones only where asked for."""
     return tuple(
-        one
-        for one in events
-        if (is_all or number is not None or not one.closed_at)
-        and number in (None, one.number)
-        and (campaign is None or one.campaign == campaign)
-        and (not is_global or one.kind is EventKind.CLUSTER)
+        event
+        for event in events
+        if (is_all or number is not None or not event.closed_at)
+        and number in (None, event.number)
+        and (campaign is None or event.campaign == campaign)
+        and (not is_global or event.kind is EventKind.CLUSTER)
     )
 
 
 def closed_to(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
     """Say whether a cluster does not answer, and to which campaigns it is closed."""
-    of = [one for one in events if one.cluster == cluster and not one.closed_at]
-    is_down = any(one.code is EventCode.GET_JOBS for one in of)
-    return is_down, tuple(sorted({one.campaign for one in of if one.code in BARRING}))
+    of = [event for event in events if event.cluster == cluster and not event.closed_at]
+    is_down = any(event.code is EventCode.GET_JOBS for event in of)
+    return is_down, tuple(sorted({event.campaign for event in of if event.code in BARRING}))
 
 
 def first_task(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:

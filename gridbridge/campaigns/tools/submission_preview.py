@@ -53,23 +53,23 @@ class SubmissionPreview:
 
 
 def preview(
-    said: ParsedJdl, told: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
+    parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
     """Return what would become of an admitted campaign.
 
     Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
     """
-    policy = _policy(told.jdl, path)
-    admission_check.refuse_hosts(replace(said, jdl=told.jdl), path, folder)
-    tasks = len(said.parameters)
-    is_test = told.jdl.type is CampaignType.TEST
-    tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
-    wishes = told.jdl.clusters.items()
-    free = {name: _free(name, folder, one.is_besteffort) for name, one in wishes}
+    policy = _policy(admission.jdl, path)
+    admission_check.refuse_hosts(replace(parsed, jdl=admission.jdl), path, folder)
+    tasks = len(parsed.parameters)
+    is_test = admission.jdl.type is CampaignType.TEST
+    tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
+    requests = admission.jdl.clusters.items()
+    free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
     drained, stressed = drains.names(folder), _stressed(folder)
-    known = {one.name: one.slots for one in event_commands.clusters(folder)}
-    lacks = {name: _lacks(one.slots, known.get(name)) for name, one in wishes}
-    unknown = {name: _unknown(one, name, folder) for name, one in wishes}
+    slots_by_cluster = {cluster.name: cluster.slots for cluster in event_commands.clusters(folder)}
+    lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
+    unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
         name: ClusterRoom(
             free_slots=slots,
@@ -80,10 +80,11 @@ def preview(
         if slots is not None and not lacks[name] and not unknown[name]
     }
     sent = {
-        one.cluster: one.tasks for one in campaign_cycle.plan(_alone(told.jdl, tasks, room)).sends
+        send.cluster: send.tasks
+        for send in campaign_cycle.plan(_alone(admission.jdl, tasks, room)).sends
     }
     return SubmissionPreview(
-        admitted=told,
+        admitted=admission,
         tasks=tasks,
         there=tuple(
             ClusterPreview(
@@ -94,51 +95,53 @@ def preview(
                 unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
-                has_prologue=bool(told.jdl.clusters[name].prologue),
-                may_be_spread=_may_be_spread(told.jdl.clusters[name], name, policy, folder),
+                has_prologue=bool(admission.jdl.clusters[name].prologue),
+                may_be_spread=_may_be_spread(admission.jdl.clusters[name], name, policy, folder),
             )
             for name, slots in free.items()
         ),
-        before=0 if is_test else sum(one.waiting for one in campaign_client.seen(folder)),
+        before=0
+        if is_test
+        else sum(campaign.waiting for campaign in campaign_client.published_campaigns(folder)),
     )
 
 
-def _lacks(wanted: int, there: int | None) -> tuple[int, int] | None:
-    return (wanted, there) if there and there < wanted else None
+def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
+    return (needed, available) if available and available < needed else None
 
 
-def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
+def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     """Return what a cluster does not offer of what tasks ask for, by its last answer to the poller.
 
     Nothing where it has given none. Best-effort tasks go to queues of their own, where some are.
     """
-    told = published_values.read_vocabulary(cluster, folder)
-    if told is None:
+    published = published_values.read_vocabulary(cluster, folder)
+    if published is None:
         return ()
-    known = vocabulary.decode(told)
-    has_own = wish.is_besteffort and any(each.startswith(BESTEFFORT) for each in known.queue)
-    queue = "" if has_own else wish.queue
-    found = lacking(known, pe=wish.environment, project=wish.project, queue=queue)
-    each = wish.slots // max(1, wish.nodes)
-    if wish.environment or wish.slots == 1 or known.environment(wish.nodes, each):
-        return found
-    return (*found, vocabulary.no_environment(wish.nodes, each).removeprefix("no "))
+    offered = vocabulary.decode(published)
+    has_own = request.is_besteffort and any(name.startswith(BESTEFFORT) for name in offered.queue)
+    queue = "" if has_own else request.queue
+    missing = lacking(offered, pe=request.environment, project=request.project, queue=queue)
+    per_host = request.slots // max(1, request.nodes)
+    if request.environment or request.slots == 1 or offered.environment(request.nodes, per_host):
+        return missing
+    return (*missing, vocabulary.no_environment(request.nodes, per_host).removeprefix("no "))
 
 
-def _may_be_spread(wish: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
+def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
     """Say whether the slots of a task may lie on other hosts than it asks for.
 
     Grid Engine places them by the parallel environment, and the cluster has not told its own yet.
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
-    asks = wish.nodes > 0 and wish.slots > 1 and not wish.environment
+    asks = request.nodes > 0 and request.slots > 1 and not request.environment
     return is_by_environment and asks and published_values.read_vocabulary(cluster, folder) is None
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation:
     """Return what a cycle would see if there were no other campaign, and prologues had run."""
-    ready = {name: replace(wish, prologue="") for name, wish in jdl.clusters.items()}
-    one = Campaign(
+    ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
+    campaign = Campaign(
         number=0,
         uid=os.getuid(),
         owner="",
@@ -149,7 +152,9 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation
         jdl=replace(jdl, clusters=ready),
     )
     waiting = {0: tasks}
-    return CycleSituation(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
+    return CycleSituation(
+        campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks
+    )
 
 
 def _stressed(folder: str) -> tuple[str, ...]:
@@ -174,6 +179,6 @@ def _policy(jdl: Jdl, path: str) -> Policy:
     policy, _ = users_configuration.load(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
-        known = ", ".join(sorted(policy.clusters))
-        raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {known}",))
+        names = ", ".join(sorted(policy.clusters))
+        raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {names}",))
     return policy

@@ -44,29 +44,29 @@ def read(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
     """
     folder = os.path.dirname(path) or "."
     return jdl_reader.load(
-        path, text, type_=CampaignType(type_), folder=folder, known=_known(config)
+        path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
     )
 
 
 def array(
-    numbers: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+    numbers: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
-    return command_line_campaigns.array(numbers, words, _typed(wishes, path))
+    return command_line_campaigns.array(numbers, words, _typed(options, path))
 
 
 def each_line(
-    file: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+    file: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each line; ConfigError for what is wrong."""
-    return command_line_campaigns.each_line(file, words, _typed(wishes, path))
+    return command_line_campaigns.each_line(file, words, _typed(options, path))
 
 
 def script(
-    file: str, text: str, words: tuple[str, ...], wishes: SubmissionOptions, path: str = CONFIG
+    file: str, text: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError for what is wrong."""
-    return command_line_campaigns.script(file, text, words, _typed(wishes, path))
+    return command_line_campaigns.script(file, text, words, _typed(options, path))
 
 
 def failed(
@@ -77,17 +77,17 @@ def failed(
     It is of that one's type, unless another is given. Raises NotTheirs, and ConfigError where none
     has failed.
     """
-    one = task_views.find(number, published)
-    if not one:
+    campaign = task_views.find(number, published)
+    if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    every = task_views.failed(one, published)
-    found = [each for each in every if each.outcome is not TaskOutcome.UNWANTED]
+    tasks = task_views.failed(campaign, published)
+    failed_tasks = [task for task in tasks if task.outcome is not TaskOutcome.UNWANTED]
     header, parameters = campaign_files.brought(number, folder, is_run=True)
-    if not found:
+    if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
     before = decode(header, Jdl)
-    asked = replace(before, type=CampaignType(type_)) if type_ else before
-    return ParsedJdl(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
+    jdl = replace(before, type=CampaignType(type_)) if type_ else before
+    return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 
 
 def more(
@@ -99,17 +99,17 @@ def more(
     wrong with them.
     """
     header, before = campaign_files.brought(number, folder, is_run=True)
-    known = tuple(before)
+    earlier = tuple(before)
     lines = added_tasks.of_file(str(file)) if text is None else added_tasks.of_text("-J", text)
-    new = named.named_once(lines, known)
-    notes = filter(None, (named.told(lines, new), named.left_open(lines)))
+    new = named.named_once(lines, earlier)
+    notes = filter(None, (named.rename_warning(lines, new), named.left_open(lines)))
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
-    return ParsedJdl(jdl=decode(header, Jdl), parameters=known + new, warnings=warnings), new
+    return ParsedJdl(jdl=decode(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def encoded(said: ParsedJdl) -> bytes:
+def encoded(parsed: ParsedJdl) -> bytes:
     """Write a campaign that was read, with all that it needs."""
-    return campaign_files.encode(asdict(said.jdl), said.parameters)
+    return campaign_files.encode(asdict(parsed.jdl), parsed.parameters)
 
 
 def ready(data: bytes) -> ParsedJdl:
@@ -126,39 +126,39 @@ def clusters(path: str = CONFIG) -> tuple[str, ...]:
     from gridbridge.batch.adapters import ADAPTERS
 
     policy, _ = users_configuration.load(path)
-    return tuple(n for n, one in policy.clusters.items() if ADAPTERS[one.kind].array_ends)
+    return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
-def _known(path: str) -> tuple[str, ...]:
+def _site_clusters(path: str) -> tuple[str, ...]:
     try:
         return tuple(sorted(users_configuration.load(path)[0].clusters))
     except ConfigError:
         return ()
 
 
-def _typed(wishes: SubmissionOptions, path: str) -> CommandLineOptions:
-    words = (word.strip() for word in wishes.clusters.split(","))
+def _typed(options: SubmissionOptions, path: str) -> CommandLineOptions:
+    words = (word.strip() for word in options.clusters.split(","))
     chosen = tuple(dict.fromkeys(filter(None, words)))
-    _refuse_unknown(chosen, _known(path))
-    names = chosen or _every(path)
+    _refuse_unknown(chosen, _site_clusters(path))
+    names = chosen or _campaign_clusters(path)
     return CommandLineOptions(
         clusters=names,
         by_resource=_by_resource(names, path),
-        resources=wishes.resources,
-        name=wishes.name,
-        type_=CampaignType(wishes.type_),
-        is_idempotent=wishes.is_idempotent,
-        is_normal=wishes.is_normal,
+        resources=options.resources,
+        name=options.name,
+        type_=CampaignType(options.type_),
+        is_idempotent=options.is_idempotent,
+        is_normal=options.is_normal,
     )
 
 
-def _refuse_unknown(named: tuple[str, ...], known: tuple[str, ...]) -> None:
+def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> None:
     """Refuse clusters that nobody has, where it is known here who has which."""
-    unknown = [name for name in named if known and name not in known]
+    unknown = [name for name in named if site_clusters and name not in site_clusters]
     if unknown:
-        there = ", ".join(known)
+        listing = ", ".join(site_clusters)
         raise UsageMistake(
-            (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {there}",)
+            (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",)
         )
 
 
@@ -172,7 +172,7 @@ def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
     return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
 
 
-def _every(path: str) -> tuple[str, ...]:
+def _campaign_clusters(path: str) -> tuple[str, ...]:
     try:
         return clusters(path)
     except ConfigError as error:

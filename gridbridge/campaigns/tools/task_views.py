@@ -21,33 +21,44 @@ MOST_DIGITS = 1000  # that are read as a number
 
 def find(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
     """Look a campaign up."""
-    return next((one for one in campaign_client.seen(folder) if one.number == number), None)
+    return next(
+        (
+            campaign
+            for campaign in campaign_client.published_campaigns(folder)
+            if campaign.number == number
+        ),
+        None,
+    )
 
 
-def tasks(one: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[PublishedTask]:
+def tasks(
+    campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
+) -> Iterator[PublishedTask]:
     """Give the tasks of a campaign from one number on, those too that were never sent."""
-    for part in range(first // A_FILE, (one.tasks - 1) // A_FILE + 1):
-        sent = published_task_files.read(one.number, part, folder)
-        low, high = part * A_FILE, min(one.tasks, (part + 1) * A_FILE)
+    for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
+        sent = published_task_files.read(campaign.number, part, folder)
+        low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
-            found = sent.get(number) or _never_sent(one, number)
-            is_suspect = found.outcome is TaskOutcome.SUCCESS and found.cluster in one.sinks
-            yield replace(found, is_suspect=True) if is_suspect else found
+            task = sent.get(number) or _never_sent(campaign, number)
+            is_suspect = task.outcome is TaskOutcome.SUCCESS and task.cluster in campaign.sinks
+            yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedTask | None:
+def task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedTask | None:
     """Look a task up."""
-    return next(tasks(one, number, folder), None) if number < one.tasks else None
+    return next(tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
-def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
+def failed(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
     """Return the tasks that ended for good without success.
 
     Of a campaign that ended by itself those too that were never sent: root refused its file.
     """
-    is_over = one.state is CampaignState.TERMINATED
-    every = tasks(one, 0, folder)
-    return tuple(each for each in every if each.has_failed or (is_over and each.word == DROPPED))
+    is_over = campaign.state is CampaignState.TERMINATED
+    all_tasks = tasks(campaign, 0, folder)
+    return tuple(
+        task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED)
+    )
 
 
 def with_ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
@@ -55,9 +66,9 @@ def with_ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign
     return progress_counts.with_ends(campaign, ends(campaign, folder))
 
 
-def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+def ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign ended, and where."""
-    return published_task_files.ends(one.number, folder)
+    return published_task_files.ends(campaign.number, folder)
 
 
 def parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
@@ -77,7 +88,7 @@ def jdl(number: int, folder: str = CAMPAIGNS) -> object:
 def read_job(text: str) -> tuple[int, int]:
     """Return the campaign and task of a CIGRI_JOB_ID, 12.0; ValueError for anything else."""
     campaign, dot, number = text.partition(".")
-    if not dot or not all(each.isascii() and each.isdigit() for each in (campaign, number)):
+    if not dot or not all(part.isascii() and part.isdigit() for part in (campaign, number)):
         raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")
     return number_of(campaign), number_of(number)
 
@@ -87,5 +98,5 @@ def number_of(digits: str) -> int:
     return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
 
 
-def _never_sent(one: ShownCampaign, number: int) -> PublishedTask:
-    return PublishedTask(number=number, is_waiting=one.state.is_alive)
+def _never_sent(campaign: ShownCampaign, number: int) -> PublishedTask:
+    return PublishedTask(number=number, is_waiting=campaign.state.is_alive)

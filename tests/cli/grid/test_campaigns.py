@@ -314,7 +314,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     def unanswered(*_: object, **__: object) -> None:
         raise campaign_client.RunnerSilent(campaign_client.UNANSWERED)
 
-    for name in ("submit", "asked"):
+    for name in ("submit", "request_answer"):
         monkeypatch.setattr(campaign_client, name, unanswered)
 
     done = CliRunner().invoke(command, words, standalone_mode=False)

@@ -227,7 +227,7 @@ def test_that_nothing_is_tried_again_is_told(
 def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published: str, state: CampaignState, then: str
 ) -> None:
-    one = replace(campaign_client.seen(published)[0], state=state)
+    one = replace(campaign_client.published_campaigns(published)[0], state=state)
     published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
     event = replace(REFUSED, code=EventCode.RESTORED, cluster="", until=None)
     published_campaign_files.put(ShownEvents(at=NOON, events=(event,)), published)

@@ -22,9 +22,9 @@ class Service:
         self.answer: dict[str, Any] | None = {"0": "done"}
         self.asked: list[tuple[OwnerVerb, Any]] = []
 
-    def ask(self, verb: OwnerVerb, *_: object, wish: object = None) -> dict[str, Any]:
+    def ask(self, verb: OwnerVerb, *_: object, subscription: object = None) -> dict[str, Any]:
         """Note it, and answer."""
-        self.asked.append((verb, wish))
+        self.asked.append((verb, subscription))
         if self.answer is None:
             raise NothingStored("nobody")
         return self.answer
@@ -33,7 +33,7 @@ class Service:
 @pytest.fixture(name="service")
 def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
     service = Service()
-    monkeypatch.setattr(campaign_client, "asked", service.ask)
+    monkeypatch.setattr(campaign_client, "request_answer", service.ask)
     return service
 
 

@@ -106,7 +106,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     for function in (task_views.parameters, task_views.jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
-        campaign_outputs.places, "__defaults__", (str(site.files), "/nonexistent.toml")
+        campaign_outputs.output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
     )
     return site
 
@@ -165,7 +165,7 @@ def test_an_output_that_is_not_there_is_told(
 ) -> None:
     """It is another thing than one that is empty."""
     place = campaign_outputs.OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": place})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -245,7 +245,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
     place = OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -259,7 +259,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
     """The tasks are shown all the same."""
     site.bring()
     place = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -304,7 +304,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {})
     monkeypatch.setattr(campaign_outputs, "fetch", lambda *_, **__: ())
     site.bring()
 

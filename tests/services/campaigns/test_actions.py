@@ -89,7 +89,7 @@ class Grid:
         """Send nothing more of it."""
         self._tell(f"end {campaign}")
 
-    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Return what root knows."""
         del campaign
         return self.ledger

@@ -147,12 +147,12 @@ def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
     asking = ClusterQueries(policy, site.database, clock)
-    before = asking.told(["beta"], 5.0)
+    before = asking.recent_snapshots(["beta"], 5.0)
     site.ask()
-    now = asking.told(["beta"], 5.0)
+    now = asking.recent_snapshots(["beta"], 5.0)
     site.after_s = 6.0
 
-    assert (before, [*now], asking.told(["beta"], 5.0)) == ({}, ["beta"], {})
+    assert (before, [*now], asking.recent_snapshots(["beta"], 5.0)) == ({}, ["beta"], {})
     assert len(site.asked) == 1
 
 

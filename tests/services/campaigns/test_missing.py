@@ -46,7 +46,7 @@ class Rounds:
         absent = [attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()
         listed = {one.place for one in attempts} - {one.place for one in absent}
-        self.missing.see(array, listed, self.running & listed)
+        self.missing.observe(array, listed, self.running & listed)
         told = self.missing.for_s(absent)
         self.missing.settle(absent, [])
         self.missing.keep([array])

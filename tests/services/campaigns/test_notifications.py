@@ -79,7 +79,7 @@ class Site:
 
     def ask(self, verb: OwnerVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
-        token = campaign_files.ask(verb, (), str(self.brought), wish=wish)
+        token = campaign_files.ask(verb, (), str(self.brought), subscription=wish)
         self.intake.take()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
@@ -327,7 +327,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.notifier.look()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
-        notification_delivery.tell(site.told[0], Notifications(mail=str(mailer)))
+        notification_delivery.deliver(site.told[0], Notifications(mail=str(mailer)))
 
 
 def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:

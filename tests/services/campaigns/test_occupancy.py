@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.batch.clusters import away
-from gridbridge.campaigns.runner.occupancy import room, there, wanted_clusters
+from gridbridge.campaigns.runner.occupancy import cluster_views, room, wanted_clusters
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_sections import CampaignsAt
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView
@@ -113,10 +113,12 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     answers = {"beta": seen("beta", *rows)}
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
-    (young,), (old,) = (there([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21))
+    (young,), (old,) = (
+        cluster_views([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
+    )
     assert (young, old) == (ClusterView(fresh=3, **counts), ClusterView(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": CampaignsAt(start_s=130.0)}
-    (told,) = there([array], answers, NOON + timedelta(seconds=129), slow)
+    (told,) = cluster_views([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
 
 
@@ -152,7 +154,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     )
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
-    counted = [there([array], answers, NOON + age)[0] for age in ages]
+    counted = [cluster_views([array], answers, NOON + age)[0] for age in ages]
 
     assert [(one.waiting, one.held, one.able) for one in counted] == [(5, 3, 2)] * 3
     assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]

@@ -83,7 +83,7 @@ class Site:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Tell root's ledger."""
         return self.ledger
 
@@ -198,10 +198,10 @@ def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
     told = SentTask(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
     monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
 
-    def noted(_: int) -> None:
+    def ledger_arrays(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
-    monkeypatch.setattr(site, "noted", noted)
+    monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
     site.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()

@@ -47,7 +47,7 @@ class Site:
     def tell(self) -> list[str]:
         """Tell root; return what it was told."""
         self.grid.told.clear()
-        self._ends.tell()
+        self._ends.close_ended()
         return list(self.grid.told)
 
 

@@ -85,7 +85,7 @@ class Site:
             PredictionRows(database),
             CancellationMarks(database),
             Clock(),
-            noted=self.noted,
+            ledger_arrays=self.ledger_arrays,
             ran=ran,
         )
         self.asked = 0
@@ -123,7 +123,7 @@ class Site:
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
 
-    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Tell what root's ledger has."""
         assert campaign == 1
         if self.trouble:
@@ -475,7 +475,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     ledger = tuple(site.ledger[:arrays])
     look = LedgerRecovery(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 
-    assert look.found([known, restored], events if is_restored else []) == tuple(behind)
+    assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
 
 
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:

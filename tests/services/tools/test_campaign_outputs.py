@@ -24,7 +24,7 @@ from gridbridge.campaigns.tools.campaign_outputs import (
     OutputFolder,
     ends_of,
     fetch,
-    places,
+    output_folders,
 )
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
@@ -264,7 +264,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
-    found = places(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+    found = output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
     assert {name: place.folder for name, place in found.items()} == {
         "alpha": local.format(home=os.path.expanduser("~")),
@@ -282,7 +282,7 @@ def test_root_is_told_whose_home_has_the_outputs(
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(NotTheirs, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
-        places(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+        output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
 SWEEP = ShownCampaign(
@@ -312,11 +312,11 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
     published: str, beta: OutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": beta})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
-    monkeypatch.setattr(campaign_outputs, "places", lambda _: {})
+    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {})
     again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -328,7 +328,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In one line."""
-    monkeypatch.setattr(campaign_outputs.places, "__defaults__", (str(tmp_path), "/none"))
+    monkeypatch.setattr(campaign_outputs.output_folders, "__defaults__", (str(tmp_path), "/none"))
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
@@ -437,7 +437,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
-    found = campaign_outputs.places(7, str(tmp_path), str(config))
+    found = campaign_outputs.output_folders(7, str(tmp_path), str(config))
 
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 

@@ -48,7 +48,7 @@ class Killed(Thread):
     def _take(self) -> bool:
         listed = campaign_files.names(self._folder)
         self._tokens += [token for token, _ in campaign_files.new(listed, self._folder)]
-        self._tokens += [one.token for one in campaign_files.asked(listed, self._folder)]
+        self._tokens += [one.token for one in campaign_files.take_requests(listed, self._folder)]
         return bool(self._tokens)
 
 
@@ -88,7 +88,7 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 ) -> None:
     """A question stores nothing anyway."""
     with pytest.raises(NothingStored, match=told):
-        campaign_client.asked(verb, (), *places)
+        campaign_client.request_answer(verb, (), *places)
 
 
 @DO

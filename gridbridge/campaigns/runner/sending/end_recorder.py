@@ -47,9 +47,9 @@ class EndRecorder:
     def all(self, plan: CyclePlan) -> None:
         """Note what ended and what was learnt; others write the state file between portions."""
         *first, last = portions(plan)
-        for some in first:
+        for portion in first:
             with self._database.transaction():
-                self.ends(some)
+                self.ends(portion)
         with self._database.transaction():
             self.ends(last)
             self._observations.keep(plan, self._clock.now())
@@ -60,8 +60,8 @@ class EndRecorder:
         over = last_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
-        for campaign, some in _by_campaign(plan.again).items():
-            self._campaigns.wait_again(campaign, *map(_waiting, some))
+        for campaign, retries in _by_campaign(plan.again).items():
+            self._campaigns.wait_again(campaign, *map(_waiting, retries))
         for campaign, outcomes in _outcomes(over).items():
             self._count(campaign, outcomes)
         for array in plan.over:
@@ -75,15 +75,17 @@ class EndRecorder:
 
     def _count(self, campaign: int, outcomes: Counter[TaskOutcome]) -> None:
         """Count how tasks of a campaign ended for good."""
-        found = self._campaigns.find(campaign)
-        state = found.state if found else None
-        cancelled = sum(outcomes[each] for each in outcomes if is_cancelled(each, state))
+        stored_campaign = self._campaigns.find(campaign)
+        state = stored_campaign.state if stored_campaign else None
+        cancelled = sum(outcomes[outcome] for outcome in outcomes if is_cancelled(outcome, state))
         failed = outcomes.total() - outcomes[TaskOutcome.SUCCESS] - cancelled
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[Array, ...]:
         """Note that all arrays of a campaign are over, whatever lives there; return them."""
-        arrays = tuple(one for one in self._campaigns.open_arrays() if one.campaign == campaign)
+        arrays = tuple(
+            array for array in self._campaigns.open_arrays() if array.campaign == campaign
+        )
         for array in arrays:
             self.close(array, TaskOutcome.CANCELLED)
         return arrays
@@ -96,11 +98,11 @@ class EndRecorder:
     def none_ran(self, array: Array, outcome: TaskOutcome) -> CyclePlan:
         """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
         marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
-        every = without_end(self._campaigns.pending(array), outcome, marks)
-        ended = tuple(one for one in every if not is_step(one.task))
+        attempts = without_end(self._campaigns.pending(array), outcome, marks)
+        ended = tuple(attempt for attempt in attempts if not is_step(attempt.task))
         return CyclePlan(
             ended=settled(ended, self.rivals(array)),
-            stepped=tuple(one for one in every if is_step(one.task)),
+            stepped=tuple(attempt for attempt in attempts if is_step(attempt.task)),
             over=(array,),
         )
 
@@ -110,17 +112,17 @@ class EndRecorder:
 
 
 def _by_campaign(again: Iterable[Retry]) -> dict[int, list[Retry]]:
-    found: dict[int, list[Retry]] = {}
-    for one in again:
-        found.setdefault(one.campaign, []).append(one)
-    return found
+    retries: dict[int, list[Retry]] = {}
+    for retry in again:
+        retries.setdefault(retry.campaign, []).append(retry)
+    return retries
 
 
 def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[TaskOutcome]]:
-    found: dict[int, Counter[TaskOutcome]] = defaultdict(Counter)
+    outcomes: dict[int, Counter[TaskOutcome]] = defaultdict(Counter)
     for attempt in over:
-        found[attempt.campaign][attempt.outcome] += 1
-    return found
+        outcomes[attempt.campaign][attempt.outcome] += 1
+    return outcomes
 
 
 def _waiting(ended: Retry) -> WaitingTasks:

@@ -19,13 +19,13 @@ class LedgerCloser:
         self._acts = acts
         self._last = 0  # campaign that was told of; the next cycle goes on behind it
 
-    def tell(self) -> None:
+    def close_ended(self) -> None:
         """Tell it of some; of the others, and after a failure of all, in the next cycle.
 
         One whose file can't be read now keeps no other from being told of.
         """
-        some = self._campaigns.unnoted(self._last, AT_ONCE)
-        for campaign in some:
+        campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
+        for campaign in campaigns:
             try:
                 self._acts.end(campaign)
             except LedgerLost:
@@ -36,4 +36,4 @@ class LedgerCloser:
                     continue
                 return
             self._campaigns.end_is_noted(campaign)
-        self._last = some[-1] if len(some) == AT_ONCE else 0
+        self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0

@@ -19,11 +19,11 @@ class LedgerRecovery:
     """What is found in one look."""
 
     def __init__(
-        self, campaigns: CampaignRows, noted: Callable[[int], tuple[LedgerArray, ...]]
+        self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[LedgerArray, ...]]
     ) -> None:
         """Know who tells what root's ledger has of a campaign."""
         self._campaigns = campaigns
-        self._noted = noted
+        self._ledger_arrays = ledger_arrays
         self._waits: dict[int, bool] = {}  # whether ends of a campaign don't count yet
         self.behind: list[int] = []  # campaigns
 
@@ -40,28 +40,30 @@ class LedgerRecovery:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
-    def found(
+    def behind_campaigns(
         self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
     ) -> tuple[int, ...]:
         """Return those of which the ledger knows more, also those restored without an array.
 
         A paused campaign is looked for once it goes on: before, nothing of it is sent.
         """
-        restored = {one.campaign for one in events if one.code is EventCode.RESTORED}
-        for one in campaigns:
-            is_sending = one.number in restored and one.state is CampaignState.IN_TREATMENT
-            if is_sending and not self._campaigns.arrays_of(one.number):
-                self.may_count(one.number)
+        restored = {event.campaign for event in events if event.code is EventCode.RESTORED}
+        for campaign in campaigns:
+            is_sending = (
+                campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
+            )
+            if is_sending and not self._campaigns.arrays_of(campaign.number):
+                self.may_count(campaign.number)
         return tuple(self.behind)
 
     def _must_wait(self, campaign: int) -> bool:
         try:
-            noted = self._noted(campaign)
+            ledger_arrays = self._ledger_arrays(campaign)
         except LedgerLost:
             return False
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
             return True
-        if is_behind := lacking(self._campaigns.arrays_of(campaign), noted):
+        if is_behind := lacking(self._campaigns.arrays_of(campaign), ledger_arrays):
             self.behind.append(campaign)
         return is_behind

@@ -71,14 +71,14 @@ class OwnerTimeBudget:
         began_s = self._clock.steady_s()
         is_bad = True
         try:
-            done = act()
-            is_bad = has_failed(done)
+            result = act()
+            is_bad = has_failed(result)
         except ANSWERS:
             is_bad = False
             raise
         finally:
             self._note(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
-        return done
+        return result
 
     def _require(self, pair: Pair) -> None:
         pause = self._pauses.get(pair)
@@ -96,11 +96,11 @@ class OwnerTimeBudget:
         before, limits = self._pauses.get(pair), self._failures
         pause_s = min(2 * before.for_s if before else limits.probe_s, limits.probe_max_s)
         self._pauses[pair] = _Pause(until_s=self._clock.steady_s() + pause_s, for_s=pause_s)
-        known = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
-        _log.warning(known, *pair, took_s, pause_s)
+        message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
+        _log.warning(message, *pair, took_s, pause_s)
 
     def _owner(self, campaign: int) -> int:
         if campaign not in self._owners:
-            found = self._campaigns.find(campaign)
-            self._owners[campaign] = found.uid if found else -1
+            stored_campaign = self._campaigns.find(campaign)
+            self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
         return self._owners[campaign]

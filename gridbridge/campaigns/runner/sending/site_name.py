@@ -18,7 +18,7 @@ OTHER = (
 
 def require(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
     """Take the site's name; ConfigError for another one while arrays are away."""
-    if (before := _kept(path)) == name:
+    if (before := _saved_name(path)) == name:
         return
     if before and campaigns.open_arrays():
         raise ConfigError((OTHER.format(CONFIG, name, before),))
@@ -26,7 +26,7 @@ def require(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_d
         files.replace(path, name.encode())
 
 
-def _kept(path: str) -> str:
+def _saved_name(path: str) -> str:
     """Return the name that was taken last; empty where none is kept."""
     try:
         return files.read(path, MAX_BYTES)[0].decode("ascii", "replace")

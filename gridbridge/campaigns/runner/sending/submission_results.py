@@ -79,7 +79,7 @@ class SubmissionResults:
             if not sent.error:
                 self._is_released(array)
         except StateError as error:  # no cluster is to blame
-            tell("event=not_noted", array, error)
+            log_failure("event=not_noted", array, error)
             return
         if sent.error:
             self._is_not_released(array, sent.error)
@@ -88,25 +88,25 @@ class SubmissionResults:
         """Do what follows from what kept an array from starting."""
         match error:
             case CampaignRefused():
-                tell("event=campaign_refused", array, error)
+                log_failure("event=campaign_refused", array, error)
                 (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
                     array, error
                 )
             case CampaignEnded():
-                tell("event=ended_before", array, error)
+                log_failure("event=ended_before", array, error)
                 self._end_as_before(array)
             case ArrayRefused():
-                tell("event=array_refused", array, error)
+                log_failure("event=array_refused", array, error)
                 self._try_elsewhere(array, error)
             case AlreadySubmitted():
-                tell("event=state_is_older", array, error)
+                log_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
             case HeldUp():
                 self._troubles.note(array, EventCode.SUBMIT_JOB, error)
             case NotAsked():
                 pass  # the next cycle resumes it
             case _:
-                tell("event=not_sent", array, error)
+                log_failure("event=not_sent", array, error)
                 self._troubles.note(array, code_of(error), error)
 
     def _is_released(self, array: Array) -> None:
@@ -122,18 +122,23 @@ class SubmissionResults:
                 self._troubles.note(array, EventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.none_ran(array, TaskOutcome.SETUP_ERROR)
             again, book = self._again(array, none.ended), OpenEvents(self._events.open())
-            ended, runs = [(one, array.cluster) for one in none.ended], set(map(_task, again))
+            ended, runs = (
+                [(attempt, array.cluster) for attempt in none.ended],
+                set(map(_task, again)),
+            )
             note_tasks(book, ended, runs, self._clock.now())
             changes = EventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Retry, ...]:
         """Return which of these tasks run again."""
-        tried = [AttemptOutcome.of(one, array.cluster) for one in ended]
-        found = self._campaigns.find(array.campaign)
-        assert found  # a campaign that has arrays is kept
+        tried = [AttemptOutcome.of(attempt, array.cluster) for attempt in ended]
+        campaign = self._campaigns.find(array.campaign)
+        assert campaign  # a campaign that has arrays is kept
         clusters = (
-            {} if found.jdl.type is CampaignType.TEST else {found.number: found.jdl.clusters.keys()}
+            {}
+            if campaign.jdl.type is CampaignType.TEST
+            else {campaign.number: campaign.jdl.clusters.keys()}
         )
         rivals = self._noting.rivals(array)
         earlier = self._tries.earlier(ended, rivals)
@@ -160,11 +165,11 @@ class SubmissionResults:
         One of which that is known stays as it ended.
         """
         with self._database.transaction():
-            found = self._campaigns.find(array.campaign)
-            if not found or found.state is not CampaignState.TERMINATED:
+            campaign = self._campaigns.find(array.campaign)
+            if not campaign or campaign.state is not CampaignState.TERMINATED:
                 self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
             self._noting.close(array, TaskOutcome.CANCELLED)
-            if found and found.state is CampaignState.TERMINATED:
+            if campaign and campaign.state is CampaignState.TERMINATED:
                 return
             self._campaigns.drop_waiting(array.campaign)
             self._open_once(EventCode.RESTORED, array)
@@ -181,32 +186,34 @@ class SubmissionResults:
         A kill between two portions leaves some of it lost, which is found and taken over again.
         """
         try:
-            noted = self._acts.noted(campaign)
+            ledger_arrays = self._acts.ledger_arrays(campaign)
         except GridbridgeError as error:
             of = f"{campaign}.{refused.number}" if refused else str(campaign)
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
         event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", now)
-        found = adopt(campaign, self._tries.kept(campaign), noted, now, refused=refused)
-        for some in found[:-1]:
-            self._tries.adopt(some)
+        steps = adopt(
+            campaign, self._tries.stored_campaign(campaign), ledger_arrays, now, refused=refused
+        )
+        for step in steps[:-1]:
+            self._tries.adopt(step)
         with self._database.transaction():
-            for some in found[-1:]:
-                self._tries.adopt(some)
+            for step in steps[-1:]:
+                self._tries.adopt(step)
             self._events.put([event])
-        self._noting.noted += (each for some in found for each in some.attempts)
-        arrays = sum(len(some.arrays) for some in found)
-        tasks = sum(len(some.attempts) for some in found)
+        self._noting.noted += (attempt for step in steps for attempt in step.attempts)
+        arrays = sum(len(step.arrays) for step in steps)
+        tasks = sum(len(step.attempts) for step in steps)
         words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root has sent them before'"
         _log.warning(words, campaign, arrays, tasks)
 
 
-def tell(event: str, array: Array, error: Exception) -> None:
+def log_failure(event: str, array: Array, error: Exception) -> None:
     """Log why something about an array was not done."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 
 
-def _task(one: Retry) -> tuple[int, int]:
-    return one.campaign, one.task
+def _task(retry: Retry) -> tuple[int, int]:
+    return retry.campaign, retry.task

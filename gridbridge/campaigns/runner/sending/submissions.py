@@ -35,15 +35,15 @@ class IntendedSubmissions:
     def send(self, send: TaskSend) -> None:
         """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
         most = min(self._most, send.array_tasks or self._most)
-        self.begin([self._intended(one) for one in _parts(send, most)])
+        self.begin([self._intended(part) for part in _parts(send, most)])
 
-    def _intended(self, one: TaskSend) -> Array | None:
+    def _intended(self, part: TaskSend) -> Array | None:
         now = self._clock.now()
-        return self._campaigns.intend(one.campaign, one.cluster, one.tasks, now, one.kept_off)
+        return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
 
     def begin(self, arrays: Iterable[Array | None]) -> None:
         """Take the steps of new arrays, of those that there are."""
-        new = [one for one in arrays if one]
+        new = [array for array in arrays if array]
         for array in new:
             self.begun += self._campaigns.pending(array)
         self._submit(new)
@@ -64,8 +64,8 @@ class IntendedSubmissions:
                 begun.setdefault(key, []).append(array)
             else:
                 self._settle(array, self._released(array))
-        for some in begun.values():
-            for few in [[one] for one in some] if some[0].is_of_copies else [some]:
+        for group in begun.values():
+            for few in [[array] for array in group] if group[0].is_of_copies else [group]:
                 self._submit(few)
 
     def _released(self, array: Array) -> SentTask:
@@ -79,17 +79,17 @@ class IntendedSubmissions:
         """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
         if not arrays:
             return
-        asked = tuple((one, self._campaigns.pending(one)) for one in arrays)
+        intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
         try:
-            sent = self._turns.take(arrays[0], lambda: self._acts.send(asked), _has_failed)
+            sent = self._turns.take(arrays[0], lambda: self._acts.send(intended), _has_failed)
         except GridbridgeError as error:
             sent = (SentTask(error=error),) * len(arrays)
-        for array, each in zip(arrays, sent, strict=False):
-            self._settle(array, each)
+        for array, sent_task in zip(arrays, sent, strict=False):
+            self._settle(array, sent_task)
 
 
 def _has_failed(sent: Iterable[SentTask]) -> bool:
-    return any(one.error and not isinstance(one.error, ANSWERS) for one in sent)
+    return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
 
 
 def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
@@ -103,8 +103,8 @@ def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
 def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
     """Yield how many of each kind are between two places, when the kinds stand in a row."""
     first = 0
-    for one in kinds:
-        tasks = min(end, first + one.tasks) - max(begin, first)
-        first += one.tasks
+    for kind in kinds:
+        tasks = min(end, first + kind.tasks) - max(begin, first)
+        first += kind.tasks
         if tasks > 0:
-            yield replace(one, tasks=tasks)
+            yield replace(kind, tasks=tasks)

@@ -28,29 +28,31 @@ class SubmitFailures:
     def note(self, array: Array, code: EventCode, error: GridbridgeError) -> None:
         """Note what happened to an array at its cluster, and why: the next try comes later."""
         pair = array.campaign, array.cluster
-        event = happened(self._known(array, code), code, pair, self._clock.now(), self._failures)
+        event = happened(
+            self._open_event(array, code), code, pair, self._clock.now(), self._failures
+        )
         tasks = event.tasks + array.size
         self._events.put([replace(event, tasks=tasks, why=in_short(error))])
 
     def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
         """Note once what root has to mend; what else it may be the cluster is known for."""
         code = code_of(error)
-        if code in ROOTS and not self._known(array, code):
+        if code in ROOTS and not self._open_event(array, code):
             self.note(array, code, error)
 
     def close(self, codes: Iterable[EventCode], array: Array) -> None:
         """Note that these are over."""
         for code in codes:
-            if known := self._known(array, code):
-                self._events.put([replace(known, closed_at=self._clock.now())])
+            if event := self._open_event(array, code):
+                self._events.put([replace(event, closed_at=self._clock.now())])
 
-    def _known(self, array: Array, code: EventCode) -> CampaignEvent | None:
+    def _open_event(self, array: Array, code: EventCode) -> CampaignEvent | None:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
-def in_short(said: GridbridgeError | str) -> str:
+def in_short(error: GridbridgeError | str) -> str:
     """Return what an error says in one line that everybody may see."""
-    line = printable(WHO.sub("", " ".join(str(said).split())))
+    line = printable(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 

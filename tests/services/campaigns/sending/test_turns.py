@@ -69,7 +69,7 @@ class Grid:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def noted(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
         """Know nothing."""
         del campaign
         return ()
