@@ -118,9 +118,9 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
 
 def _require_ours(conf: str) -> None:
     with open(conf, encoding="utf-8", errors="replace") as file:
-        found = oar_nodes.saves_itself(file.read())
-    if found:
-        raise RootRefusal(f"{conf} has {found[:80]!r}: OAR itself halts and wakes nodes")
+        line = oar_nodes.saves_itself(file.read())
+    if line:
+        raise RootRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
 
 
 def _host(text: str) -> str:
@@ -131,15 +131,15 @@ def _host(text: str) -> str:
 
 def _address(text: str) -> str:
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError as error:
         raise RootRefusal(f"{text[:80]!r} is no address") from error
     if "%" in text:  # of one link alone: any text may stand behind it, with lines of its own
         raise RootRefusal(f"{text[:80]!r} is an address of one link alone")
-    plain = getattr(found, "ipv4_mapped", None) or found
+    plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
-        raise RootRefusal(f"{found} is no address of a node")
-    return str(found)
+        raise RootRefusal(f"{address} is no address of a node")
+    return str(address)
 
 
 def _is_nodes(host: str, path: str) -> bool:
@@ -186,8 +186,8 @@ def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset(
             raise RootRefusal(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
         raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: it is not added")
-    others = [line for line in ours if not {host, address} & set(line.split())]
-    return joined(before, [*others, f"{address} {host}"], after)
+    remaining = [line for line in ours if not {host, address} & set(line.split())]
+    return joined(before, [*remaining, f"{address} {host}"], after)
 
 
 def unnamed(text: str, host: str) -> str:

@@ -204,8 +204,8 @@ def _end_of(main: int, line: int) -> int:
 def _reaped() -> dict[int, int]:
     ended = {}
     try:
-        while (done := os.waitpid(-1, os.WNOHANG))[0]:
-            ended[done[0]] = done[1]
+        while (exited := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[exited[0]] = exited[1]
     except ChildProcessError:
         pass
     return ended
@@ -225,13 +225,13 @@ def _kill_children() -> None:
 
 def _below(pid: int) -> list[int]:
     """Return all descendants of a process."""
-    found = []
+    descendants = []
     open_ = [pid]
     while open_:
         children = _children(open_.pop())
-        found += children
+        descendants += children
         open_ += children
-    return found
+    return descendants
 
 
 def _children(pid: int) -> list[int]:

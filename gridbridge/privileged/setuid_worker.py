@@ -46,13 +46,13 @@ class OwnerWorker:
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
         """Start it; as whom it works can stop it, so all of its time is limited here."""
         asks, self._ask = os.pipe()
-        self._told, tells = os.pipe()
+        self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
         self._limit_s = limit_s
         self.scope = ProcessScope(limit_s)
         if not self.scope.pid:
             os.close(self._ask)
-            os.close(self._told)
+            os.close(self._answers)
             _serve(uid, begin, asks, tells)
         os.close(asks)
         os.close(tells)
@@ -61,15 +61,15 @@ class OwnerWorker:
         """Return what it answers to a request; raises what it raised, and Gone when it ended."""
         with suppress(BrokenPipeError):  # it may have told why
             os.write(self._ask, f"{' '.join(words)}\n".encode())
-        status, _, told = self._line().partition(" ")
+        status, _, answer = self._line().partition(" ")
         if status != "0":
-            raise ANSWERED.get(int(status), GridbridgeError)(told)
-        return told
+            raise ANSWERED.get(int(status), GridbridgeError)(answer)
+        return answer
 
     def _line(self) -> str:
         read = bytearray()
         poll = select.poll()
-        poll.register(self._told, select.POLLIN)
+        poll.register(self._answers, select.POLLIN)
         while not read.endswith(b"\n"):
             try:
                 ready = poll.poll(left_ms(self._deadline))
@@ -78,7 +78,7 @@ class OwnerWorker:
             if not ready:
                 self.scope.end()
                 raise WorkerGone(f"not done within {self._limit_s:g} s")
-            if not (chunk := os.read(self._told, CHUNK_BYTES)):
+            if not (chunk := os.read(self._answers, CHUNK_BYTES)):
                 raise WorkerGone("its process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
@@ -95,7 +95,7 @@ def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
                 os.write(tells, _answer(answers, line.split()))
         os._exit(0)
     except (GridbridgeError, OSError) as error:
-        os.write(tells, _told(error))
+        os.write(tells, _error_line(error))
     finally:
         os._exit(FAILED)
 
@@ -104,10 +104,10 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
     try:
         return f"0 {answers(words)}\n".encode()
     except (GridbridgeError, OSError) as error:
-        return _told(error)
+        return _error_line(error)
 
 
-def _told(error: Exception) -> bytes:
+def _error_line(error: Exception) -> bytes:
     return f"{owner.status_of(error)} {owner.in_a_line(error)}\n".encode("utf-8", "replace")
 
 

@@ -50,19 +50,19 @@ def remove(cluster: str, folder: str = PUBLISHED) -> bool:
 
 
 def _require_right(folder: str) -> None:
-    place = f"{folder}/{DRAINED}"
-    if os.path.isdir(place) and not os.access(place, os.W_OK, effective_ids=True):
-        owner = trust.name_of(os.stat(place).st_uid)
+    path = f"{folder}/{DRAINED}"
+    if os.path.isdir(path) and not os.access(path, os.W_OK, effective_ids=True):
+        owner = trust.name_of(os.stat(path).st_uid)
         raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 
 def names(folder: str = PUBLISHED) -> frozenset[str]:
     """Return the clusters that are drained, whatever their files say."""
     try:
-        found = os.listdir(f"{folder}/{DRAINED}")
+        entries = os.listdir(f"{folder}/{DRAINED}")
     except FileNotFoundError:
         return frozenset()
-    return frozenset(name for name in found if not name.startswith(files.TEMPORARY))
+    return frozenset(name for name in entries if not name.startswith(files.TEMPORARY))
 
 
 def read(folder: str = PUBLISHED) -> dict[str, ShownDrain]:

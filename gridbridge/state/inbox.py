@@ -55,11 +55,11 @@ class Inbox:
         many files keep the round waiting. A message stays in the spool until it is removed; a new
         Inbox returns it again. Raises StateError only when the folder itself can't be listed.
         """
-        found = self._scan()
-        self._reader.remember(found)
+        spool_files = self._scan()
+        self._reader.remember(spool_files)
         new = []
         self._quota.tell_left_out(_log)
-        for of_uid in _by_uid(found):
+        for of_uid in _by_uid(spool_files):
             room = max(0, self.limit_per_uid - self._kept[of_uid[0].uid])
             new.append(self._open_new(of_uid[:room]))
             self._remove_surplus(of_uid[room:], self._kept[of_uid[0].uid] + len(of_uid))
@@ -112,8 +112,8 @@ class Inbox:
         """Whether names are left for the next sweeps."""
         return self._waking.is_amid
 
-    def sweep(self, known: frozenset[str]) -> int:
-        """Remove old FIFOs of wake/ that are not among `known`; return how many.
+    def sweep(self, wakes: frozenset[str]) -> int:
+        """Remove old FIFOs of wake/ that are not among `wakes`; return how many.
 
         Of very many names some are looked at, and the next sweep goes on. Raises StateError when
         wake/ is not a folder of ours: where it is missing anybody can put a link under its name.
@@ -122,10 +122,10 @@ class Inbox:
         _refuse_foreign(folder)
         newest_s = self._clock.now_s() - ASLEEP_S
         try:
-            some = self._waking.take(folder)
+            entries = self._waking.take(folder)
         except OSError as error:
             raise StateError(f"{folder}: {error.strerror}") from error
-        unknown = (entry for entry in some if entry.name not in known)
+        unknown = (entry for entry in entries if entry.name not in wakes)
         old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
@@ -136,11 +136,17 @@ class Inbox:
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
-        found = [one for one in map(spool_reader.look, entries) if one is not None]
-        dead = (one for one in found if one.is_unfinished and not self._reader.is_young(one))
-        for one in islice(dead, REMOVALS_A_SCAN):
-            self._remove(one.name)
-        return sorted(one for one in found if one.name != MARK)
+        spool_files = [
+            spool_file for spool_file in map(spool_reader.look, entries) if spool_file is not None
+        ]
+        dead = (
+            spool_file
+            for spool_file in spool_files
+            if spool_file.is_unfinished and not self._reader.is_young(spool_file)
+        )
+        for spool_file in islice(dead, REMOVALS_A_SCAN):
+            self._remove(spool_file.name)
+        return sorted(spool_file for spool_file in spool_files if spool_file.name != MARK)
 
     def _has_mark(self) -> bool:
         """Say whether a mark is ours and tells nothing of a time to come."""
@@ -164,18 +170,18 @@ class Inbox:
 
     def _open_new(self, of_uid: list[SpoolFile]) -> list[SpooledMessage]:
         """Read a uid's oldest new messages, in the order of their own times."""
-        new = [one for one in of_uid if self._reader.is_due(one)]
-        read = (self._open(one) for one in new[:MESSAGES_A_SCAN])
-        return sorted((one for one in read if one is not None), key=spool_reader.age)
+        new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
+        read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
+        return sorted((message for message in read if message is not None), key=spool_reader.age)
 
-    def _open(self, found: SpoolFile) -> SpooledMessage | None:
+    def _open(self, spool_file: SpoolFile) -> SpooledMessage | None:
         try:
-            return self._reader.read(found)
+            return self._reader.read(spool_file)
         except (StateError, ParseError, OSError) as error:
-            self._refuse(found, error)
+            self._refuse(spool_file, error)
             return None
 
-    def _refuse(self, found: SpoolFile, error: Exception) -> None:
+    def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
         """Remove a file that is no message; if that fails it is not tried or reported again.
 
         When the trouble is ours (no more descriptors, a failing disk) the file stays, to be
@@ -183,13 +189,13 @@ class Inbox:
         """
         removed = False
         if spool_reader.is_writers_fault(error):
-            removed = self._remove(found.name)
-            self._reader.skip(found)
-        if self._quota.allows(found.uid):
+            removed = self._remove(spool_file.name)
+            self._reader.skip(spool_file)
+        if self._quota.allows(spool_file.uid):
             _log.warning(
                 "event=no_message name=%a uid=%d removed=%s reason=%a",
-                found.name,
-                found.uid,
+                spool_file.name,
+                spool_file.uid,
                 "yes" if removed else "no",
                 short(str(error)),
             )
@@ -198,11 +204,11 @@ class Inbox:
         """Remove a uid's newest files beyond its limit, some at a time."""
         newest = surplus[::-1]
         removed = 0
-        for one in newest[:REMOVALS_A_SCAN]:
-            if self._remove(one.name):
+        for spool_file in newest[:REMOVALS_A_SCAN]:
+            if self._remove(spool_file.name):
                 removed += 1
             else:
-                self._reader.skip(one)
+                self._reader.skip(spool_file)
         if newest and self._quota.allows(newest[0].uid):
             _log.warning(
                 "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
@@ -236,13 +242,13 @@ def _apart(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     """Return the folders that are not ours, and the files, as the kernel lists them."""
-    folders, others = [], []
+    folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
-            others.append(entry)
+            plain_files.append(entry)
         elif entry.name not in (WAKE, claim.FOLDER, os.path.basename(CAMPAIGNS)):
             folders.append(entry)
-    return folders, others
+    return folders, plain_files
 
 
 def _uid(entry: os.DirEntry[str]) -> int:
@@ -262,14 +268,14 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
-    found = spool_reader.look(entry)
-    return found.changed_s if found else float("inf")
+    spool_file = spool_reader.look(entry)
+    return spool_file.changed_s if spool_file else float("inf")
 
 
-def _by_uid(found: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
+def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
     groups: dict[int, list[SpoolFile]] = {}
-    for one in found:
-        groups.setdefault(one.uid, []).append(one)
+    for spool_file in spool_files:
+        groups.setdefault(spool_file.uid, []).append(spool_file)
     return list(groups.values())
 
 
@@ -277,5 +283,6 @@ def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
     """Take the first message of each uid, then the second of each, and so on."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
-        one for _, one in sorted(ranked, key=lambda one: (one[0], spool_reader.age(one[1])))
+        message
+        for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.age(pair[1])))
     )

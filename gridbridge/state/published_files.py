@@ -21,12 +21,12 @@ def put(path: str, data: bytes, mode: int = 0o755) -> None:
 
 def sweep(folder: str, before: datetime, most: int) -> None:
     """Remove the files of a folder that were published before a time, and all but the newest."""
-    found = list[tuple[float, str]]()
+    dated = list[tuple[float, str]]()
     for name in files.names(folder):
         with suppress(OSError):
-            found.append((os.lstat(f"{folder}/{name}").st_mtime, name))
-    for place, (at, name) in enumerate(sorted(found, reverse=True)):
-        if place >= most or at < before.timestamp():
+            dated.append((os.lstat(f"{folder}/{name}").st_mtime, name))
+    for rank, (at, name) in enumerate(sorted(dated, reverse=True)):
+        if rank >= most or at < before.timestamp():
             with suppress(OSError):
                 os.unlink(f"{folder}/{name}")
 

@@ -68,9 +68,9 @@ def read_all(folder: str) -> PublishedState:
     return PublishedState(
         service=read_service(folder),
         load=_load(folder),
-        clusters={each.cluster: each for each in clusters(folder)},
+        clusters={cluster.cluster: cluster for cluster in clusters(folder)},
         drained=drains.read(folder),
-        breakers={one.cluster: one for one in read_breakers(folder).breakers},
+        breakers={breaker.cluster: breaker for breaker in read_breakers(folder).breakers},
         transfers=read_transfers(folder),
     )
 
@@ -87,8 +87,8 @@ def read_breakers(folder: str) -> ShownBreakers:
 
 def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
     """Read the open transfers; none when they were never published."""
-    found = read(f"{folder}/{TRANSFERS}", ShownTransfers)
-    return found.transfers if found else ()
+    published = read(f"{folder}/{TRANSFERS}", ShownTransfers)
+    return published.transfers if published else ()
 
 
 def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
@@ -96,22 +96,22 @@ def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
 
     A task that several people claim, while nobody is proved to own it, is there several times.
     """
-    found = read_task(folder, local)
-    if found or "." in local:
-        return found
+    histories = read_task(folder, local)
+    if histories or "." in local:
+        return histories
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
-    every = sorted(tasks | unverified_histories.tasks(folder, int(local)))
-    return tuple(one for task in every for one in read_task(folder, f"{local}.{task}"))
+    numbers = sorted(tasks | unverified_histories.tasks(folder, int(local)))
+    return tuple(history for task in numbers for history in read_task(folder, f"{local}.{task}"))
 
 
 def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read the history of a task as its owner's; while nothing is proved, everybody's."""
-    if found := read(published_values.history_path(local, folder), PublishedTransferTask):
-        return (found,)
-    every = (
+    if history := read(published_values.history_path(local, folder), PublishedTransferTask):
+        return (history,)
+    histories = (
         read(path, PublishedTransferTask) for path in unverified_histories.paths(folder, local)
     )
-    return tuple(one for one in every if one)
+    return tuple(history for history in histories if history)
 
 
 def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
@@ -123,10 +123,10 @@ def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
             files.remove(path)
 
 
-def withdraw_clusters(asked: Container[str], folder: str) -> None:
+def withdraw_clusters(clusters: Container[str], folder: str) -> None:
     """Remove the answers of all clusters but these."""
     for name in files.names(f"{folder}/{CLUSTERS}"):
-        if name.endswith(".json") and name.removesuffix(".json") not in asked:
+        if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             files.remove(f"{folder}/{CLUSTERS}/{name}")
 
 

@@ -38,8 +38,8 @@ def quiesce(since: datetime | None, folder: str = PUBLISHED) -> None:
 
 def quiesced(folder: str = PUBLISHED) -> datetime | None:
     """Return since when nothing is moved; None: it is. StateError for what is not ours."""
-    found = published_json.read(f"{folder}/{QUIET}", ShownQuiet)
-    return found.since if found else None
+    published = published_json.read(f"{folder}/{QUIET}", ShownQuiet)
+    return published.since if published else None
 
 
 def _path(kind: RebalanceRound, folder: str) -> str:

@@ -177,7 +177,7 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:
             folders.remove(ACCOUNTING)  # large, and state.accounts sweeps it
-        is_fetched = folder.startswith(tuple(f"{published}/{each}/" for each in FETCHED))
+        is_fetched = folder.startswith(tuple(f"{published}/{subfolder}/" for subfolder in FETCHED))
         for name in names:
             is_left = is_fetched and name not in open_transfers
             path = f"{folder}/{name}"
@@ -200,7 +200,7 @@ def load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str
 def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
     """Return when the load values were taken, how old in seconds they may be, and the values."""
     data, _ = files.read(path, LOAD_MAX_BYTES, owner)
-    head, newline, rest = data.decode("ascii", "replace").partition("\n")
+    head, newline, body = data.decode("ascii", "replace").partition("\n")
     try:
         taken_at, stale_s = map(float, head.split())
     except ValueError as error:
@@ -209,7 +209,7 @@ def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[s
         raise ParseError(f"{path}: the first line has a time that can't be")
     if not newline or not data.endswith(b"\n"):
         raise ParseError(f"{path}: cut short")
-    rows = (line.partition("=") for line in rest.splitlines())
+    rows = (line.partition("=") for line in body.splitlines())
     return taken_at, stale_s, {name: value for name, _, value in rows}
 
 

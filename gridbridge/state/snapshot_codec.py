@@ -16,29 +16,29 @@ _COUNTS = ("pending", "free_slots", "besteffort_slots")
 _QUEUE = tuple(field.name for field in fields(QueueStatus) if field.name != "state")
 
 
-def encode(seen: ClusterSnapshot, jobs: Container[int]) -> bytes:
+def encode(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
     """Write an answer with the jobs of these ids."""
-    said = {name: getattr(seen, name) for name in _COUNTS}
-    said["queues"] = [_queue_row(one) for one in seen.queues]
-    listed = ((number, rows) for number, rows in seen.jobs.items() if number in jobs)
-    said["jobs"] = {number: [_job_row(one) for one in rows] for number, rows in listed}
-    return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), _QUICK)
+    table = {name: getattr(snapshot, name) for name in _COUNTS}
+    table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
+    listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
+    table["jobs"] = {number: [_job_row(row) for row in rows] for number, rows in listed}
+    return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), _QUICK)
 
 
 def decode(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
     """Read it; some exception for anything else."""
-    said = json.loads(zlib.decompress(content))
+    table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=tuple(map(_queue, said["queues"])),
-        jobs={int(number): _jobs(int(number), rows) for number, rows in said["jobs"].items()},
-        **{name: said[name] for name in _COUNTS},
+        queues=tuple(map(_queue, table["queues"])),
+        jobs={int(number): _jobs(int(number), rows) for number, rows in table["jobs"].items()},
+        **{name: table[name] for name in _COUNTS},
     )
 
 
-def _queue_row(one: QueueStatus) -> list[Any]:
-    return [_words(one.state), *(getattr(one, name) for name in _QUEUE)]
+def _queue_row(queue: QueueStatus) -> list[Any]:
+    return [_words(queue.state), *(getattr(queue, name) for name in _QUEUE)]
 
 
 def _queue(row: list[Any]) -> QueueStatus:
@@ -46,17 +46,17 @@ def _queue(row: list[Any]) -> QueueStatus:
     return QueueStatus(state=QueueState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
 
 
-def _job_row(one: JobStatus) -> list[Any]:
-    since_s = one.since.timestamp() if one.since else None
-    places = [[some.start, some.stop, some.step] for some in one.tasks]
-    return [places, since_s, _words(one.state), one.name, one.owner, one.queue, one.slots]
+def _job_row(job: JobStatus) -> list[Any]:
+    since_s = job.since.timestamp() if job.since else None
+    ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
+    return [ranges, since_s, _words(job.state), job.name, job.owner, job.queue, job.slots]
 
 
 def _jobs(number: int, rows: list[Any]) -> tuple[JobStatus, ...]:
     return tuple(
         JobStatus(
             job_id=number,
-            tasks=tuple(range(*some) for some in places),
+            tasks=tuple(range(*bounds) for bounds in ranges),
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
             state=_job_state(state),
             name=name,
@@ -64,7 +64,7 @@ def _jobs(number: int, rows: list[Any]) -> tuple[JobStatus, ...]:
             queue=queue,
             slots=slots,
         )
-        for places, since_s, state, name, owner, queue, slots in rows
+        for ranges, since_s, state, name, owner, queue, slots in rows
     )
 
 

@@ -70,87 +70,89 @@ class SpoolReader:
         self._linked: set[FileMark] = set()
         self._met: set[str | FileMark] = set()  # what of all this is still there
 
-    def remember(self, found: Iterable[SpoolFile]) -> None:
+    def remember(self, spool_files: Iterable[SpoolFile]) -> None:
         """Keep what is known of these files where they are unchanged.
 
         Once linked is linked for ever: with two links of somebody's file in the spool the
         second would be alone when the first is removed.
         """
-        for one in found:
-            if self._read.get(one.name, one.mark) != one.mark:
-                del self._read[one.name]
-            if self._growing.get(one.name, one) != one:
-                del self._growing[one.name]
-            if one.is_linked:
-                self._linked.add(one.mark)
-            self._met.update(self._known(one))
+        for spool_file in spool_files:
+            if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
+                del self._read[spool_file.name]
+            if self._growing.get(spool_file.name, spool_file) != spool_file:
+                del self._growing[spool_file.name]
+            if spool_file.is_linked:
+                self._linked.add(spool_file.mark)
+            self._met.update(self._recognized(spool_file))
 
-    def _known(self, one: SpoolFile) -> Iterator[str | FileMark]:
+    def _recognized(self, spool_file: SpoolFile) -> Iterator[str | FileMark]:
         """Give the name and the mark of a file if anything is known of them."""
-        if one.name in self._read or one.name in self._growing:
-            yield one.name
-        if one.mark in self._linked:
-            yield one.mark
+        if spool_file.name in self._read or spool_file.name in self._growing:
+            yield spool_file.name
+        if spool_file.mark in self._linked:
+            yield spool_file.mark
 
     def forget_missing(self) -> None:
         """Forget the files that were neither remembered nor read since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
-        self._growing = {name: found for name, found in self._growing.items() if name in met}
+        self._growing = {
+            name: spool_file for name, spool_file in self._growing.items() if name in met
+        }
         self._linked = {mark for mark in self._linked if mark in met}
         self._met = set()
 
-    def is_due(self, found: SpoolFile) -> bool:
+    def is_due(self, spool_file: SpoolFile) -> bool:
         """Say whether a file was not read yet and looks whole."""
-        if found.name in self._read or found.is_unfinished:
+        if spool_file.name in self._read or spool_file.is_unfinished:
             return False
-        return self._growing.get(found.name) != found or not self.is_young(found)
+        return self._growing.get(spool_file.name) != spool_file or not self.is_young(spool_file)
 
-    def is_young(self, found: SpoolFile) -> bool:
+    def is_young(self, spool_file: SpoolFile) -> bool:
         """Say whether its writer may still be at work."""
-        return self._clock() - found.changed_s < UNFINISHED_S
+        return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def has_replaced(self, name: str, now: FileMark) -> bool:
         """Say whether another file has taken the place of the one that was read."""
         return self._read.get(name, now) != now
 
-    def skip(self, found: SpoolFile) -> None:
+    def skip(self, spool_file: SpoolFile) -> None:
         """Never read a file, as long as it is this one."""
-        self._read[found.name] = found.mark
-        self._met.add(found.name)
+        self._read[spool_file.name] = spool_file.mark
+        self._met.add(spool_file.name)
 
     def again(self, names: Iterable[str]) -> None:
         """Read these once more."""
         for name in names:
             self._read.pop(name, None)
 
-    def read(self, found: SpoolFile) -> SpooledMessage | None:
+    def read(self, spool_file: SpoolFile) -> SpooledMessage | None:
         """Return a file's message, None while its writer may be at work or when it is gone.
 
         Raises ParseError, StateError or OSError if it is no message, or no file that may be read.
         """
-        path = f"{self._folder}/{found.name}"
-        self._refuse_linked(found)
+        path = f"{self._folder}/{spool_file.name}"
+        self._refuse_linked(spool_file)
         try:
             data, facts = files.read(path, MAX_BYTES)
         except FileNotFoundError:
             return None
-        if found.name.startswith(IN_PLACE) and self._may_grow(found, data):
-            self._growing[found.name] = found
-            self._met.add(found.name)
+        if spool_file.name.startswith(IN_PLACE) and self._may_grow(spool_file, data):
+            self._growing[spool_file.name] = spool_file
+            self._met.add(spool_file.name)
             return None
-        message = _parse(_whole(found.name, data), facts.st_mtime)
-        self._read[found.name] = mark(facts)
-        self._met.add(found.name)
+        message = _parse(_whole(spool_file.name, data), facts.st_mtime)
+        self._read[spool_file.name] = mark(facts)
+        self._met.add(spool_file.name)
         return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
-    def _may_grow(self, found: SpoolFile, data: bytes) -> bool:
+    def _may_grow(self, spool_file: SpoolFile, data: bytes) -> bool:
         """Say whether a shell may still be writing this file."""
-        return not data.endswith(WHOLE) and self.is_young(found)
+        return not data.endswith(WHOLE) and self.is_young(spool_file)
 
-    def _refuse_linked(self, found: SpoolFile) -> None:
-        if found.mark in self._linked:
-            raise StateError(f"{found.name}: not a file of one link")
+    def _refuse_linked(self, spool_file: SpoolFile) -> None:
+        if spool_file.mark in self._linked:
+            raise StateError(f"{spool_file.name}: not a file of one link")
 
 
 def look(entry: os.DirEntry[str]) -> SpoolFile | None:
@@ -192,9 +194,9 @@ def is_writers_fault(error: Exception) -> bool:
     return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
 
 
-def age(one: SpooledMessage) -> tuple[float, str]:
+def age(message: SpooledMessage) -> tuple[float, str]:
     """Return the time by which messages are sorted: their own."""
-    return _seconds(one.message.at), one.path
+    return _seconds(message.message.at), message.path
 
 
 def _whole(name: str, data: bytes) -> bytes:
@@ -245,7 +247,7 @@ class FolderScan:
     def take(self, folder: str) -> list[os.DirEntry[str]]:
         """Return the next names; after the last ones a new pass begins. Raises OSError."""
         entries, self._entries = self._entries or os.scandir(folder), None
-        some = list(islice(entries, self._most))
-        if len(some) == self._most:
+        portion = list(islice(entries, self._most))
+        if len(portion) == self._most:
             self._entries = entries
-        return some
+        return portion

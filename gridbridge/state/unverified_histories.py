@@ -24,8 +24,8 @@ def paths(folder: str, local: str) -> Iterator[str]:
 
 def tasks(folder: str, job: int) -> frozenset[int]:
     """Return the tasks of an array that have a history here."""
-    found = (_local(name) for _, name in _files(folder))
-    return frozenset(task for number, task in found if number == job and task)
+    names = (_local(name) for _, name in _files(folder))
+    return frozenset(task for number, task in names if number == job and task)
 
 
 def keep_few(folder: str, uid: int) -> None:

@@ -50,7 +50,7 @@ class ArrayOrder:
         return tuple(self._told)
 
     @property
-    def places(self) -> str:
+    def indices(self) -> str:
         """The places of an array that are to be deleted; empty: all of it."""
         return "".join(self._told)
 
@@ -62,9 +62,9 @@ class ArrayOrder:
         """Return the same order at another cluster that is known."""
         from copy import copy  # few orders are about several
 
-        other = copy(self)
-        other.cluster, other.section = cluster, self.config["cluster"][cluster]
-        return other
+        order = copy(self)
+        order.cluster, order.section = cluster, self.config["cluster"][cluster]
+        return order
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
         """Return the cluster as its owner reaches it, and whose account that is there."""
@@ -78,11 +78,11 @@ class ArrayOrder:
 
     def _is_whole(self, numbers: list[str]) -> bool:
         """Say whether each array is a number, and has the words that its verb wants."""
-        told, most = len(self._told), 100_000 if self.verb == SEND else 1
+        words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
-        wanted = 0 if self.verb == RELEASE else len(numbers)
+        expected = 0 if self.verb == RELEASE else len(numbers)
         are_numbers = all(map(is_number, numbers)) and len(set(numbers)) == len(numbers)
-        return are_numbers and 0 < len(numbers) <= most and least <= told <= wanted
+        return are_numbers and 0 < len(numbers) <= most and least <= words <= expected
 
 
 def is_number(text: str) -> bool:

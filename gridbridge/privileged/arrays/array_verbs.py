@@ -50,25 +50,25 @@ def perform(arguments: list[str]) -> NoReturn:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # the others do without it
 
-            told = "".join(f"{line}\n" for line in send_arrays.send(order, ledger))
+            output = "".join(f"{line}\n" for line in send_arrays.send(order, ledger))
         else:
-            told = f"{_acted(order, ledger)}\n"
-    _leave(told)
+            output = f"{_acted(order, ledger)}\n"
+    _leave(output)
 
 
-def _leave(told: str) -> NoReturn:
+def _leave(output: str) -> NoReturn:
     with os.fdopen(1, "wb", closefd=False) as out:
-        out.write(told.encode("utf-8", "replace"))
+        out.write(output.encode("utf-8", "replace"))
     os._exit(0)
 
 
 def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
     """Return the campaign that a verb names, and the word after it."""
-    verb, file, *rest = [*arguments, "", ""]
+    verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_number(number) or file == number:
         raise OwnerRefusal(f"usage: gridbridge-as-user {verb} {usage}")
-    return int(number), rest[0]
+    return int(number), following[0]
 
 
 def _list(campaign: int, _: str) -> NoReturn:
@@ -150,7 +150,7 @@ def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
     """Refuse places that an array does not have: what is held there would stay so."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(read_attempts(tasks)) if tasks else 0
-    if any(some[-1] > size for some in read_places(order.places)):
+    if any(span[-1] > size for span in read_places(order.indices)):
         raise OwnerRefusal(f"{order.file}: array {array} has {size} places")
 
 
@@ -158,9 +158,9 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
     site = ClusterSite(order, person)
 
     def answer(words: list[str]) -> str:
-        verb, name, *rest = words
+        verb, name, *arguments = words
         if verb == "find":
             return site.find(name)
-        return site.act(name, "".join(rest[1:]), is_repeated=rest[0] == "1")
+        return site.act(name, "".join(arguments[1:]), is_repeated=arguments[0] == "1")
 
     return answer

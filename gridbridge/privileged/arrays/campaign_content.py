@@ -47,9 +47,9 @@ class VerifiedTasks:
             self._asked = tuple(map(read_attempts, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
-                place: self._steps.task(each)
-                for place, each in enumerate(self._asked)
-                if is_step(each[0][0])
+                index: self._steps.task(attempts)
+                for index, attempts in enumerate(self._asked)
+                if is_step(attempts[0][0])
             }
         except (*ODD, ParseError) as error:
             raise OwnerRefusal(f"{order.file}: {error!r}") from error
@@ -58,19 +58,19 @@ class VerifiedTasks:
             raise NotACopy(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
-    def tasks(self, place: int) -> tuple[ScriptTask, ...]:
+    def tasks(self, index: int) -> tuple[ScriptTask, ...]:
         """Return the tasks of an array; which copy one is follows from the ledger."""
-        if found := self._step_tasks.get(place):
-            return found
-        found = tuple(
+        if script_tasks := self._step_tasks.get(index):
+            return script_tasks
+        script_tasks = tuple(
             ScriptTask(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
-            for n, k in self._asked[place]
+            for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
-            copies = self._ledger.copies_before(self._order.arrays[place].array)
-            for task in found:
+            copies = self._ledger.copies_before(self._order.arrays[index].array)
+            for task in script_tasks:
                 task.copy = copies.get(task.number, 0) + 1
-        return found
+        return script_tasks
 
     def spec(self, array: ArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
         """Return the job that an array is."""
@@ -117,13 +117,13 @@ class VerifiedTasks:
 
 
 def _lines(
-    asked: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
+    attempts: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
 ) -> dict[int, bytes]:
     """Return the parameters of tasks; Refused for more than gridsub takes, KeyError for none."""
-    numbers = [[task for task, _ in each if not is_step(task)] for each in asked]
-    lines = brought.lines({task for each in numbers for task in each}, ledger)
-    for each in numbers:
-        sizes = [len(lines[task]) for task in each]
+    numbers = [[task for task, _ in pairs if not is_step(task)] for pairs in attempts]
+    lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
+    for array_tasks in numbers:
+        sizes = [len(lines[task]) for task in array_tasks]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
             most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
             raise OwnerRefusal(f"{brought.file}: a task's parameters have at most {most}")

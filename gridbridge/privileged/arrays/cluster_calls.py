@@ -50,39 +50,41 @@ class ClusterSite:
         """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
-            for other in adapter.find_others(far, name, self._account, job):
-                adapter.delete_array(far, other)
-        whose = self._is_there(name, job)
+            for duplicate in adapter.find_others(far, name, self._account, job):
+                adapter.delete_array(far, duplicate)
+        is_ours = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
-            if not whose:  # that all have begun or that somebody deleted them is not known
+            if not is_ours:  # that all have begun or that somebody deleted them is not known
                 raise GridbridgeError(f"job {job} is there no more: nothing is deleted")
             return self._delete_waiting(name, job)
-        if whose and order.verb != DELETE:
+        if is_ours and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
-        elif whose and order.places:
-            adapter.delete_places(far, job, name, order.places)
-        elif whose:
+        elif is_ours and order.indices:
+            adapter.delete_places(far, job, name, order.indices)
+        elif is_ours:
             adapter.delete_array(far, job)
         return ""
 
     def _delete_waiting(self, name: str, job: str) -> str:
         """Hold tasks before they are looked at, so that none of those that wait can start."""
         adapter, far = self._adapter, self._far
-        wanted = {place for some in read_places(self._order.places) for place in some}
-        held = adapter.hold_places(far, job, name, ranges_of(wanted))
-        waiting = {place for some in held for place in some}
-        if others := ranges_of(wanted - waiting):
-            adapter.release_places(far, job, others)
-        if going := ranges_of(wanted & waiting):
+        indices = {index for span in read_places(self._order.indices) for index in span}
+        held = adapter.hold_places(far, job, name, ranges_of(indices))
+        waiting = {index for span in held for index in span}
+        if begun := ranges_of(indices - waiting):
+            adapter.release_places(far, job, begun)
+        if going := ranges_of(indices & waiting):
             adapter.delete_places(far, job, name, write_places(going))
-        return write_places(others)
+        return write_places(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
         """Refuse a job that is another's, or another array; False when it is gone already."""
-        known = self._adapter.owner_and_account(self._far, job) if job else ("", "")
-        if known[0] and known != (self._account, name):
-            raise NotOurs(f"job {job} is {known[0]}'s, account {known[1]!r}: not {name}")
-        return bool(known[0])
+        owner_account = self._adapter.owner_and_account(self._far, job) if job else ("", "")
+        if owner_account[0] and owner_account != (self._account, name):
+            raise NotOurs(
+                f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}"
+            )
+        return bool(owner_account[0])
 
     @property
     def _name(self) -> str:

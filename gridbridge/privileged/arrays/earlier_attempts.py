@@ -25,35 +25,35 @@ ALL_ASK_S = 20.0  # nor must several
 BY_NAME = "+"  # behind an id: jobs with the array's submission name count as well
 
 
-def require_ended(order: ArrayOrder, ledger: RootLedger, place: int) -> None:
+def require_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
     """Raise NotNow where a task of an array to be sent waits or runs by an earlier attempt."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
-    for earlier in ledger.earlier(order.arrays[place].array, order.tasks[place]):
+    for earlier in ledger.earlier(order.arrays[index].array, order.tasks[index]):
         at.setdefault(earlier[1], []).append(earlier)
-    for cluster, some in at.items():
+    for cluster, attempts in at.items():
         limit_s = min(ASKS_S, latest - time.monotonic())
         if order.knows(cluster) and limit_s > 0:
-            _require_ended_at(order.at(cluster), ledger.uid, some, limit_s)
+            _require_ended_at(order.at(cluster), ledger.uid, attempts, limit_s)
 
 
 def _require_ended_at(
     order: ArrayOrder, uid: int, earlier: "list[Earlier]", limit_s: float
 ) -> None:
     """Ask one cluster about all of them by one question."""
-    asked = [
+    questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
         for number, _, job, is_repeated, _ in earlier
     ]
     try:
         worker = OwnerWorker(uid, lambda person: _answers(order, person), limit_s)
-        living = _read(worker.ask(*asked))
+        living = _read(worker.ask(*questions))
     except OwnerNotReady:
         raise
     except (GridbridgeError, OSError, ValueError):
         return
-    for number, cluster, _, _, places in earlier:
-        if any(_meet(places, some) for some in living.get(str(number), ())):
+    for number, cluster, _, _, indices in earlier:
+        if any(_meet(indices, span) for span in living.get(str(number), ())):
             raise OwnerNotReady(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
@@ -67,7 +67,7 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
     far, account = order.reached_by(person)
     adapter = arrays_of(far)
 
-    def found(name: str, job: str) -> list[str]:
+    def job_ids(name: str, job: str) -> list[str]:
         job = job or adapter.find_held(far, name, account)
         return [job, *adapter.find_others(far, name, account, job)] if job else []
 
@@ -78,10 +78,10 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
             number, _, job = word.partition("=")
             name = str(ArrayId(order.arrays[0].site, order.campaign, int(number)))
             plain = job.removesuffix(BY_NAME)
-            jobs[number] = [plain] if plain == job else found(name, plain)
+            jobs[number] = [plain] if plain == job else job_ids(name, plain)
             names.update(dict.fromkeys(jobs[number], name))
         at = adapter.living(far, names) if names else {}
-        return " ".join(f"{number}={_told(at, ids)}" for number, ids in jobs.items())
+        return " ".join(f"{number}={_living_text(at, ids)}" for number, ids in jobs.items())
 
     def answer(words: list[str]) -> str:
         try:
@@ -94,26 +94,26 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
     return answer
 
 
-def _told(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
-    places = (span for job in jobs for span in living[job])
-    return ",".join(f"{some.start}:{some.stop}:{some.step}" for some in places)
+def _living_text(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
+    spans = (span for job in jobs for span in living[job])
+    return ",".join(f"{part.start}:{part.stop}:{part.step}" for part in spans)
 
 
-def _read(told: str) -> dict[str, list[range]]:
-    found = {}
-    for word in told.split():
-        number, _, places = word.partition("=")
-        found[number] = [_range(some) for some in places.split(",") if some]
-    return found
+def _read(text: str) -> dict[str, list[range]]:
+    living = {}
+    for word in text.split():
+        number, _, spans = word.partition("=")
+        living[number] = [_range(part) for part in spans.split(",") if part]
+    return living
 
 
-def _range(told: str) -> range:
-    begin, end, step = map(int, told.split(":"))
+def _range(text: str) -> range:
+    begin, end, step = map(int, text.split(":"))
     return range(begin, end, step)
 
 
-def _meet(places: list[int], living: range) -> bool:
+def _meet(indices: list[int], living: range) -> bool:
     """Say whether they have a place in common, at the cost of the shorter."""
-    if len(places) < len(living):
-        return any(place in living for place in places)
-    return not set(places).isdisjoint(living)
+    if len(indices) < len(living):
+        return any(index in living for index in indices)
+    return not set(indices).isdisjoint(living)

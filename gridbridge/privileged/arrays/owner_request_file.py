@@ -21,8 +21,8 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
         data, facts = files.read(path, MAX_BYTES)
-        said = json.loads(data)
-        is_asked = said["verb"] == RESUBMIT and campaign in said["of"]
+        request = json.loads(data)
+        is_asked = request["verb"] == RESUBMIT and campaign in request["of"]
     except UNREADABLE as error:
         raise OwnerRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):

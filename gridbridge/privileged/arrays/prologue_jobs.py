@@ -20,9 +20,9 @@ class PrologueJobs:
         self._order = order
         self._clusters = clusters
 
-    def task(self, asked: "Attempts") -> tuple[ScriptTask, ...]:
+    def task(self, attempts: "Attempts") -> tuple[ScriptTask, ...]:
         """Return the step of that number; Refused where this cluster has none, and for copies."""
-        ((number, attempt),) = asked
+        ((number, attempt),) = attempts
         step, cluster = step_of(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:

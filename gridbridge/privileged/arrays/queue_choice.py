@@ -11,7 +11,7 @@ def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobS
 
     Raises RefusedThere if the cluster has none: else the slots would lie on any hosts.
     """
-    nodes, each = spec.request.groups[0] if spec.request.groups else (0, 0)
+    nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
         return spec
     words = published_values.read_vocabulary(cluster, folder)
@@ -19,20 +19,20 @@ def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobS
         return spec
     from gridbridge.model import vocabulary
 
-    environment = vocabulary.decode(words).environment(nodes, each)
+    environment = vocabulary.decode(words).environment(nodes, per_host)
     if not environment:
-        raise RefusedThere(vocabulary.no_environment(nodes, each))
+        raise RefusedThere(vocabulary.no_environment(nodes, per_host))
     return spec if environment == vocabulary.ANY else spec.but(pe=environment)
 
 
 def kept_there(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
     """Have an array ask for the others, where there are any; RefusedThere if it asks for none."""
-    told = published_values.read_stay(cluster, folder)
-    if not told:
+    published = published_values.read_stay(cluster, folder)
+    if not published:
         return spec
     from gridbridge.model import vocabulary  # few clusters have such queues
 
-    request = vocabulary.decode_queues(told).only(spec.request)
+    request = vocabulary.decode_queues(published).only(spec.request)
     if request is None:
         raise RefusedThere(f"queue {spec.request.targets}: sends its jobs on, or is not there")
     return spec.but(request=request)

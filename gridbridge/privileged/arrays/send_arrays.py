@@ -38,13 +38,13 @@ def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
 
     The others may be asked for again, as if they had not been.
     """
-    ids = [ledger.job(one.array) for one in order.arrays]
+    ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
     owner.require_person(order.config, order.file, ledger.uid)
     sending = ArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
-    return (one.line() for one in sent)
+    return (sent_array.line() for sent_array in sent)
 
 
 def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
@@ -71,16 +71,16 @@ class ArraySender:
 
         The disk has all intents before the first submission, and all ids before the release.
         """
-        asked = [SentArray(array, place) for place, array in enumerate(self._order.arrays)]
+        sent_arrays = [SentArray(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[SentArray] = []
         with self._noted_together(intended):
-            intended.extend(self._each(asked, self._intend, INTENDS_S))
-        begun = list(self._each(intended, self._submit, BEGINS_S))
+            intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
+        begun = list(self._act_on(intended, self._submit, BEGINS_S))
         with self._noted_together(begun):
             self._note(begun, intended[len(begun) :])
         return begun
 
-    def _each(
+    def _act_on(
         self, arrays: list[SentArray], act: "Callable[[SentArray], None]", limit_s: float
     ) -> "Iterator[SentArray]":
         """Give those that were acted on: as long as there is time and they are the ledger's."""
@@ -135,41 +135,43 @@ class ArraySender:
 
     def release(self, sent: list[SentArray]) -> None:
         """Let their tasks start; the new ones all at once."""
-        ready = [one for one in sent if one.job and not one.error]
-        new = [one for one in ready if one.is_new]
+        ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
+        new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:
-            self._do(new, RELEASE, *(one.job for one in new))
-        for one in (one for one in ready if not one.is_new):
-            repeated = int(self._ledger.was_repeated(one.array.array))
-            self._do([one], RELEASE_OLD, str(one.array), one.job, str(repeated))
+            self._do(new, RELEASE, *(sent_array.job for sent_array in new))
+        for sent_array in (sent_array for sent_array in ready if not sent_array.is_new):
+            repeated = int(self._ledger.was_repeated(sent_array.array.array))
+            self._do(
+                [sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated)
+            )
 
     def _do(self, sent: list[SentArray], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:
-            for one in sent:
-                one.error = error
+            for sent_array in sent:
+                sent_array.error = error
 
     def _begin(self, person: str) -> "Answers":
         """Return what answers requests as the owner."""
         site = ClusterSite(self._order, person)
 
         def answer(words: list[str]) -> str:
-            verb, *rest = words
+            verb, *arguments = words
             if verb == SUBMIT:
-                return self._submit_at(site, int(rest[0]), person, is_new=rest[1] == "1")
+                return self._submit_at(site, int(arguments[0]), person, is_new=arguments[1] == "1")
             if verb == RELEASE:
-                site.release(rest)
+                site.release(arguments)
             else:
-                site.act(rest[0], rest[1], is_repeated=rest[2] == "1")
+                site.act(arguments[0], arguments[1], is_repeated=arguments[2] == "1")
             return ""
 
         return answer
 
-    def _submit_at(self, site: ClusterSite, place: int, person: str, is_new: bool) -> str:
+    def _submit_at(self, site: ClusterSite, index: int, person: str, is_new: bool) -> str:
         """Adopt the array that an earlier call submitted, else submit it."""
-        array = self._order.arrays[place]
-        if not is_new and (found := site.find(str(array))):
-            return found
+        array = self._order.arrays[index]
+        if not is_new and (job := site.find(str(array))):
+            return job
         assert self._content
-        return site.submit(self._content.spec(array, self._content.tasks(place), person))
+        return site.submit(self._content.spec(array, self._content.tasks(index), person))

@@ -7,9 +7,9 @@ from gridbridge.privileged import owner
 class SentArray:
     """An array, and how far it came."""
 
-    def __init__(self, array: ArrayId, place: int) -> None:
+    def __init__(self, array: ArrayId, index: int) -> None:
         self.array = array
-        self.place = place  # in the order
+        self.place = index  # in the order
         self.job = ""
         self.is_new = False  # nothing else can bear its name
         self.error: Exception | None = None

@@ -48,8 +48,8 @@ def read_wish(name: str) -> tuple[str, int]:
         raise OwnerRefusal(f"{name!r} is no name of such a request")
     try:
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
-        said = json.loads(data)
-        verb, way, path = said["verb"], said["way"], said["identity"]
+        request = json.loads(data)
+        verb, way, path = request["verb"], request["way"], request["identity"]
     except owner.UNREADABLE as error:
         raise OwnerRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
@@ -62,9 +62,9 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
     os.umask(0o022)
     home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"
     os.chdir(home)
-    known = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
+    identity = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
     try:
-        environment = {**known, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         run_unheard((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
         owner.leave(error)
@@ -80,7 +80,7 @@ def _line(word: str) -> str:
 
 
 def _is_said(campaign: str, code: str, cluster: str, tasks: str) -> bool:
-    are_numbers = all(_is_number(each) for each in (campaign, tasks))
+    are_numbers = all(_is_number(number) for number in (campaign, tasks))
     letters = code.replace("_", "")
     is_code = letters.isascii() and letters.isalpha() and letters.isupper() and len(code) < 33
     return are_numbers and is_code and (not cluster or is_cluster_name(cluster))

@@ -35,9 +35,9 @@ def perform(arguments: list[str]) -> NoReturn:
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
         raise OwnerRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
     config = owner.read_config(CONFIG)
-    known = config.get("storage", {})
+    areas = config.get("storage", {})
     for name in names:
-        if name not in known:
+        if name not in areas:
             raise OwnerRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
     let = [read(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
@@ -51,8 +51,8 @@ def perform(arguments: list[str]) -> NoReturn:
 def read(name: str) -> tuple[str, int]:
     """Return the dataset of a file by which its owner lets the service act, and who that is."""
     person, _, file = name.partition("/")
-    letter, _, rest = person.partition(".")
-    number, _, token = rest.partition(".")
+    letter, _, suffix = person.partition(".")
+    number, _, token = suffix.partition(".")
     unique = file.removeprefix(KEPT_DATASET)
     words = (unique, token or "0")
     is_ours = letter == "u" and unique != file and number.isdigit() and number.isascii()
@@ -85,7 +85,7 @@ def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoRet
     import pwd  # only who acts needs it
 
     home = pwd.getpwnam(person).pw_dir
-    known = {"HOME": home, "USER": person, "LOGNAME": person}
-    environment = {**known, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    identity = {"HOME": home, "USER": person, "LOGNAME": person}
+    environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
     argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
     os.execve(sys.executable, argv, environment)  # noqa: S606 - no word of it is the service's

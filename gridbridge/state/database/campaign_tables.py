@@ -130,13 +130,13 @@ PLACE = ("campaign", "array", "place")  # the key of what is noted about attempt
 def delete_places(
     database: StateFile,
     table: Table,
-    places: Iterable[Mapping[str, object]],
+    keys: Iterable[Mapping[str, object]],
     *also: ColumnElement[bool],
 ) -> None:
     """Delete a table's rows about attempts at some places, those of which more holds as well."""
     of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
     of_place = delete(table).where(*of, *also)
-    rows = [{f"of_{name}": one[name] for name in PLACE} for one in places]
+    rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]
     database.execute_each(of_place, rows)
 
 
@@ -145,15 +145,15 @@ def forget_ended(database: StateFile, table: Table) -> None:
 
     Array by array, since nothing but a whole array can be found at once among the attempts.
     """
-    noted: dict[tuple[int, int], list[int]] = {}
+    indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(select(*(table.c[name] for name in PLACE))):
-        noted.setdefault((row["campaign"], row["array"]), []).append(row["place"])
-    for (campaign, array), places in noted.items():
+        indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])
+    for (campaign, array), indices in indices_by_array.items():
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.array == array)
         query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
         pending = {row["place"] for row in database.rows(query)}
-        over = ({"campaign": campaign, "array": array, "place": one} for one in places)
-        delete_places(database, table, (one for one in over if one["place"] not in pending))
+        over = ({"campaign": campaign, "array": array, "place": index} for index in indices)
+        delete_places(database, table, (key for key in over if key["place"] not in pending))
 
 
 def values_of(campaign: Campaign) -> dict[str, Any]:
@@ -168,9 +168,9 @@ def campaign_of(row: dict[str, Any]) -> Campaign:
     return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": jdl})
 
 
-def jdl_of(kept: Mapping[str, Any]) -> Jdl:
+def jdl_of(stored: Mapping[str, Any]) -> Jdl:
     """Return a JDL."""
-    clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
-    known = {**kept, "type": CampaignType(kept["type"]), "outputs": tuple(kept["outputs"])}
-    datasets = {name: DatasetWish(**each) for name, each in kept["datasets"].items()}
-    return Jdl(**known | {"clusters": clusters, "datasets": datasets})
+    clusters = {name: AtCluster(**fields) for name, fields in stored["clusters"].items()}
+    values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
+    datasets = {name: DatasetWish(**fields) for name, fields in stored["datasets"].items()}
+    return Jdl(**values | {"clusters": clusters, "datasets": datasets})

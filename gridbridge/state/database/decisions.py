@@ -81,16 +81,16 @@ class DecisionRows:
 
     def find(self, number: int) -> RecordedDecision | None:
         """Look a decision up."""
-        found = self._found(_ONE, number=number)
-        return found[0] if found else None
+        decisions = self._select(_ONE, number=number)
+        return decisions[0] if decisions else None
 
     def last(self, count: int) -> tuple[RecordedDecision, ...]:
         """Return the newest decisions, oldest first."""
-        return self._found(_LAST, count=count)[::-1]
+        return self._select(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
         """Remove decisions from before that time, and the oldest beyond that many bytes."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
-    def _found(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:
+    def _select(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:
         return tuple(RecordedDecision(**row) for row in self._database.rows(query, **values))

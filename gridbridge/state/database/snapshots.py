@@ -119,8 +119,8 @@ class LastAnswers:
         head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
         head |= {"covers": " ".join(sorted(answer.covers)), "trouble": answer.trouble}
         with self._database.transaction():
-            kept = self._database.rows(_DIGEST, cluster=cluster)
-            if [row["digest"] for row in kept] != [digest]:
+            stored = self._database.rows(_DIGEST, cluster=cluster)
+            if [row["digest"] for row in stored] != [digest]:
                 values = of | {"content": answer.content}
                 self._database.execute(self._database.upsert(CONTENTS), values)
             self._database.execute(self._database.upsert(ANSWERS), of | head)
@@ -128,7 +128,7 @@ class LastAnswers:
     def find(self, cluster: str) -> LastAnswer | None:
         """Return the last answer; None where nobody has asked."""
         for row in self._database.rows(_LAST, cluster=cluster):
-            known = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
+            columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""
-            return LastAnswer(**known, covers=covers, content=content)
+            return LastAnswer(**columns, covers=covers, content=content)
         return None

@@ -36,10 +36,10 @@ def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
     With `is_unchanged` it has to be there, and nothing can be changed.
     """
     with telling("state"):
-        place = make_url(url)
-    is_file = place.get_backend_name() == "sqlite"
-    name = place.database or "" if is_file else place.render_as_string(hide_password=True)
-    engine = _engine(place, name, is_unchanged)
+        address = make_url(url)
+    is_file = address.get_backend_name() == "sqlite"
+    name = address.database or "" if is_file else address.render_as_string(hide_password=True)
+    engine = _engine(address, name, is_unchanged)
     try:
         with telling(name), engine.begin() as connection:
             (_require_head if is_unchanged else _migrate)(connection, name)
@@ -59,32 +59,32 @@ def telling(name: str) -> Iterator[None]:
         raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
 
 
-def _engine(place: URL, name: str, is_unchanged: bool) -> Engine:
+def _engine(address: URL, name: str, is_unchanged: bool) -> Engine:
     try:
-        if place.get_backend_name() == "sqlite":
-            return (_sqlite_reader if is_unchanged else _sqlite_engine)(place, name)
-        if place.get_backend_name() == "postgresql":
-            place = place.set(drivername=POSTGRESQL)
-        return create_engine(place, execution_options={"postgresql_readonly": is_unchanged})
+        if address.get_backend_name() == "sqlite":
+            return (_sqlite_reader if is_unchanged else _sqlite_engine)(address, name)
+        if address.get_backend_name() == "postgresql":
+            address = address.set(drivername=POSTGRESQL)
+        return create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
         raise StateError(f"{name}: {error}; it comes with gridbridge[postgresql]") from error
     except SQLAlchemyError as error:
         raise StateError(f"{name}: {error}") from error
 
 
-def _sqlite_engine(place: URL, path: str) -> Engine:
+def _sqlite_engine(address: URL, path: str) -> Engine:
     _create(path)
-    engine = create_engine(place, connect_args={"timeout": BUSY_S, "isolation_level": None})
+    engine = create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
 
 
-def _sqlite_reader(place: URL, path: str) -> Engine:
+def _sqlite_reader(address: URL, path: str) -> Engine:
     """Open a file that is there; SQLite changes nothing then, and refuses to."""
     if not os.path.exists(path):
         raise StateError(f"{path}: not there yet")
-    reading = place.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
+    reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
     return create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
@@ -144,10 +144,10 @@ def _require_head(connection: Connection, name: str) -> None:
 
 def _version(connection: Connection, name: str) -> str:
     """Return the schema's version, empty for an empty database."""
-    found = inspect(connection)
-    if found.has_table("alembic_version"):
+    inspector = inspect(connection)
+    if inspector.has_table("alembic_version"):
         return str(connection.execute(_VERSION).scalar() or "")
-    if found.get_table_names():
+    if inspector.get_table_names():
         raise StateError(f"{name}: not a state file of gridbridge")
     return ""
 

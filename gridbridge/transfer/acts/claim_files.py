@@ -36,13 +36,13 @@ class ClaimFiles:
         claim_folder.remove(key_of(transfer.claim, transfer.uid)[0], self._spool)
         claim_folder.remove(name_of(transfer.claim, transfer.uid), self._spool)
 
-    def sweep(self, known: frozenset[str], now_s: float) -> None:
+    def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove the claims of jobs that no transfer knows."""
-        claim_folder.sweep(known, now_s, self._spool, self._names)
+        claim_folder.sweep(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make grants at another cluster; may be repeated."""
-        names = tuple(name_of(one.claim, one.uid) for one in transfers)
+        names = tuple(name_of(transfer.claim, transfer.uid) for transfer in transfers)
         grants.give(away(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:

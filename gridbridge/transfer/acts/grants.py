@@ -16,18 +16,18 @@ for name; do true >"{GRANTS}/$name" || exit; done"""
 REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
-def give(away: Away, names: tuple[str, ...]) -> None:
+def give(remote: Away, names: tuple[str, ...]) -> None:
     """Make grants; CommandFailed when it is not known that each is there."""
-    _ask(away, GIVE, names)
+    _ask(remote, GIVE, names)
 
 
-def remove(away: Away, name: str) -> None:
+def remove(remote: Away, name: str) -> None:
     """Remove a grant; one that is not there is removed."""
-    _ask(away, REMOVE, (name,))
+    _ask(remote, REMOVE, (name,))
 
 
-def _ask(away: Away, script: str, names: tuple[str, ...]) -> None:
+def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: not all of them are grants")
     argv = ("/bin/sh", "-c", script, "sh", *names)
-    ssh.run(away.login, argv, dict(BARE), away.timeout_s).checked()
+    ssh.run(remote.login, argv, dict(BARE), remote.timeout_s).checked()

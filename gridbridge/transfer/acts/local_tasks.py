@@ -48,9 +48,9 @@ class LocalTasks:
 
     def adopt(self, action: TransferAction) -> None:
         """Let a task start again in the queue where its remote copy is known, and there only."""
-        one = action.transfer
+        transfer = action.transfer
         where, tasks = self._home()
-        tasks.adopt(where, _task(one), one.queue, one.guard)
+        tasks.adopt(where, _task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
         """Keep a task from starting again in this way."""
@@ -71,11 +71,15 @@ class LocalTasks:
     def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
         """Return those of these jobs whose owners let rebalancing move none of their tasks."""
         where, tasks = self._home()
-        every, kept = sorted(jobs), set[int]()
-        for start in range(0, len(every), AT_ONCE):
-            asked = tasks.requests_of(where, tuple(every[start : start + AT_ONCE]))
-            kept |= {job for job, one in asked.items() if dict(one.context).get(BALANCE) == "no"}
-        return frozenset(kept)
+        ordered, pinned = sorted(jobs), set[int]()
+        for start in range(0, len(ordered), AT_ONCE):
+            requests = tasks.requests_of(where, tuple(ordered[start : start + AT_ONCE]))
+            pinned |= {
+                job
+                for job, request in requests.items()
+                if dict(request.context).get(BALANCE) == "no"
+            }
+        return frozenset(pinned)
 
     def deferred(self) -> frozenset[int]:
         """Return the jobs that wait for their start time, of whatever owner."""
@@ -96,9 +100,12 @@ class LocalTasks:
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
-        left = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
-        others = partial(refusal_marks.kept_queues, transfer_queues=left)
-        tasks.keep_off(where, _task(transfer), others)
+        remote_queues = {
+            transfer.queue,
+            *(name for name, to in queues if to.cluster == transfer.remote),
+        }
+        other_queues = partial(refusal_marks.kept_queues, transfer_queues=remote_queues)
+        tasks.keep_off(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
         """Let the job of a transfer start in all the queues that it asked for."""

@@ -48,8 +48,8 @@ class RemoteJobs:
         """Delete a job in error state and learn why it got there."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
-        found = status_of(where).details(where, transfer.remote_id)
-        reasons = [error for detail in found for error in detail.errors]
+        details = status_of(where).details(where, transfer.remote_id)
+        reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
         reason = short("; ".join((action.why, *reasons[:1])))
         return _error(transfer, FailureCause.BLOCKED, reason)
@@ -77,8 +77,8 @@ class RemoteJobs:
         """Delete a held job under a transfer's name, as operator: no record proves its owner."""
         where = away(self._policy, orphan.cluster)
         if any(
-            found.name == orphan.name and found.account == orphan.name
-            for found in status_of(where).details(where, orphan.job_id)
+            job.name == orphan.name and job.account == orphan.name
+            for job in status_of(where).details(where, orphan.job_id)
         ):
             submitter(where).delete(where, str(orphan.job_id))
 
@@ -92,10 +92,10 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
     Raises NotOurs when the id of its job is another job's by now.
     """
-    done = as_user_call.call(verb, os.path.basename(transfer.record))
-    if done.status == NO_OWNER:
-        raise OwnerUnknown(as_user_call.last_words(done))
-    done.checked()
+    result = as_user_call.call(verb, os.path.basename(transfer.record))
+    if result.status == NO_OWNER:
+        raise OwnerUnknown(as_user_call.last_words(result))
+    result.checked()
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:

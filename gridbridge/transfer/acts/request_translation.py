@@ -35,30 +35,34 @@ def translated_for(
 
 def words_of(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
     """Return the names that a cluster offers, as last published; None while there are none."""
-    told = published_values.read_vocabulary(cluster, folder)
-    return None if told is None else vocabulary.decode(told)
+    published = published_values.read_vocabulary(cluster, folder)
+    return None if published is None else vocabulary.decode(published)
 
 
 def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a cluster that would send it on, where there are any."""
-    told = published_values.read_stay(remote, folder)
-    return spec.but(request=vocabulary.decode_queues(told).keep(spec.request)) if told else spec
+    published = published_values.read_stay(remote, folder)
+    return (
+        spec.but(request=vocabulary.decode_queues(published).keep(spec.request))
+        if published
+        else spec
+    )
 
 
 def translated(
     spec: JobSpec,
     rules: RequestMapping,
-    known: ClusterVocabulary | None,
+    offered: ClusterVocabulary | None,
     remote: str,
     own_queues: Container[str],
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Bring what a job asks for at home into the words of `remote`; say what is left out, and why.
 
-    `known` are those words, None while it has not told them; `own_queues` are the transfer
+    `offered` are those words, None while it has not told them; `own_queues` are the transfer
     queues, which no rule is about. Raises Unmappable when the job can't go there.
     """
     request = spec.request
-    asked = MappedRequest(
+    mapped = MappedRequest(
         hard=tuple(pair for pair in request.hard if not is_place(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_place(pair[0])),
         pe=spec.pe,
@@ -66,27 +70,29 @@ def translated(
         project=request.project,
         queues=tuple(name for name in _queues(request) if name not in own_queues),
     )
-    there = translate(asked, rules, remote)
-    if known is not None:
-        there = understood(there, known, remote)
+    remote_request = translate(mapped, rules, remote)
+    if offered is not None:
+        remote_request = understood(remote_request, offered, remote)
     asks = request.but(
-        hard=there.hard,
-        soft=there.soft,
-        project=there.project,
-        targets=",".join(there.queues),
-        types=there.types,
-        groups=_groups(there, len(known.node) if known else 0),
+        hard=remote_request.hard,
+        soft=remote_request.soft,
+        project=remote_request.project,
+        targets=",".join(remote_request.queues),
+        types=remote_request.types,
+        groups=_groups(remote_request, len(offered.node) if offered else 0),
     )
-    return spec.but(request=asks, pe=there.pe, slots=there.slots), tuple(there.notes)
+    return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(
+        remote_request.notes
+    )
 
 
-def _groups(there: MappedRequest, nodes: int) -> tuple[tuple[int, int], ...]:
+def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     """Return how the slots lie on the nodes of a cluster, if a rule says so."""
-    if not there.spread:
+    if not remote_request.spread:
         return ()
     from gridbridge.decisions.transfer.requests.slots_per_node import groups  # of few jobs
 
-    return groups(there.slots, there.spread, nodes)
+    return groups(remote_request.slots, remote_request.spread, nodes)
 
 
 def _queues(request: JobRequest) -> Iterator[str]:

@@ -9,18 +9,18 @@ from gridbridge.transfer.remote_tools.remote_job import ActResult
 NOT_DONE = 1
 
 
-def show_results(program: str, told: Iterable[ActResult], is_json: bool) -> None:
+def show_results(program: str, outcomes: Iterable[ActResult], is_json: bool) -> None:
     """Print what was done, and on standard error what was not; SystemExit(NOT_DONE) then."""
-    seen = []
-    for each in told:
-        seen.append(each)
+    results = []
+    for result in outcomes:
+        results.append(result)
         if is_json:
             continue
-        if each.is_done:
-            output.line(each.text)
+        if result.is_done:
+            output.line(result.text)
         else:
-            output.complain(f"{program}: {each.text}")
+            output.complain(f"{program}: {result.text}")
     if is_json:
-        output.as_json([asdict(each) for each in seen])
-    if not all(each.is_done for each in seen):
+        output.as_json([asdict(result) for result in results])
+    if not all(result.is_done for result in results):
         raise SystemExit(NOT_DONE)

@@ -74,13 +74,13 @@ def qacct_remote(
     if job is not None and (owner is not None or days is not None):
         raise click.UsageError("-j JOB excludes -o and -d")
     if job is not None:
-        _tell(job, now, path, folder, is_json)
+        _print_job(job, now, path, folder, is_json)
         return
-    found, notes = service.totals(owner or ANYBODY, days, now, folder, path)
+    totals, notes = service.totals(owner or ANYBODY, days, now, folder, path)
     if is_json:
-        output.as_json({"notes": notes, "totals": plain(found)})
+        output.as_json({"notes": notes, "totals": plain(totals)})
         return
-    output.table(TOTALS, [_total(one) for one in found], unbroken=TOTALS, numbers=NUMBERS)
+    output.table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
     _note(notes)
 
 
@@ -89,21 +89,21 @@ def main() -> None:
     error_boundary.run(qacct_remote, "qacct_remote")
 
 
-def _tell(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
+def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
-        found, notes = service.account(job, now, folder, path)
+        tasks, notes = service.account(job, now, folder, path)
     except service.NoAccountedJob as error:
         output.complain(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
-        output.as_json({"notes": notes, "tasks": plain(found)})
+        output.as_json({"notes": notes, "tasks": plain(tasks)})
         return
-    show(found, notes, now)
+    show(tasks, notes, now)
 
 
-def show(found: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
+def show(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print every task's records as one table, the notes on standard error."""
-    rows = [row for one in found for row in _rows(one, now)]
+    rows = [row for task in tasks for row in _rows(task, now)]
     output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
 
@@ -113,42 +113,48 @@ def _note(notes: Sequence[str]) -> None:
         output.complain(f"qacct_remote: {note}")
 
 
-def _rows(one: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
+def _rows(task: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
     """Return both sides' records, the local ones first, and a row for each job still away."""
-    rows = [_row(one.job, one.cluster, record, "accounting", now) for record in one.local]
+    rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
     rows += [
-        _row(one.job, record.cluster, record, record.source.value, now) for record in one.remote
+        _row(task.job, record.cluster, record, record.source.value, now) for record in task.remote
     ]
-    told = {record.transfer for record in one.remote}
+    shown_transfers = {record.transfer for record in task.remote}
     rows += [
-        (one.job, away.owner, away.remote, str(away.remote_id or "-"), away.remote_host or "-")
+        (
+            task.job,
+            transfer.owner,
+            transfer.remote,
+            str(transfer.remote_id or "-"),
+            transfer.remote_host or "-",
+        )
         + ("-",) * 8
-        + (away.outcome or away.reason or "nothing yet",)
-        for away in one.transfers
-        if away.transfer not in told
+        + (transfer.outcome or transfer.reason or "nothing yet",)
+        for transfer in task.transfers
+        if transfer.transfer not in shown_transfers
     ]
     return rows
 
 
 def _row(
-    job: str, cluster: str, one: AccountingRecord | RemoteRecord, by: str, now: datetime
+    job: str, cluster: str, record: AccountingRecord | RemoteRecord, by: str, now: datetime
 ) -> tuple[str, ...]:
     waited_s = None
-    if one.submitted_at and one.started_at:
-        waited_s = (one.started_at - one.submitted_at).total_seconds()
+    if record.submitted_at and record.started_at:
+        waited_s = (record.started_at - record.submitted_at).total_seconds()
     return (
-        *(job, one.owner, cluster, str(one.job_id), one.host or "-"),
-        *(clock(one.started_at, now), clock(one.ended_at, now)),
-        *(_seconds(waited_s), _seconds(one.wallclock_s), _cpu(one.user_s, one.system_s)),
-        *(_size(one.max_rss_kb), _number(one.failed), _number(one.exit_status), by),
+        *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
+        *(clock(record.started_at, now), clock(record.ended_at, now)),
+        *(_seconds(waited_s), _seconds(record.wallclock_s), _cpu(record.user_s, record.system_s)),
+        *(_size(record.max_rss_kb), _number(record.failed), _number(record.exit_status), by),
     )
 
 
-def _total(one: RemoteUsageTotal) -> tuple[str, ...]:
+def _total(total: RemoteUsageTotal) -> tuple[str, ...]:
     return (
-        *(one.owner, one.cluster, str(one.jobs), _seconds(one.wallclock_s)),
-        *(_cpu(one.user_s), _cpu(one.system_s), _cpu(one.user_s, one.system_s)),
-        _size(one.max_rss_kb),
+        *(total.owner, total.cluster, str(total.jobs), _seconds(total.wallclock_s)),
+        *(_cpu(total.user_s), _cpu(total.system_s), _cpu(total.user_s, total.system_s)),
+        _size(total.max_rss_kb),
     )
 
 
@@ -157,13 +163,13 @@ def _seconds(amount: float | None) -> str:
 
 
 def _cpu(*amounts: float | None) -> str:
-    known = [each for each in amounts if each is not None]
-    return f"{sum(known):.2f} s" if len(known) == len(amounts) else "-"
+    seconds = [amount for amount in amounts if amount is not None]
+    return f"{sum(seconds):.2f} s" if len(seconds) == len(amounts) else "-"
 
 
 def _size(amount_kb: float | None) -> str:
     return "-" if not amount_kb else f"{amount_kb / 1024:.1f} MB"
 
 
-def _number(known: int | None) -> str:
-    return "-" if known is None else str(known)
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)

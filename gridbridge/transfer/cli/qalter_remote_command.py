@@ -45,14 +45,14 @@ class QalterCommand(click.Command):
                 and name not in (*OWN, "--help", "-help")
                 and not word[1:].isdigit()
             ):
-                known = "this changes -p, -l and -h of what waits there"
-                raise click.UsageError(f"no {word}: {INSTEAD.get(word, known)}")
+                hint = "this changes -p, -l and -h of what waits there"
+                raise click.UsageError(f"no {word}: {INSTEAD.get(word, hint)}")
         return super().parse_args(ctx, args)
 
 
 def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> Pairs | None:
     """Read `name=value,name`; several -l are one list."""
-    words = [word for each in value for word in each.split(",")]
+    words = [word for text in value for word in text.split(",")]
     pairs = tuple((name, amount) for name, _, amount in (word.partition("=") for word in words))
     if not all(name for name, _ in pairs):
         raise click.BadParameter("name=value,..., as qsub -l takes it")
@@ -108,8 +108,8 @@ def qalter_remote(
     change = service.RequestChange(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
-    told = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
-    show_results("qalter_remote", told, is_json)
+    results = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
+    show_results("qalter_remote", results, is_json)
 
 
 def _single(job: str) -> Sequence[str]:

@@ -40,14 +40,14 @@ def qdel_remote(
     if owner and PATTERN & set(owner):
         raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
-        told = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
+        results = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
     else:
-        told = (
-            each
+        results = (
+            result
             for job in remote_job.split(jobs)
-            for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
+            for result in service.delete(job, is_dry=is_dry, folder=folder, path=path)
         )
-    show_results("qdel_remote", told, is_json)
+    show_results("qdel_remote", results, is_json)
 
 
 def main() -> None:

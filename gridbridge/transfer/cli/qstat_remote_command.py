@@ -77,11 +77,11 @@ def qstat_remote(
     """
     now = datetime.now(UTC)
     if jobs:
-        _tell(remote_job.split(jobs), now, path, folder, is_json)
+        _print_jobs(remote_job.split(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
-    wanted = tuple(_me() if name == ME else name for name in named or (ME,))
-    choice = TransferFilter(users=wanted, states=states, cluster=cluster)
+    owners = tuple(_me() if name == ME else name for name in named or (ME,))
+    choice = TransferFilter(users=owners, states=states, cluster=cluster)
     rows, notes = service.transfers(choice, now, folder)
     if is_json:
         output.as_json({"notes": notes, "transfers": plain(rows)})
@@ -89,7 +89,7 @@ def qstat_remote(
     for note in notes:
         output.line(f"{note}\n")
     if rows:
-        output.table(HEAD, [_row(one, now) for one in rows], unbroken=HEAD[:-1])
+        output.table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
 
 
 def main() -> None:
@@ -101,10 +101,12 @@ def _me() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
+def _print_jobs(
+    jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool
+) -> None:
     """Print each job; an unknown one does not stop the others."""
     asking = service.JobQueries(path)
-    found: list[TaskDetail] = []
+    tasks: list[TaskDetail] = []
     alarm, unknown = "", []
     for job in jobs:
         try:
@@ -112,35 +114,35 @@ def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json:
         except reports.UnknownJob as error:
             unknown.append(str(error))
             continue
-        found += details
+        tasks += details
     if is_json:
-        output.as_json({"notes": [alarm] if alarm else [], "tasks": plain(tuple(found))})
+        output.as_json({"notes": [alarm] if alarm else [], "tasks": plain(tuple(tasks))})
     else:
-        _show(found, alarm, now)
+        _show(tasks, alarm, now)
     for problem in unknown:
         output.complain(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
-def _show(found: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
+def _show(tasks: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
     if alarm:
         output.line(f"{alarm}\n")
-    for count, one in enumerate(found):
+    for count, task in enumerate(tasks):
         if count:
             output.line()
-        _show_one(one, now)
+        _show_task(task, now)
 
 
-def _show_one(one: TaskDetail, now: datetime) -> None:
-    away = one.attempt.transfer
-    output.line(one.attempt.where)
+def _show_task(task: TaskDetail, now: datetime) -> None:
+    transfer = task.attempt.transfer
+    output.line(task.attempt.where)
     facts = (
-        ("transfer", f"{away.transfer}, sent at {clock(away.created_at, now)}"),
-        ("here", one.attempt.here),
-        ("there", one.attempt.there),
-        ("waits for", one.attempt.waits_for),
-        *((away.remote, message) for message in (*one.messages, one.asked)),
+        ("transfer", f"{transfer.transfer}, sent at {clock(transfer.created_at, now)}"),
+        ("here", task.attempt.here),
+        ("there", task.attempt.there),
+        ("waits for", task.attempt.waits_for),
+        *((transfer.remote, message) for message in (*task.messages, task.asked)),
     )
     width = max(len(title) for title, _ in facts)
     for title, text in facts:
@@ -148,10 +150,10 @@ def _show_one(one: TaskDetail, now: datetime) -> None:
             output.line(f"  {title:<{width}}  {text}")
 
 
-def _row(one: TransferReport, now: datetime) -> tuple[str, ...]:
-    away = one.transfer
+def _row(report: TransferReport, now: datetime) -> tuple[str, ...]:
+    transfer = report.transfer
     return (
-        *(one.job, away.owner, away.remote, str(away.remote_id or "-")),
-        *(away.remote_state or "-", clock(away.since, now), away.remote_host or "-"),
-        *(away.local_state or "-", one.waits_for),
+        *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),
+        *(transfer.remote_state or "-", clock(transfer.since, now), transfer.remote_host or "-"),
+        *(transfer.local_state or "-", report.waits_for),
     )

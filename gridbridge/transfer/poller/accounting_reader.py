@@ -60,7 +60,8 @@ class AccountingReader:
     def is_of(self, cluster: Cluster) -> bool:
         """Say whether it reads the file that this section of gridbridge.toml names."""
         ours, theirs = (
-            (one.kind, one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+            (section.kind, section.accounting, section.users, bool(section.ssh))
+            for section in (self._cluster, cluster)
         )
         return ours == theirs
 
@@ -102,10 +103,10 @@ class AccountingReader:
 
     def _look(self, before: AccountingCursor) -> AccountingLook:
         step = followed_file.read_on(before.path, before.place, self._clock.now_s())
-        found, skipped = self.accounts.read_lines(step.lines, self._prefix)
+        records, skipped = self.accounts.read_lines(step.lines, self._prefix)
         return AccountingLook(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
-            records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
+            records=tuple(remote_records(records, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
             lost=step.lost,
         )
@@ -116,10 +117,10 @@ class AccountingReader:
 
 
 def remote_records(
-    found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
+    lines: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
 ) -> Iterator[RemoteRecord]:
     """Yield the records of transfers among lines of a cluster's accounting file."""
-    for line, record in found:
+    for line, record in lines:
         if is_transfer(record.account):  # else it only begins as our accounts do
             yield _remote_record(line, record, name, cluster)
 

@@ -42,12 +42,14 @@ class AdoptionQueries:
         message = spooled.message
         if fault(message) or not message.wake:
             return RejectedAction(what="question", reason="no FIFO of ours")
-        attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
-        self.with_new_starter |= {one.key for one in attempts if has_new_starter(one, message)}
-        asleep = [one.wake for one in attempts if self._verdicts.is_asleep(one)]
+        attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
+        self.with_new_starter |= {
+            transfer.key for transfer in attempts if has_new_starter(transfer, message)
+        }
+        asleep = [transfer.wake for transfer in attempts if self._verdicts.is_asleep(transfer)]
         if reply := answer(attempts, message, asleep):
-            known = self._ledger.find((reply.transfer, spooled.uid))
-            stage = self._inbox.stage_of(known.record) if known else ""
+            replied = self._ledger.find((reply.transfer, spooled.uid))
+            stage = self._inbox.stage_of(replied.record) if replied else ""
             self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
@@ -61,16 +63,18 @@ class AdoptionQueries:
         self._ledger.reopen(ended)
         return self._ledger.attempts(message.transfer, uid)
 
-    def _disowned(self, one: Transfer, message: StarterMessage) -> Transfer:
+    def _disowned(self, transfer: Transfer, message: StarterMessage) -> Transfer:
         """Delete a transfer whose number another job has by now; the other job waits until then."""
         is_live = (
-            not one.is_over and one.desired != DesiredJobState.DEAD and one.wake != message.wake
+            not transfer.is_over
+            and transfer.desired != DesiredJobState.DEAD
+            and transfer.wake != message.wake
         )
-        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
-            return one
-        one = one.but(
+        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(transfer.record)):
+            return transfer
+        transfer = transfer.but(
             desired=DesiredJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
         )
-        self._ledger.keep(one)
-        self._ledger.note(one, NUMBER_REUSED)
-        return one
+        self._ledger.keep(transfer)
+        self._ledger.note(transfer, NUMBER_REUSED)
+        return transfer

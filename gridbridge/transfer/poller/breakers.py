@@ -27,7 +27,9 @@ class Breakers:
         self._clock = clock
         self._known: dict[str, ShownBreaker] = clock.dated(_moved)
         # somebody may have set the clock back while no process ran
-        self._known.update({one.cluster: self._shortened(one) for one in views.shown_breakers()})
+        self._known.update(
+            {state.cluster: self._shortened(state) for state in views.shown_breakers()}
+        )
         self._unproved: dict[
             tuple[str, str], dict[int, BreakerObservation]
         ] = {}  # by owner and cluster
@@ -38,41 +40,43 @@ class Breakers:
         """Obey another configuration; no queue stays closed for longer than its longest pause."""
         self._policy = policy.breaker
         before = dict(self._known)
-        for name, known in before.items():
-            self._known[name] = self._shortened(known)
+        for name, state in before.items():
+            self._known[name] = self._shortened(state)
         if self._known != before:
             self._show()
 
     def take_news(
-        self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]
+        self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
     ) -> None:
         """Take a transfer's news; it counts once home's list has proved the transfer."""
-        said = breaker.news(before, one, self._policy)
-        if said is None:
+        observation = breaker.news(before, transfer, self._policy)
+        if observation is None:
             return
-        if one.key in self._proved:
-            self._count(said, self._of_queues(transfers))
+        if transfer.key in self._proved:
+            self._count(observation, self._of_queues(transfers))
             return
-        self._put(breaker.count_unproved(self._of(said), said))
-        waiting = self._unproved.setdefault((said.owner, said.cluster), {})
-        if said.job in waiting or len(waiting) < self._policy.failures:
-            waiting[said.job] = said
+        self._put(breaker.count_unproved(self._of(observation), observation))
+        waiting = self._unproved.setdefault((observation.owner, observation.cluster), {})
+        if observation.job in waiting or len(waiting) < self._policy.failures:
+            waiting[observation.job] = observation
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
         """Count the news that home's list proves, and drop news that it disproves."""
-        self._proved &= {one.key for one in transfers}
+        self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
-            one.key
-            for one in transfers
-            if one.key not in self._proved
-            and breaker.is_in_queue(one.name, one.owner, one.queue, home)
+            transfer.key
+            for transfer in transfers
+            if transfer.key not in self._proved
+            and breaker.is_in_queue(transfer.name, transfer.owner, transfer.queue, home)
         )
         for key, waiting in tuple(self._unproved.items()):
-            asked = [one for one in waiting.values() if one.at < home.taken_at]
-            for one in asked:
-                del waiting[one.job]
-                if one.is_proved(home):
-                    self._count(one, self._of_queues(transfers))
+            due = [
+                observation for observation in waiting.values() if observation.at < home.taken_at
+            ]
+            for observation in due:
+                del waiting[observation.job]
+                if observation.is_proved(home):
+                    self._count(observation, self._of_queues(transfers))
             if not waiting:
                 del self._unproved[key]
 
@@ -90,56 +94,57 @@ class Breakers:
         now, everyone = self._clock.now(), self._of_queues(transfers)
         return frozenset(
             name
-            for name, known in self._known.items()
-            if breaker.is_closed(known, self._first_probes(known, everyone), now, self._policy)
+            for name, state in self._known.items()
+            if breaker.is_closed(state, self._first_probes(state, everyone), now, self._policy)
         )
 
     def _first_probes(
-        self, known: ShownBreaker, transfers: Collection[Transfer]
+        self, state: ShownBreaker, transfers: Collection[Transfer]
     ) -> dict[str, datetime]:
         """Return when each owner's first probe began, even if that one is over."""
-        if not known.until:
+        if not state.until:
             return {}
-        until, before = self._probes.get(known.cluster, (None, {}))
-        probes = breaker.first_probes(known, transfers) | (before if until == known.until else {})
-        self._probes[known.cluster] = known.until, probes
+        until, before = self._probes.get(state.cluster, (None, {}))
+        probes = breaker.first_probes(state, transfers) | (before if until == state.until else {})
+        self._probes[state.cluster] = state.until, probes
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
         """Return the transfers that home has listed in their queue: nobody has invented those."""
-        return tuple(one for one in transfers if one.key in self._proved)
+        return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:
         """Return why the queues to some clusters are closed, or being probed."""
-        return {name: f"jobs fail at {name}" for name, known in self._known.items() if known.times}
+        return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
-    def _of(self, said: BreakerObservation) -> ShownBreaker:
-        return self._known.get(said.cluster, ShownBreaker(cluster=said.cluster))
+    def _of(self, observation: BreakerObservation) -> ShownBreaker:
+        return self._known.get(observation.cluster, ShownBreaker(cluster=observation.cluster))
 
-    def _count(self, said: BreakerObservation, transfers: Iterable[Transfer]) -> None:
+    def _count(self, observation: BreakerObservation, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
-        self._put(breaker.count(self._of(said), said, transfers, now, self._policy))
+        self._put(breaker.count(self._of(observation), observation, transfers, now, self._policy))
 
-    def _put(self, one: ShownBreaker) -> None:
-        known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))
-        if one == known:
+    def _put(self, state: ShownBreaker) -> None:
+        previous = self._known.get(state.cluster, ShownBreaker(cluster=state.cluster))
+        if state == previous:
             return
-        self._known[one.cluster] = one
-        if one.until and one.until != known.until:
-            words = f"event=closed cluster={one.cluster} until={one.until:%FT%TZ} times={one.times}"
-            _log.error("%s cause=%s owners=%s", words, one.cause, ",".join(one.owners))
-        elif known.times and not one.times:
-            _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
+        self._known[state.cluster] = state
+        if state.until and state.until != previous.until:
+            until = f"{state.until:%FT%TZ}"
+            words = f"event=closed cluster={state.cluster} until={until} times={state.times}"
+            _log.error("%s cause=%s owners=%s", words, state.cause, ",".join(state.owners))
+        elif previous.times and not state.times:
+            _log.warning("event=opened cluster=%s why='a job ran there'", state.cluster)
         self._show()
 
-    def _shortened(self, one: ShownBreaker) -> ShownBreaker:
+    def _shortened(self, state: ShownBreaker) -> ShownBreaker:
         """Return a breaker that is closed for the longest pause from now on, at most."""
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
-        return replace(one, until=one.until and min(one.until, latest))
+        return replace(state, until=state.until and min(state.until, latest))
 
     def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
 
 
-def _moved(one: ShownBreaker, step: timedelta) -> ShownBreaker:
-    return replace(one, until=one.until and one.until + step)
+def _moved(state: ShownBreaker, step: timedelta) -> ShownBreaker:
+    return replace(state, until=state.until and state.until + step)

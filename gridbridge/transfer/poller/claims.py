@@ -67,84 +67,88 @@ class Claims:
 
     def load(self) -> None:
         """Send the grants again that an earlier process may not have sent."""
-        for one in self._ledger.all():
-            if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
-                self._due.setdefault(one.remote, {})[one.key] = one
+        for transfer in self._ledger.all():
+            if is_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
+                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferSituation) -> None:
         """Give the claim to each job that waits for it; it is sent once the state file has that."""
-        for one in tuple(self._ledger.all()):
-            if one.claim and waits_for_grant(one, situation):
-                self._ledger.keep(one.but(claimed=JOB))
-                self._ledger.note(one, f"granted: its job has started at {one.remote}")
-                self._due.setdefault(one.remote, {})[one.key] = one
+        for transfer in tuple(self._ledger.all()):
+            if transfer.claim and waits_for_grant(transfer, situation):
+                self._ledger.keep(transfer.but(claimed=JOB))
+                self._ledger.note(transfer, f"granted: its job has started at {transfer.remote}")
+                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send(self) -> None:
         """Send the grants that are due, in one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
-            due = {each: one for each, one in due.items() if each in self._ledger.open}
+            due = {key: transfer for key, transfer in due.items() if key in self._ledger.open}
             self._due[cluster] = due
             if not due or cluster in self._sent or cluster not in self._policy.clusters:
                 continue
             if self._backoff.may_try(cluster):
-                some = tuple(due.values())[:AT_ONCE]
+                batch = tuple(due.values())[:AT_ONCE]
                 give = partial(self._files.give_grants, cluster)
-                self._sent[cluster] = some, self._workers.do(f"cluster {cluster}", give, some)
+                self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
-    def recall(self, one: Transfer, why: str) -> bool:
+    def recall(self, transfer: Transfer, why: str) -> bool:
         """Take a task's claim for home: then it runs again here, whatever happens there.
 
         False when its job has it, or when nobody knows.
         """
         try:
-            is_had = one.claimed != JOB and self._take_claim(one)
+            is_had = transfer.claimed != JOB and self._take_claim(transfer)
         except StateError as error:
-            _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
+            _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
             return False
         if is_had:
             end = StarterMessage(
-                transfer=one.name,
+                transfer=transfer.name,
                 outcome=TransferOutcome.REQUEUE,
                 claim=HOME,
                 cause=FailureCause.RECALLED,
                 reason=why,
             )
             now = self._clock.now()
-            taken = one.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
-            self._ledger.keep(taken)
-            self._ledger.note(one, f"claimed by home: {why}")
+            claimed = transfer.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
+            self._ledger.keep(claimed)
+            self._ledger.note(transfer, f"claimed by home: {why}")
         else:
-            self._ledger.keep(one.but(claimed=JOB))
-            self._ledger.note(one, f"recall: too late, its job at {one.remote} has the claim")
+            self._ledger.keep(transfer.but(claimed=JOB))
+            self._ledger.note(
+                transfer, f"recall: too late, its job at {transfer.remote} has the claim"
+            )
         return is_had
 
-    def _take_claim(self, one: Transfer) -> bool:
-        return is_grant(one.claim) or self._files.take(one)
+    def _take_claim(self, transfer: Transfer) -> bool:
+        return is_grant(transfer.claim) or self._files.take(transfer)
 
-    def limited(self, one: Transfer, end: StarterMessage) -> StarterMessage:
+    def limited(self, transfer: Transfer, end: StarterMessage) -> StarterMessage:
         """Return the end, or an error for a task that home has granted nothing too often."""
-        self._doubt(one, end)
-        queue = self._policy.queues.get(one.queue)
+        self._doubt(transfer, end)
+        queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
             return end
-        before = self._ledger.attempts(one.name, one.uid)
-        others = (each for each in before if each.name != one.name)
-        times = 1 + sum(each.cause == FailureCause.UNGRANTED for each in others)
+        before = self._ledger.attempts(transfer.name, transfer.uid)
+        earlier = (attempt for attempt in before if attempt.name != transfer.name)
+        times = 1 + sum(attempt.cause == FailureCause.UNGRANTED for attempt in earlier)
         if times <= queue.recall_limit:
             return end
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
-    def _doubt(self, one: Transfer, end: StarterMessage) -> None:
+    def _doubt(self, transfer: Transfer, end: StarterMessage) -> None:
         """Log that a job may not have seen its grant, since it ended as fenced."""
-        cluster = self._policy.clusters.get(one.remote)
-        if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):
+        cluster = self._policy.clusters.get(transfer.remote)
+        if not cluster or not is_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
-        if one.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
-            _log.warning("event=unseen_grant name=%s cluster=%s", one.name, one.remote)
-            self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
+        if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+            _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
+            self._ledger.note(
+                transfer, f"ended with 99 after {waited_s:.0f} s: did it see its grant?"
+            )
 
     def are_removed(self, ended: Transfer) -> bool:
         """Say whether no file of a claim is left anywhere; start to remove them if any is."""
@@ -183,10 +187,10 @@ class Claims:
 
     def sweep(self) -> None:
         """Remove the files of claims that no transfer knows, some at a time."""
-        known = (*self._ledger.all(), *self._ledger.ended.values())
+        transfers = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(
             name
-            for transfer in known
+            for transfer in transfers
             for name in (
                 name_of(transfer.claim, transfer.uid),
                 key_of(transfer.claim, transfer.uid)[0],
@@ -196,7 +200,7 @@ class Claims:
 
     def _take(self, cluster: str) -> None:
         """Take the answer to the grants that were sent; without one they are sent again."""
-        some, sent = self._sent[cluster]
+        batch, sent = self._sent[cluster]
         if not sent.done():
             return
         del self._sent[cluster]
@@ -204,6 +208,6 @@ class Claims:
             _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
             return
         self._backoff.forget(cluster)
-        for one in some:
-            self._due[cluster].pop(one.key, None)
-            _log.info("event=granted name=%s cluster=%s", one.name, cluster)
+        for transfer in batch:
+            self._due[cluster].pop(transfer.key, None)
+            _log.info("event=granted name=%s cluster=%s", transfer.name, cluster)

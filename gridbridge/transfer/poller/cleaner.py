@@ -52,26 +52,28 @@ class Cleaner:
                 continue
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
-        ended = (one for one in self._ledger.all() if one.verdict)
+        ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
         for action in orphans.survivors((*ended, *closed), situation):
             self._act(action)
-        for one in closed:
-            if orphans.is_unlisted(one, situation) and self._is_cleared(one):
-                self._stop_watching(one)
+        for transfer in closed:
+            if orphans.is_unlisted(transfer, situation) and self._is_cleared(transfer):
+                self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
         """Forget the transfers that closed before that time, in the state file too."""
-        for one in tuple(self._ledger.ended.values()):
-            if one.closed_at and one.closed_at < before:
-                if folder := self._inbox.stage_of(one.record):
-                    words = f"cluster={one.remote} owner={one.owner} folder={folder}"
-                    held = orphans.holds_outputs(one)
+        for transfer in tuple(self._ledger.ended.values()):
+            if transfer.closed_at and transfer.closed_at < before:
+                if folder := self._inbox.stage_of(transfer.record):
+                    words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
+                    held = orphans.holds_outputs(transfer)
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
-                if one.claimed:
-                    words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
+                if transfer.claimed:
+                    words = (
+                        f"cluster={transfer.remote} owner={transfer.owner} claim={transfer.claim}"
+                    )
                     _log.error("event=left_behind %s why='its job may still start'", words)
-                self._stop_watching(one)
+                self._stop_watching(transfer)
 
     def _is_cleared(self, ended: Transfer) -> bool:
         """Say whether it left no files anywhere; start to remove them if it did."""
@@ -82,19 +84,21 @@ class Cleaner:
         """Say whether it left no files at the other cluster; start to remove them if it did."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
-            done = self._unstaging.pop(name)
-            if not done.exception():
+            removal = self._unstaging.pop(name)
+            if not removal.exception():
                 self._backoff.forget(name)
                 return True
-            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
+            _log.warning(
+                "event=failed act=unstage name=%s why=%r", name[0], str(removal.exception())
+            )
         if name in self._unstaging:
             return False
         folder = self._inbox.stage_of(ended.record)
         if not folder:
             return True
         if orphans.holds_outputs(ended):
-            kept = f"kept at {ended.remote}, {folder}"
-            self._ledger.note(ended, f"what it made may not be home: {kept}")
+            reason = f"kept at {ended.remote}, {folder}"
+            self._ledger.note(ended, f"what it made may not be home: {reason}")
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
@@ -107,8 +111,10 @@ class Cleaner:
 
     def _delete(self, orphan: Orphan) -> None:
         """Delete an orphan, once at a time; job numbers are unique in one cluster only."""
-        for one in [one for one, done in self._deleting.items() if done.done()]:
-            self._tell_failure(one, self._deleting.pop(one))
+        for finished in [
+            finished for finished, deletion in self._deleting.items() if deletion.done()
+        ]:
+            self._tell_failure(finished, self._deleting.pop(finished))
         job = orphan.cluster, orphan.job_id
         if job in self._deleting or not self._backoff.may_try(job):
             return
@@ -116,9 +122,9 @@ class Cleaner:
         _log.warning("event=orphan %s why=%r", where, orphan.why)
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
-    def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
+    def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
         """Log why an orphan is still there: at a cluster by ssh we may be no operator."""
-        if error := done.exception():
+        if error := deletion.exception():
             _log.warning(
                 "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
             )

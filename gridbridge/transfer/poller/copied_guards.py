@@ -41,22 +41,22 @@ class CopiedGuards:
     def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
         """Check once a minute, while home answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
-            if told := self._look.answer():
-                self._others = told[1]
+            if reply := self._look.answer():
+                self._others = reply[1]
             if self._look.may_ask():
-                self._look.ask(self._away())
+                self._look.ask(self._remote_jobs())
 
-    def _away(self) -> frozenset[int]:
-        return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
+    def _remote_jobs(self) -> frozenset[int]:
+        return frozenset(parse_transfer(transfer.name).job for transfer in self._ledger.all())
 
-    def _free_copies(self, away: frozenset[int]) -> frozenset[int]:
+    def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Free the copies among the jobs that wait; return the jobs that are no copies."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        kept = self._tasks.requests(new) if new else {}
-        copies = guard_restoration.copies_among(kept, away)
+        requests = self._tasks.requests(new) if new else {}
+        copies = guard_restoration.copies_among(requests, remote_jobs)
         for job in copies:
-            self._free(job, kept[job].deferred_job)
+            self._free(job, requests[job].deferred_job)
         return waiting & self._others.union(new).difference(copies)
 
     def _free(self, job: int, original: int) -> None:

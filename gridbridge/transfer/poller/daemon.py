@@ -46,11 +46,11 @@ def run(signals: ProcessSignals) -> None:
 def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
     """Start with the last service's file if the new one is wrong or jobs away need the old."""
     if earlier := kept(clock.now()):
-        configuration.go_on_from(earlier, _away)
+        configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
 
-def _away(policy: Policy) -> Iterable[AwayJob]:
+def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
     """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
     try:
         database = StateFile.open(policy.site.state)

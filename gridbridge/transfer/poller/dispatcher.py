@@ -64,7 +64,7 @@ class Dispatcher:
         """Let a thread do an act; an end that is known from accounting is not looked up."""
         self.open[_name(action)] = action, self._future(action)
 
-    def done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
+    def take_done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
         """Take each act that is done, with the end that it found; failures are logged."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
@@ -77,18 +77,18 @@ class Dispatcher:
             except NotOurs as error:
                 _log.warning("event=not_ours act=%s why=%r", action.act.value, short(str(error)))
                 self.not_ours.append(action.transfer)
-                self._rest(name)
+                self._pause(name)
             except NotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
-                self._rest(name)
+                self._pause(name)
             except (GridbridgeError, OSError) as error:
                 _log.warning(
                     "event=failed act=%s why=%r", action.act.value, short(plain_words(error))
                 )
-                self._rest(name)
+                self._pause(name)
             except Exception:  # of one act of one transfer
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
-                self._rest(name)
+                self._pause(name)
             else:
                 self._failing.pop(name, None)
                 yield action, verdict
@@ -104,7 +104,7 @@ class Dispatcher:
         """Forget the pauses of acts that failed: their cluster answers again."""
         self._failing.clear()
 
-    def _rest(self, name: Name) -> None:
+    def _pause(self, name: Name) -> None:
         """Pause it for a while, except a task that waits to be released."""
         if name not in self._failing and name[0] is not TransferAct.RELEASE_LOCAL:
             self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
@@ -117,19 +117,19 @@ class Dispatcher:
         except ConflictingEnds as error:
             return _failed(error)
         if end is None and is_sought and self._usage_records.tells(action.transfer):
-            return _known(None)
+            return _completed(None)
         if end is None:
             return self._workers.do(action.transfer.owner, self._acts.far, action)
         if end.is_unseen:
             judge = partial(self._acts.judge, end)
             return self._workers.do(action.transfer.owner, judge, action.transfer)
-        return _known(verdict_of(action.transfer, end))
+        return _completed(verdict_of(action.transfer, end))
 
 
-def _known(verdict: StarterMessage | None) -> Future[StarterMessage | None]:
-    known: Future[StarterMessage | None] = Future()
-    known.set_result(verdict)
-    return known
+def _completed(verdict: StarterMessage | None) -> Future[StarterMessage | None]:
+    future: Future[StarterMessage | None] = Future()
+    future.set_result(verdict)
+    return future
 
 
 def _failed(error: Exception) -> Future[StarterMessage | None]:

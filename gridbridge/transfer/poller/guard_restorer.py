@@ -55,17 +55,17 @@ class GuardRestorer:
         """Take home's answer, if these have one."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
-                self._see(answer.snapshot)
+                self._check_holds(answer.snapshot)
 
-    def _see(self, local: ClusterSnapshot) -> None:
+    def _check_holds(self, local: ClusterSnapshot) -> None:
         """Put back holds that two answers lack: a starter may have released its task just now."""
         unheld = guard_restoration.missing_holds(self._ledger.all(), local)
-        for one in tuple(self._ledger.all()):
-            if one.name in unheld & self._unheld:
-                self._put_back(one, Guard.HOLD)
+        for transfer in tuple(self._ledger.all()):
+            if transfer.name in unheld & self._unheld:
+                self._put_back(transfer, Guard.HOLD)
         self._unheld = unheld
-        if told := self._look.answer():
-            self._take(told[1])
+        if reply := self._look.answer():
+            self._take(reply[1])
         if self._look.may_ask():
             self._ask(guard_restoration.jobs_to_check(self._ledger.all(), local))
 
@@ -73,26 +73,30 @@ class GuardRestorer:
         """Ask about all, or about the next hundred."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
-        if some := tuple(due[:AT_ONCE]):
-            self._after = some[-1]
-            self._look.ask(some)
+        if batch := tuple(due[:AT_ONCE]):
+            self._after = batch[-1]
+            self._look.ask(batch)
 
-    def _take(self, known: dict[int, RequestAtHome]) -> None:
+    def _take(self, requests: dict[int, RequestAtHome]) -> None:
         """Take home's answer about those jobs."""
-        for one in tuple(self._ledger.all()):
-            kept = known.get(parse_transfer(one.name).job)
-            wanted = guard_restoration.missing_guard(one, kept, self._policy.queues) if kept else ""
-            if wanted and not one.verdict:
-                self._put_back(one, wanted)
+        for transfer in tuple(self._ledger.all()):
+            request = requests.get(parse_transfer(transfer.name).job)
+            guard = (
+                guard_restoration.missing_guard(transfer, request, self._policy.queues)
+                if request
+                else ""
+            )
+            if guard and not transfer.verdict:
+                self._put_back(transfer, guard)
 
-    def _put_back(self, one: Transfer, wanted: str) -> None:
+    def _put_back(self, transfer: Transfer, guard: str) -> None:
         """Note that a transfer's task will be guarded: the part that closes it has to know that."""
-        one = one.but(guard=wanted, reguarded=True)
-        self._ledger.keep(one)
-        self._missing.append(one)
+        transfer = transfer.but(guard=guard, reguarded=True)
+        self._ledger.keep(transfer)
+        self._missing.append(transfer)
 
     def send(self) -> None:
         """Put back the guards that the state file has noted."""
         missing, self._missing = self._missing, []
-        for one in missing:
-            self._act(TransferAction(act=TransferAct.GUARD_LOCAL, transfer=one, why=WHY))
+        for transfer in missing:
+            self._act(TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=WHY))

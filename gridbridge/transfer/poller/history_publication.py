@@ -35,8 +35,8 @@ class JobHistory:
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
-        for one in (*self._transfers.open(), *recent):
-            self.touch(one)
+        for transfer in (*self._transfers.open(), *recent):
+            self.touch(transfer)
 
     def touch(self, transfer: Transfer) -> None:
         """Publish the history of its task in this round."""
@@ -69,24 +69,26 @@ class JobHistory:
 
     def _show(self, local: str) -> None:
         attempts = self._known.pop(local, None) or self._load(local)
-        transfers = tuple(one.transfer for one in attempts.values())
-        known, told = (
+        transfers = tuple(attempt.transfer for attempt in attempts.values())
+        proved, unproved = (
             ownership_proof.proved_owners(transfers),
             ownership_proof.unproved_owners(transfers),
         )
-        if known:
-            self._views.task(local, _of(attempts, known))
-        for uid in {one.uid for one in transfers}:
-            self._views.told(local, uid, _of(attempts, told & {uid}))
-        if not all(one.transfer.is_over for one in attempts.values()):
+        if proved:
+            self._views.task(local, _of(attempts, proved))
+        for uid in {transfer.uid for transfer in transfers}:
+            self._views.unproved_task(local, uid, _of(attempts, unproved & {uid}))
+        if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
 
     def _load(self, local: str) -> "dict[Key, _Attempt]":
         job, _, task = local.partition(".")
         attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
         return {
-            one.key: _Attempt(one, list(self._transfers.events(one.name, one.uid)))
-            for one in attempts
+            transfer.key: _Attempt(
+                transfer, list(self._transfers.events(transfer.name, transfer.uid))
+            )
+            for transfer in attempts
         }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
@@ -97,9 +99,11 @@ class JobHistory:
 
 def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
     """Return the histories of these people's attempts, without those that home has denied."""
-    theirs = (one for one in attempts.values() if one.transfer.uid in uids)
+    theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [
-        (one.transfer, one.events) for one in theirs if one.transfer.listed != OwnershipProof.NO
+        (attempt.transfer, attempt.events)
+        for attempt in theirs
+        if attempt.transfer.listed != OwnershipProof.NO
     ]
 
 

@@ -101,7 +101,7 @@ class InboxReader:
             else:
                 self.premature.pop(spooled.path, None)
                 self._done.append(spooled.path)
-        return tuple(self._ledger.open[each] for each in changed)
+        return tuple(self._ledger.open[key] for key in changed)
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Take home's answer about the transfers whose records wait for it."""
@@ -132,46 +132,54 @@ class InboxReader:
         if message.kind == MessageKind.ASK:
             wrong = self.questions.answer(spooled)
             return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
-        known = self._ledger.find((message.transfer, spooled.uid))
-        if known is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
+        previous = self._ledger.find((message.transfer, spooled.uid))
+        if previous is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
             return self._postpone(spooled)
-        received = self._received(spooled, known)
-        taken = judge(received)
-        if known is None and self.unproved.keeps(spooled, taken):
+        received = self._received(spooled, previous)
+        verdict = judge(received)
+        if previous is None and self.unproved.keeps(spooled, verdict):
             self.premature.pop(spooled.path, None)
-            return self.unproved.park(spooled, taken)
-        if isinstance(taken, RejectedAction):
-            refused = self._refuse(spooled, taken, known is None)
+            return self.unproved.park(spooled, verdict)
+        if isinstance(verdict, RejectedAction):
+            refused = self._refuse(spooled, verdict, previous is None)
             if refused:
-                self._refusals.keep(received, taken)
+                self._refusals.keep(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
-        return self._keep(spooled, known, taken if known else self.unproved.admit(taken), changed)
+        return self._keep(
+            spooled, previous, verdict if previous else self.unproved.admit(verdict), changed
+        )
 
     def _keep(
-        self, spooled: SpooledMessage, known: Transfer | None, taken: Transfer, changed: set[Key]
+        self,
+        spooled: SpooledMessage,
+        previous: Transfer | None,
+        transfer: Transfer,
+        changed: set[Key],
     ) -> list[str]:
         """Keep the transfer after a message; return the files that it makes superfluous."""
-        if taken == known:
-            return [spooled.path] if spooled.path != taken.record else []
-        changed.add(taken.key)
-        self._ledger.keep(taken)
-        if known is None or known.but(record=taken.record) != taken:
-            self._ledger.note(taken, taken.reason)
+        if transfer == previous:
+            return [spooled.path] if spooled.path != transfer.record else []
+        changed.add(transfer.key)
+        self._ledger.keep(transfer)
+        if previous is None or previous.but(record=transfer.record) != transfer:
+            self._ledger.note(transfer, transfer.reason)
         if spooled.message.kind != MessageKind.RECORD:
             return [spooled.path]
-        return [known.record] if known and known.record != spooled.path else []
+        return [previous.record] if previous and previous.record != spooled.path else []
 
-    def _received(self, spooled: SpooledMessage, known: Transfer | None) -> ReceivedMessage:
+    def _received(self, spooled: SpooledMessage, previous: Transfer | None) -> ReceivedMessage:
         """Return a message with everything that decides about it.
 
         A transfer that was sent while its queue was configured keeps its route.
         """
         return ReceivedMessage(
             message=spooled.message,
-            known=known,
+            known=previous,
             home=self._home,
-            routes=frozenset(self._routes | ({(known.queue, known.remote)} if known else set())),
+            routes=frozenset(
+                self._routes | ({(previous.queue, previous.remote)} if previous else set())
+            ),
             uid=spooled.uid,
             owner=trust.name_of(spooled.uid),
             record=spooled.path,
@@ -185,8 +193,8 @@ class InboxReader:
         the files is left for other messages.
         """
         open_, ended = (
-            sum(other == uid for _, other in known)
-            for known in (self._ledger.open, self._ledger.ended)
+            sum(owner == uid for _, owner in transfers)
+            for transfers in (self._ledger.open, self._ledger.ended)
         )
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
@@ -217,7 +225,7 @@ class InboxReader:
 
     def _may_wait(self, spooled: SpooledMessage) -> bool:
         """Say whether an early message may be kept; each costs work in every round."""
-        of_uid = sum(other.uid == spooled.uid for _, other in self.premature.values())
+        of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 

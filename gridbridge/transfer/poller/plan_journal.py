@@ -37,13 +37,19 @@ class PlanJournal:
         plan: TransferPlan,
     ) -> JournalEntry | None:
         """Return an entry with the transfers that have a new decision, and their rows."""
-        told: dict[Key, list[str]] = {one.key: [] for one in concerned}
+        sentences: dict[Key, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
-            told[action.transfer.key].append(sentence(action))
-        news = {each for each in told if frozenset(told[each]) != self._last.get(each, frozenset())}
-        self._last |= {each: frozenset(told[each]) for each in news}
-        some = [one for one in concerned if one.key in news and told[one.key]]
-        return _entry(some, situation, policy, told, len(concerned)) if some else None
+            sentences[action.transfer.key].append(sentence(action))
+        news = {
+            key
+            for key in sentences
+            if frozenset(sentences[key]) != self._last.get(key, frozenset())
+        }
+        self._last |= {key: frozenset(sentences[key]) for key in news}
+        changed = [
+            transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]
+        ]
+        return _entry(changed, situation, policy, sentences, len(concerned)) if changed else None
 
     def forget(self, over: Key) -> None:
         """Forget a transfer that is over."""
@@ -51,38 +57,38 @@ class PlanJournal:
 
 
 def _entry(
-    some: Sequence[Transfer],
+    transfers: Sequence[Transfer],
     situation: TransferSituation,
     policy: PollerSection,
-    told: Mapping[Key, list[str]],
+    sentences: Mapping[Key, list[str]],
     looked_at: int,
 ) -> JournalEntry:
-    inputs = {**rows(some, situation), "looked_at": looked_at, "policy": encode(policy)}
-    actions = [text for one in some[:ROWS] for text in told[one.key]]
+    inputs = {**rows(transfers, situation), "looked_at": looked_at, "policy": encode(policy)}
+    actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
     return telling(PROGRAM, situation.now, inputs, actions, said(actions))
 
 
-def rows(some: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
+def rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
     """Return the first of these as they are kept, with the rows that decide about them."""
-    kept = some[:ROWS]
+    first = transfers[:ROWS]
     return {
-        "not_kept": len(some) - len(kept),
-        "transfers": [encode(one) for one in kept],
-        "situation": encode(relevant_rows(kept, situation)),
+        "not_kept": len(transfers) - len(first),
+        "transfers": [encode(transfer) for transfer in first],
+        "situation": encode(relevant_rows(first, situation)),
     }
 
 
-def read_rows(kept: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
+def read_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
     """Return the transfers and the situation that `rows` has kept."""
-    return [decode(one, Transfer) for one in kept["transfers"]], decode(
-        kept["situation"], TransferSituation
+    return [decode(encoded, Transfer) for encoded in row["transfers"]], decode(
+        row["situation"], TransferSituation
     )
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept; return each action in one sentence."""
-    transfers, situation = read_rows(kept)
-    planned = rules.plan(transfers, situation, decode(kept["policy"], PollerSection))
+    transfers, situation = read_rows(row)
+    planned = rules.plan(transfers, situation, decode(row["policy"], PollerSection))
     return [sentence(action) for action in planned.actions]
 
 
@@ -94,21 +100,21 @@ def sentence(action: TransferAction) -> str:
 def said(actions: Sequence[str]) -> list[str]:
     """Say kept actions to people: one sentence for all transfers of one act and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for each in actions:
-        act, name, why = _parts(each)
-        alike.setdefault((act, why, "" if act else each), []).append(name)
+    for action in actions:
+        act, name, why = _parts(action)
+        alike.setdefault((act, why, "" if act else action), []).append(name)
     return [_folded(*same, names) for same, names in alike.items()]
 
 
-def _parts(kept: str) -> tuple[str, str, str]:
+def _parts(action: str) -> tuple[str, str, str]:
     """Return act, transfer and reason of a kept action; nothing for what is none."""
-    found = KEPT.fullmatch(kept)
-    return (found[1], found[2], found[3]) if found else ("", "", "")
+    match = KEPT.fullmatch(action)
+    return (match[1], match[2], match[3]) if match else ("", "", "")
 
 
-def _folded(act: str, why: str, other: str, names: Sequence[str]) -> str:
-    if other:
-        return other
+def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:
+    if single:
+        return single
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
     listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
     return f"{transfers}: {WORDS[TransferAct(act)]}: {why}{listed * (len(names) > 1)}"

@@ -52,7 +52,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
     policy = configuration.policy
     keep_connections(policy)
     database = StateFile.open(policy.site.state)
-    clusters = _clusters(policy, _left(database))
+    clusters = _clusters(policy, _unfinished(database))
     resources = Resources(
         database=database,
         inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid, clock),
@@ -84,7 +84,7 @@ def follow(service: TransferService, policy: Policy) -> None:
     )
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
-    if any(one.remote in clusters - same for one in ledger.all()):
+    if any(transfer.remote in clusters - same for transfer in ledger.all()):
         service.known.situations.listen_anew()
     service.policy = policy
     service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
@@ -95,10 +95,10 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 def _parts(service: TransferService) -> tuple[Reloadable, ...]:
     """Return the other parts that keep the configuration."""
-    at, known, program = service.resources, service.known, service.program
+    at, state, program = service.resources, service.known, service.program
     return (
         *(at.acts, at.views),
-        *(known.breakers, known.mail, known.usage_records, known.situations),
+        *(state.breakers, state.mail, state.usage_records, state.situations),
         *(service.acting.actions, service.acting.claims),
         *(service.maintenance.guards, service.maintenance.recalls),
         *(service.maintenance.moves, service.maintenance.suspensions),
@@ -138,7 +138,7 @@ def _follow_pushes(
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
     """Say whether a cluster's status is asked in the same place and way as before."""
-    was, is_now = (replace(one.clusters[name], **UNASKED) for one in (before, after))
+    was, is_now = (replace(policy.clusters[name], **UNASKED) for policy in (before, after))
     return was == is_now
 
 
@@ -179,16 +179,16 @@ def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
     return PushedEnds(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 
 
-def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
+def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
     """Return the clusters to ask: where queues lead, and where transfers still are.
 
     A site that can have no transfer queue asks all: other programs than starters send jobs there.
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
-    return frozenset(policy.clusters) & used.union(one.remote for one in left)
+    return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)
 
 
-def _left(database: StateFile) -> tuple[Transfer, ...]:
+def _unfinished(database: StateFile) -> tuple[Transfer, ...]:
     """Return the transfers of an earlier process that have to be looked after."""
     try:
         transfers = TransferRows(database)

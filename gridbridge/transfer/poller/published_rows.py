@@ -58,9 +58,11 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
 
 def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
     """Return it as `show`, without the sender's reason until home's list proves the owner."""
-    told = show(transfer, home)
+    shown = show(transfer, home)
     return (
-        told if transfer.listed == OwnershipProof.YES else replace(told, reason="", remote_host="")
+        shown
+        if transfer.listed == OwnershipProof.YES
+        else replace(shown, reason="", remote_host="")
     )
 
 
@@ -73,18 +75,22 @@ def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
 def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
     """Return the history of a local job or task, in its last attempts."""
     last, left_out = ownership_proof.newest(attempts)
-    told = tuple(map(_history, last))
-    return PublishedTransferTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
+    histories = tuple(map(_history, last))
+    return PublishedTransferTask(
+        job=local, attempts=histories, left_out=left_out, is_proved=is_proved
+    )
 
 
-def _history(one: History) -> ShownHistory:
-    events, left_out = ownership_proof.ends(one[1])
-    return ShownHistory(transfer=show(one[0]), events=tuple(map(_event, events)), left_out=left_out)
+def _history(history: History) -> ShownHistory:
+    events, left_out = ownership_proof.ends(history[1])
+    return ShownHistory(
+        transfer=show(history[0]), events=tuple(map(_event, events)), left_out=left_out
+    )
 
 
-def _printable(one: RemoteRecord) -> RemoteRecord:
-    queue, host = printable(one.queue), printable(one.host)
-    return replace(one, owner=printable(one.owner), queue=queue, host=host)
+def _printable(record: RemoteRecord) -> RemoteRecord:
+    queue, host = printable(record.queue), printable(record.host)
+    return replace(record, owner=printable(record.owner), queue=queue, host=host)
 
 
 def _event(event: TransferEvent) -> ShownEvent:

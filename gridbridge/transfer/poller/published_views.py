@@ -91,7 +91,7 @@ class PublishedViews:
         drains.make_folder(self._folder)
         self._show_service()
 
-    def asked(self, clusters: Container[str]) -> None:
+    def keep_only(self, clusters: Container[str]) -> None:
         """Remove the answers of all clusters but these, which are asked."""
         published_json.withdraw_clusters(clusters, self._folder)
 
@@ -128,9 +128,9 @@ class PublishedViews:
         """Publish every open transfer, except those of jobs that home's list does not have."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (one for one in transfers if ownership_proof.may_be_shown(one, young))
-        ordered = sorted(ours, key=lambda one: one.created_at)
-        listed = tuple(published_rows.row(one, home) for one in ordered)
+        ours = (transfer for transfer in transfers if ownership_proof.may_be_shown(transfer, young))
+        ordered = sorted(ours, key=lambda transfer: transfer.created_at)
+        listed = tuple(published_rows.row(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
@@ -153,7 +153,7 @@ class PublishedViews:
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
         """Return why no more jobs go to some clusters: they are drained, or jobs fail there."""
-        return {**failing, **{each: f"{each} is drained" for each in drains.names(self._folder)}}
+        return {**failing, **{name: f"{name} is drained" for name in drains.names(self._folder)}}
 
     def breakers(self, breakers: ShownBreakers) -> None:
         """Publish at which clusters jobs failed."""
@@ -164,7 +164,9 @@ class PublishedViews:
         task = published_rows.task(local, attempts, is_proved=True)
         put(published_values.history_path(local, self._folder), published_json.encode(task))
 
-    def told(self, local: str, uid: int, attempts: Sequence[published_rows.History]) -> None:
+    def unproved_task(
+        self, local: str, uid: int, attempts: Sequence[published_rows.History]
+    ) -> None:
         """Publish a history that rests on one person's messages alone; None removes it."""
         path = published_values.told_path(local, uid, self._folder)
         if not attempts:
@@ -197,7 +199,7 @@ class PublishedViews:
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove the histories that are too old."""
-        names = frozenset(parse_transfer(one.name).local for one in living)
+        names = frozenset(parse_transfer(transfer.name).local for transfer in living)
         published_json.sweep(self._folder, before, names)
         unverified_histories.sweep(self._folder, before)
 

@@ -16,7 +16,7 @@ PROGRAM = "poller recall"
 
 
 def entry(
-    wanted: Sequence[Transfer],
+    candidates: Sequence[Transfer],
     due: Sequence[Recall],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
@@ -24,24 +24,26 @@ def entry(
     free: int,
 ) -> JournalEntry:
     """Return an entry: the tasks that are due, in order, and the rows up to the last one."""
-    some = wanted[: 1 + wanted.index(due[-1].transfer)]
+    considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
-        **rows(some, situation),
-        "queues": {name: encode(queues[name]) for name in {one.queue for one in some}},
+        **rows(considered, situation),
+        "queues": {
+            name: encode(queues[name]) for name in {transfer.queue for transfer in considered}
+        },
         "troubles": dict(troubles),
         "free": free,
     }
-    kept = frozenset(one.key for one in some[:ROWS])
-    told = [_sentence(one) for one in due if one.transfer.key in kept]
-    return telling(PROGRAM, situation.now, inputs, told)
+    keys = frozenset(transfer.key for transfer in considered[:ROWS])
+    sentences = [_sentence(recall) for recall in due if recall.transfer.key in keys]
+    return telling(PROGRAM, situation.now, inputs, sentences)
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(row: Mapping[str, Any]) -> list[str]:
     """Decide again which tasks come home."""
-    transfers, situation = read_rows(kept)
-    queues = {name: decode(one, TransferQueue) for name, one in kept["queues"].items()}
-    due = recall_policy.due(transfers, situation, queues, kept["troubles"], kept["free"])
-    return [_sentence(one) for one in due]
+    transfers, situation = read_rows(row)
+    queues = {name: decode(queue, TransferQueue) for name, queue in row["queues"].items()}
+    due = recall_policy.due(transfers, situation, queues, row["troubles"], row["free"])
+    return [_sentence(recall) for recall in due]
 
 
 def said(actions: Sequence[str]) -> list[str]:
@@ -49,5 +51,5 @@ def said(actions: Sequence[str]) -> list[str]:
     return list(actions)
 
 
-def _sentence(one: Recall) -> str:
-    return f"recall {one.transfer.name}: {one.why}"
+def _sentence(recall: Recall) -> str:
+    return f"recall {recall.transfer.name}: {recall.why}"

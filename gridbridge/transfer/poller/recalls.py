@@ -71,9 +71,9 @@ class RecallService:
 
     def load(self) -> None:
         """Take back an earlier process's wishes and decide anew; recalls that began go on."""
-        for one in self._ledger.all():
-            if not one.verdict:
-                self._verdicts.retract(one.name, one.uid)
+        for transfer in self._ledger.all():
+            if not transfer.verdict:
+                self._verdicts.retract(transfer.name, transfer.uid)
 
     def out(self) -> Set[Key]:
         """Return the transfers that are being recalled."""
@@ -82,34 +82,38 @@ class RecallService:
     def decide(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
         """Take back wishes that came too late, and publish new ones."""
         self._count_free(situation)
-        for each in tuple(self._out):
-            self._follow(each, situation)
+        for key in tuple(self._out):
+            self._follow(key, situation)
         self._take_checks(situation)
         busy = self._out.keys() | self._checking.keys()
-        asked = sum(one.slots for one in self._out.values())
-        asked += sum(one.slots for one, _ in self._checking.values())
-        others = (one for one in self._ledger.all() if one.key not in busy and self.may(one))
-        free = min(self._free) - asked
-        self._begin(tuple(others), situation, troubles, free)
+        slots = sum(recall.slots for recall in self._out.values())
+        slots += sum(recall.slots for recall, _ in self._checking.values())
+        candidates = (
+            transfer
+            for transfer in self._ledger.all()
+            if transfer.key not in busy and self.may(transfer)
+        )
+        free = min(self._free) - slots
+        self._begin(tuple(candidates), situation, troubles, free)
 
     def _begin(
         self,
-        others: tuple[Transfer, ...],
+        candidates: tuple[Transfer, ...],
         situation: TransferSituation,
         troubles: dict[str, str],
         free: int,
     ) -> None:
         """Check the tasks that are due, and keep the decision."""
         queues = self._policy.queues
-        due = tuple(recall_policy.due(others, situation, queues, troubles, free))
-        begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
-        for one in begun:
-            check = self._workers.do(one.transfer.owner, self._tasks.check, one.transfer)
-            self._checking[one.transfer.key] = one, check
+        due = tuple(recall_policy.due(candidates, situation, queues, troubles, free))
+        begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
+        for recall in begun:
+            check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
+            self._checking[recall.transfer.key] = recall, check
         if begun:
-            wanted = recall_policy.wanted(others, situation, queues, troubles)
-            kept = journalled.entry(wanted, due, situation, queues, troubles, free)
-            self._journal.keep(kept)
+            considered = recall_policy.wanted(candidates, situation, queues, troubles)
+            entry = journalled.entry(considered, due, situation, queues, troubles, free)
+            self._journal.keep(entry)
 
     def _count_free(self, situation: TransferSituation) -> None:
         home = situation.snapshots.get(situation.home)
@@ -117,83 +121,90 @@ class RecallService:
             self._free = self._free[1], home.free_slots
             self._free_at[home.cluster] = home.taken_at
 
-    def bring(self, one: Transfer, why: str) -> bool:
+    def bring(self, transfer: Transfer, why: str) -> bool:
         """Have a task come home for another reason; say whether that is under way."""
-        if one.key not in self._out and one.key not in self._checking:
-            self._bring(Recall(transfer=one, slots=0, why=why), one)
-        return one.key in self._out
+        if transfer.key not in self._out and transfer.key not in self._checking:
+            self._bring(Recall(transfer=transfer, slots=0, why=why), transfer)
+        return transfer.key in self._out
 
-    def may(self, one: Transfer) -> bool:
+    def may(self, transfer: Transfer) -> bool:
         """Say whether its queue allows one more recall, and home's list has proved it.
 
         Without a claim its cluster has to be able to say that a job had not started.
         """
-        queue = self._policy.queues.get(one.queue)
-        cluster = self._policy.clusters.get(one.remote)
-        if not queue or not queue.recall_wait_s or not cluster or one.listed != OwnershipProof.YES:
+        queue = self._policy.queues.get(transfer.queue)
+        cluster = self._policy.clusters.get(transfer.remote)
+        if (
+            not queue
+            or not queue.recall_wait_s
+            or not cluster
+            or transfer.listed != OwnershipProof.YES
+        ):
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
-        waits = one.remote_state.is_waiting and tells and not one.claim
-        if not waits and not may_be_had(one):
+        waits = transfer.remote_state.is_waiting and tells and not transfer.claim
+        if not waits and not may_be_had(transfer):
             return False
-        before = self._ledger.attempts(one.name, one.uid)
-        return sum(each.cause == FailureCause.RECALLED for each in before) < queue.recall_limit
+        before = self._ledger.attempts(transfer.name, transfer.uid)
+        return (
+            sum(attempt.cause == FailureCause.RECALLED for attempt in before) < queue.recall_limit
+        )
 
     def _take_checks(self, situation: TransferSituation) -> None:
         """Publish wishes for the tasks that some queue at home could run."""
-        for each in [each for each, (_, check) in self._checking.items() if check.done()]:
-            wanted, check = self._checking.pop(each)
-            one = self._ledger.open.get(each)
+        for key in [key for key, (_, check) in self._checking.items() if check.done()]:
+            recall, check = self._checking.pop(key)
+            transfer = self._ledger.open.get(key)
             if error := check.exception():
-                _log.info("event=no_recall name=%s why=%r", each[0], str(error))
-            elif one and not one.verdict and not _has_started(one, situation):
-                self._bring(wanted, one)
+                _log.info("event=no_recall name=%s why=%r", key[0], str(error))
+            elif transfer and not transfer.verdict and not _has_started(transfer, situation):
+                self._bring(recall, transfer)
 
-    def _bring(self, wanted: Recall, one: Transfer) -> None:
+    def _bring(self, recall: Recall, transfer: Transfer) -> None:
         """Take its claim for home, or publish a wish; count its slots as taken."""
-        if not one.claim:
-            self._wish(wanted, one)
-        elif self._claims.recall(one, wanted.why):
-            self._out[one.key] = wanted
+        if not transfer.claim:
+            self._publish_request(recall, transfer)
+        elif self._claims.recall(transfer, recall.why):
+            self._out[transfer.key] = recall
 
-    def _wish(self, wanted: Recall, one: Transfer) -> None:
-        self._out[one.key] = wanted
-        self._wished_at_s[one.key] = self._clock.steady_s()
-        self._ledger.note(one, f"recall: {wanted.why}")
-        why = wanted.why
-        wish = StarterMessage(
-            transfer=one.name,
+    def _publish_request(self, recall: Recall, transfer: Transfer) -> None:
+        self._out[transfer.key] = recall
+        self._wished_at_s[transfer.key] = self._clock.steady_s()
+        self._ledger.note(transfer, f"recall: {recall.why}")
+        why = recall.why
+        message = StarterMessage(
+            transfer=transfer.name,
             outcome=TransferOutcome.RECALL,
             cause=FailureCause.RECALLED,
             reason=why,
         )
         self._verdicts.publish(
-            TransferAction(act=TransferAct.PUBLISH, transfer=one, why=why, verdict=wish)
+            TransferAction(act=TransferAct.PUBLISH, transfer=transfer, why=why, verdict=message)
         )
 
-    def _follow(self, each: Key, situation: TransferSituation) -> None:
+    def _follow(self, key: Key, situation: TransferSituation) -> None:
         """Forget a recall that is done; take back one whose job has started."""
-        one = self._ledger.open.get(each)
-        if one is None or (one.verdict and one.claimed != HOME):
-            self._forget(each)
-        elif not one.verdict and _has_started(one, situation):
-            self._take_back(one, f"recall: too late, it runs at {one.remote}")
-        elif not one.verdict and self._is_unheeded(each):
-            self._take_back(one, "recall: taken back, its starter did not do it")
+        transfer = self._ledger.open.get(key)
+        if transfer is None or (transfer.verdict and transfer.claimed != HOME):
+            self._forget(key)
+        elif not transfer.verdict and _has_started(transfer, situation):
+            self._take_back(transfer, f"recall: too late, it runs at {transfer.remote}")
+        elif not transfer.verdict and self._is_unheeded(key):
+            self._take_back(transfer, "recall: taken back, its starter did not do it")
 
-    def _is_unheeded(self, each: Key) -> bool:
-        return self._clock.steady_s() - self._wished_at_s.get(each, math.inf) > HEED_S
+    def _is_unheeded(self, key: Key) -> bool:
+        return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S
 
-    def _take_back(self, one: Transfer, why: str) -> None:
-        self._forget(one.key)
-        self._verdicts.retract(one.name, one.uid)
-        self._ledger.note(one, why)
+    def _take_back(self, transfer: Transfer, why: str) -> None:
+        self._forget(transfer.key)
+        self._verdicts.retract(transfer.name, transfer.uid)
+        self._ledger.note(transfer, why)
 
-    def _forget(self, each: Key) -> None:
-        self._out.pop(each, None)
-        self._wished_at_s.pop(each, None)
+    def _forget(self, key: Key) -> None:
+        self._out.pop(key, None)
+        self._wished_at_s.pop(key, None)
 
 
-def _has_started(one: Transfer, situation: TransferSituation) -> bool:
-    row = situation.row(one)
+def _has_started(transfer: Transfer, situation: TransferSituation) -> bool:
+    row = situation.row(transfer)
     return row is not None and row.state.is_running

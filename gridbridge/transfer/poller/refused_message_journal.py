@@ -33,10 +33,10 @@ class Refusals:
         self._journal.keep(telling(PROGRAM, received.now, inputs, [_sentence(refusal)]))
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(row: Mapping[str, Any]) -> list[str]:
     """Judge a message again."""
-    taken = judge(decode(kept["received"], ReceivedMessage))
-    return [_sentence(taken) if isinstance(taken, RejectedAction) else f"take {taken.name}"]
+    verdict = judge(decode(row["received"], ReceivedMessage))
+    return [_sentence(verdict) if isinstance(verdict, RejectedAction) else f"take {verdict.name}"]
 
 
 def said(actions: Sequence[str]) -> list[str]:

@@ -40,11 +40,11 @@ class ReusedIds:
         """Return the transfers whose ids other jobs have."""
         return frozenset(self._found)
 
-    def note_found(self, told: list[Transfer]) -> None:
+    def note_found(self, transfers: list[Transfer]) -> None:
         """Note the other jobs that gridbridge-as-user has found."""
-        for one in told:
-            self._find(one.key, one)
-        told.clear()
+        for transfer in transfers:
+            self._find(transfer.key, transfer)
+        transfers.clear()
 
     def take_answers(
         self,
@@ -66,17 +66,17 @@ class ReusedIds:
 
     def _doubt(self, cluster: str) -> None:
         """Doubt all ids of a cluster that was silent."""
-        for one in self._ledger.all():
-            if one.remote == cluster:
-                self._known.pop(one.key, None)
+        for transfer in self._ledger.all():
+            if transfer.remote == cluster:
+                self._known.pop(transfer.key, None)
 
     def _look(self, cluster: str, situation: TransferSituation) -> None:
         doubtful: dict[Key, ListedJob] = {}
-        for one, seen in reused_id_check.listed_jobs(self._ledger.all(), cluster, situation):
-            if reused_id_check.is_doubtful(one, seen, self._known):
-                doubtful[one.key] = seen
+        for transfer, job in reused_id_check.listed_jobs(self._ledger.all(), cluster, situation):
+            if reused_id_check.is_doubtful(transfer, job, self._known):
+                doubtful[transfer.key] = job
             else:
-                self._known[one.key] = seen
+                self._known[transfer.key] = job
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
@@ -88,29 +88,33 @@ class ReusedIds:
             )
         return self._questions[cluster]
 
-    def _accounts(self, cluster: str, some: dict[Key, ListedJob]) -> dict[int, str]:
-        return self._remote.accounts(cluster, tuple(sorted({one.job_id for one in some.values()})))
+    def _accounts(self, cluster: str, doubtful: dict[Key, ListedJob]) -> dict[int, str]:
+        return self._remote.accounts(
+            cluster, tuple(sorted({job.job_id for job in doubtful.values()}))
+        )
 
     def _take(self, cluster: str) -> None:
         """Take a cluster's answer about the jobs that were in doubt."""
-        some, accounts = self._question(cluster).answer() or ({}, {})
-        for each, seen in some.items():
-            one = self._ledger.open.get(each)
-            if one is None or seen.job_id not in accounts or one.remote_id != seen.job_id:
+        doubtful, accounts = self._question(cluster).answer() or ({}, {})
+        for key, job in doubtful.items():
+            transfer = self._ledger.open.get(key)
+            if transfer is None or job.job_id not in accounts or transfer.remote_id != job.job_id:
                 continue
-            if accounts[seen.job_id] == one.name:
-                self._known[each] = seen
+            if accounts[job.job_id] == transfer.name:
+                self._known[key] = job
             else:
-                self._find(each, one)
+                self._find(key, transfer)
 
-    def _find(self, each: Key, one: Transfer) -> None:
-        if each not in self._found:
-            self._found.add(each)
-            self._ledger.note(one, f"{one.remote} has given {one.remote_id} to another job")
+    def _find(self, key: Key, transfer: Transfer) -> None:
+        if key not in self._found:
+            self._found.add(key)
+            self._ledger.note(
+                transfer, f"{transfer.remote} has given {transfer.remote_id} to another job"
+            )
 
     def _forget(self) -> None:
         """Forget transfers that the service no longer looks after."""
         living = self._ledger.open.keys() | self._ledger.ended.keys()
         self._found &= living
-        for each in self._known.keys() - living:
-            del self._known[each]
+        for key in self._known.keys() - living:
+            del self._known[key]

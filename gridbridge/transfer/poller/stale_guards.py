@@ -34,8 +34,8 @@ class StaleGuards:
 
     def load(self, now: datetime) -> None:
         """Load the transfers that an earlier process may have left."""
-        for one in self._transfers.reguarded():
-            self.remember(one.not_after(now))
+        for transfer in self._transfers.reguarded():
+            self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
         """Remember a transfer that is over."""
@@ -44,27 +44,27 @@ class StaleGuards:
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to show."""
-        return {parse_transfer(one.name).job for one in self._left.values()}
+        return {parse_transfer(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
         """Release the tasks that home still lists, except those that were sent again."""
-        for one in tuple(self._left.values()):
-            if is_gone(one, local) or self._is_sent_anew(one):
-                self.done(one)
-            elif is_news(one, local):
-                self._let_go(one)
+        for transfer in tuple(self._left.values()):
+            if is_gone(transfer, local) or self._is_sent_anew(transfer):
+                self.forget_released(transfer)
+            elif is_news(transfer, local):
+                self._let_go(transfer)
 
-    def done(self, one: Transfer) -> None:
+    def forget_released(self, transfer: Transfer) -> None:
         """Note that a task was released, or that it is gone."""
-        if self._left.pop(one.key, None):
-            self._ledger.release(one)
+        if self._left.pop(transfer.key, None):
+            self._ledger.release(transfer)
 
-    def _let_go(self, one: Transfer) -> None:
+    def _let_go(self, transfer: Transfer) -> None:
         """Release a task once no thread is about to guard it."""
-        action = TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why=WHY)
-        guarding = TransferAction(act=TransferAct.GUARD_LOCAL, transfer=one, why=WHY)
+        action = TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=transfer, why=WHY)
+        guarding = TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
             self._dispatcher.begin(action)
 
-    def _is_sent_anew(self, one: Transfer) -> bool:
-        return self._ledger.attempts(one.name, one.uid)[-1].name != one.name
+    def _is_sent_anew(self, transfer: Transfer) -> bool:
+        return self._ledger.attempts(transfer.name, transfer.uid)[-1].name != transfer.name

@@ -53,68 +53,71 @@ class Suspensions:
         """Count answers anew: the clock was set."""
         self._seen.clear()
 
-    def decide(self, situation: TransferSituation, taken: Container[Key]) -> None:
+    def decide(self, situation: TransferSituation, busy: Container[Key]) -> None:
         """Publish wishes for what two answers showed, and take back what is done.
 
-        Transfers in `taken` are being recalled, and have that wish in the same place.
+        Transfers in `busy` are being recalled, and have that wish in the same place.
         """
         shows = frozenset(
             name
             for name, cluster in self._policy.clusters.items()
             if ADAPTERS[cluster.kind].shows_suspension
         )
-        found = {
-            one.key: shown
-            for one in self._ledger.all()
-            if one.key not in taken and (shown := disagreement(one, situation, shows))
+        mismatches = {
+            transfer.key: shown
+            for transfer in self._ledger.all()
+            if transfer.key not in busy and (shown := disagreement(transfer, situation, shows))
         }
-        for each in self._out.keys() - found.keys():
-            self._take_back(each, taken)
-        before, self._seen = self._seen, found
-        for each, shown in found.items():
-            if each in before and shown.follows(before[each]):
-                self._tell(each, shown)
-            elif each in before and shown.is_like(before[each]):
-                self._seen[each] = before[each]  # another cluster has answered
+        for key in self._out.keys() - mismatches.keys():
+            self._take_back(key, busy)
+        before, self._seen = self._seen, mismatches
+        for key, shown in mismatches.items():
+            if key in before and shown.follows(before[key]):
+                self._publish_mismatch(key, shown)
+            elif key in before and shown.is_like(before[key]):
+                self._seen[key] = before[key]  # another cluster has answered
 
-    def _tell(self, each: Key, shown: SuspensionMismatch) -> None:
+    def _publish_mismatch(self, key: Key, shown: SuspensionMismatch) -> None:
         """Publish the wish for the starter, after growing pauses if that changes nothing."""
-        last = self._out.get(each)
+        last = self._out.get(key)
         if last and last.desired != shown.desired:
-            self._forget(each)
-        if not self._backoff.may_try(each):
+            self._forget(key)
+        if not self._backoff.may_try(key):
             return
-        one = self._ledger.open[each]
-        self._out[each] = shown
-        self._times[each] += 1
-        if self._times[each] <= FEW:
-            self._ledger.note(one, f"its starter is told: {shown.why}")
-        elif self._times[each] == FEW + 1:
-            self._ledger.note(one, WHAT_FOLLOWS)
+        transfer = self._ledger.open[key]
+        self._out[key] = shown
+        self._times[key] += 1
+        if self._times[key] <= FEW:
+            self._ledger.note(transfer, f"its starter is told: {shown.why}")
+        elif self._times[key] == FEW + 1:
+            self._ledger.note(transfer, WHAT_FOLLOWS)
         self._verdicts.publish(
             TransferAction(
-                act=TransferAct.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown)
+                act=TransferAct.PUBLISH,
+                transfer=transfer,
+                why=shown.why,
+                verdict=_agreement(transfer, shown),
             )
         )
 
-    def _take_back(self, each: Key, taken: Container[Key]) -> None:
+    def _take_back(self, key: Key, busy: Container[Key]) -> None:
         """Take the wish back, unless something else lies there by now."""
-        del self._out[each]
-        self._forget(each)
-        one = self._ledger.open.get(each)
-        if one and not one.verdict and each not in taken:
-            self._verdicts.retract(one.name, one.uid)
+        del self._out[key]
+        self._forget(key)
+        transfer = self._ledger.open.get(key)
+        if transfer and not transfer.verdict and key not in busy:
+            self._verdicts.retract(transfer.name, transfer.uid)
 
-    def _forget(self, each: Key) -> None:
+    def _forget(self, key: Key) -> None:
         """Forget disagreements that are over."""
-        self._backoff.forget(each)
-        self._times.pop(each, None)
+        self._backoff.forget(key)
+        self._times.pop(key, None)
 
 
-def _wish(one: Transfer, shown: SuspensionMismatch) -> StarterMessage:
+def _agreement(transfer: Transfer, shown: SuspensionMismatch) -> StarterMessage:
     at = f"{shown.at[0].timestamp():.3f}"
     return StarterMessage(
-        transfer=one.name,
+        transfer=transfer.name,
         outcome=TransferOutcome.AGREE,
         desired=shown.desired,
         at=at,

@@ -64,109 +64,115 @@ class TaskMoves:
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to show."""
-        return {parse_transfer(one.name).job for one in self._kept.in_flight()}
+        return {parse_transfer(move.name).job for move in self._kept.in_flight()}
 
     def decide(self, situation: TransferSituation) -> None:
         """Do what is due of each move."""
         self._take_ends(situation)
-        every = [one for one in self._kept.in_flight() if one.key not in self._ending]
-        for one in every:
-            transfer = self._ledger.find(one.key)
+        moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
+        for move in moves:
+            transfer = self._ledger.find(move.key)
             if transfer is None:
-                self._give_back(one, NOBODY, MoveStage.DROPPED, "nothing is known of it any more")
-            elif one.stage is MoveStage.HOME:
-                self._follow(one, transfer, situation)
+                self._give_back(move, NOBODY, MoveStage.DROPPED, "nothing is known of it any more")
+            elif move.stage is MoveStage.HOME:
+                self._follow(move, transfer, situation)
             else:
-                self._bring(one, transfer, situation)
-        if every:
+                self._bring(move, transfer, situation)
+        if moves:
             self._kept.forget(self._clock.now() - KEPT)
 
-    def _bring(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
+    def _bring(self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
         """Have a task come home, unless it has not to any more."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
             return  # or the job could get its queues back before they were changed
         if transfer.is_over and transfer.cause == FailureCause.RECALLED:
-            self._kept.put(replace(one, stage=MoveStage.HOME))
+            self._kept.put(replace(move, stage=MoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == FailureCause.RECALLED:
             return  # its task is about to be put back
         if why := task_move_progress.why_not(transfer, situation):
-            self._give_up(one, transfer, situation, why)
+            self._give_up(move, transfer, situation, why)
         elif transfer.key in self._recalls.out():
             return
         elif transfer.key in self._wished:
-            self._give_up(one, transfer, situation, "its starter did not bring it home")
+            self._give_up(move, transfer, situation, "its starter did not bring it home")
         elif keeping is None:
-            self._keep_off(one, transfer, situation)
+            self._keep_off(move, transfer, situation)
         else:
-            self._wish(one, transfer, situation)
+            self._begin_recall(move, transfer, situation)
 
     def _keep_off(
-        self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation
+        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
     ) -> None:
         if not self._recalls.may(transfer):
-            self._give_up(one, transfer, situation, "its queue lets it be recalled no more")
-        elif situation.now - one.asked_at > task_move_progress.LATEST:
-            self._give_up(one, transfer, situation, "it could not be begun in time")
+            self._give_up(move, transfer, situation, "its queue lets it be recalled no more")
+        elif situation.now - move.asked_at > task_move_progress.LATEST:
+            self._give_up(move, transfer, situation, "it could not be begun in time")
         elif task_move_progress.is_ready(transfer, situation):
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 
-    def _wish(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
+    def _begin_recall(
+        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
+    ) -> None:
         if error := self._keeping.pop(transfer.key).exception():
-            self._give_up(one, transfer, situation, str(error))
+            self._give_up(move, transfer, situation, str(error))
             return
-        why = f"recalled from {one.source}: rebalanced, {one.target} had room"
+        why = f"recalled from {move.source}: rebalanced, {move.target} had room"
         self._wished.add(transfer.key)
         if not self._recalls.bring(transfer, why):
-            self._give_up(one, transfer, situation, "it can not be brought home just now")
+            self._give_up(move, transfer, situation, "it can not be brought home just now")
 
-    def _follow(self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
+    def _follow(
+        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
+    ) -> None:
         """Give a job its own queues back once its task has started, or nothing takes it."""
-        newest = self._ledger.attempts(one.name, one.uid)[-1]
-        if newest.name != one.name:
-            self._ledger.note(newest, f"moved: it waited at {one.source} before")
-            self._give_back(one, transfer.owner, MoveStage.DONE, f"it went to {newest.remote}")
+        newest = self._ledger.attempts(move.name, move.uid)[-1]
+        if newest.name != move.name:
+            self._ledger.note(newest, f"moved: it waited at {move.source} before")
+            self._give_back(move, transfer.owner, MoveStage.DONE, f"it went to {newest.remote}")
         elif ended := task_move_progress.ended_at_home(transfer, situation):
-            self._give_back(one, transfer.owner, MoveStage.DONE, ended)
+            self._give_back(move, transfer.owner, MoveStage.DONE, ended)
 
     def _give_up(
-        self, one: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
+        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
     ) -> None:
         """Leave a task where it is; an earlier process may have kept its job off queues.
 
         Of a job that awaits adoption the list is not ours.
         """
-        if parse_transfer(one.name).job in situation.requeued_jobs:
-            self._end(one, MoveStage.DROPPED, why)
+        if parse_transfer(move.name).job in situation.requeued_jobs:
+            self._end(move, MoveStage.DROPPED, why)
         else:
-            self._give_back(one, transfer.owner, MoveStage.DROPPED, why)
+            self._give_back(move, transfer.owner, MoveStage.DROPPED, why)
         self._ledger.note(transfer, f"not moved: {why}")
 
-    def _give_back(self, one: TaskMoveState, owner: str, stage: MoveStage, why: str) -> None:
-        job = parse_transfer(one.name).job
-        ended = replace(one, stage=stage, reason=why)
-        others = (each for each in self._kept.in_flight() if each.key != one.key)
-        if any(parse_transfer(each.name).job == job for each in others):
-            self._end(one, stage, why)  # the last move of a job gives its queues back
+    def _give_back(self, move: TaskMoveState, owner: str, stage: MoveStage, why: str) -> None:
+        job = parse_transfer(move.name).job
+        ended = replace(move, stage=stage, reason=why)
+        other_moves = (
+            other_move for other_move in self._kept.in_flight() if other_move.key != move.key
+        )
+        if any(parse_transfer(other_move.name).job == job for other_move in other_moves):
+            self._end(move, stage, why)  # the last move of a job gives its queues back
             return
-        given = self._workers.do(owner, self._tasks.give_queues_back, one.name)
-        self._ending[one.key] = ended, given
+        giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
+        self._ending[move.key] = ended, giving
 
     def _take_ends(self, situation: TransferSituation) -> None:
         """End the moves whose jobs have their own queues again, or are gone."""
-        for key in [key for key, (_, given) in self._ending.items() if given.done()]:
-            one, given = self._ending.pop(key)
-            error, transfer = given.exception(), self._ledger.find(key)
+        for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
+            move, giving = self._ending.pop(key)
+            error, transfer = giving.exception(), self._ledger.find(key)
             if error and transfer and task_move_progress.is_listed(transfer, situation):
-                _log.warning("event=queues_kept name=%s why=%r", one.name, str(error))
-                self._give_back(one, transfer.owner, one.stage, one.reason)
+                _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
+                self._give_back(move, transfer.owner, move.stage, move.reason)
             else:
-                self._end(one, one.stage, one.reason)
+                self._end(move, move.stage, move.reason)
 
-    def _end(self, one: TaskMoveState, stage: MoveStage, why: str) -> None:
-        self._keeping.pop(one.key, None)
-        self._wished.discard(one.key)
-        self._kept.put(replace(one, stage=stage, reason=why))
-        _log.info("event=moved name=%s stage=%s why=%r", one.name, stage.value, why)
+    def _end(self, move: TaskMoveState, stage: MoveStage, why: str) -> None:
+        self._keeping.pop(move.key, None)
+        self._wished.discard(move.key)
+        self._kept.put(replace(move, stage=stage, reason=why))
+        _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

@@ -47,10 +47,10 @@ class TransferLedger:
     def load(self) -> None:
         """Load what an earlier process left in the state file."""
         now = self._clock.now()  # somebody may have set the clock back while no process ran
-        for one in self._transfers.open():
-            self.open[one.key] = one.not_after(now)
-        for one in self._transfers.ended():
-            self.ended[one.key] = one.not_after(now)
+        for transfer in self._transfers.open():
+            self.open[transfer.key] = transfer.not_after(now)
+        for transfer in self._transfers.ended():
+            self.ended[transfer.key] = transfer.not_after(now)
         self._job_history.load()
 
     def all(self) -> ValuesView[Transfer]:
@@ -59,7 +59,7 @@ class TransferLedger:
 
     def clusters(self) -> frozenset[str]:
         """Return the clusters of the open transfers."""
-        return frozenset(one.remote for one in self.all())
+        return frozenset(transfer.remote for transfer in self.all())
 
     def away_jobs(self) -> frozenset[AwayJob]:
         """Return owner, cluster and queue of each open transfer."""
@@ -67,17 +67,17 @@ class TransferLedger:
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
         """Return the open transfers among these, each once."""
-        return tuple(self.open[each] for each in set(keys) & self.open.keys())
+        return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
-    def find(self, wanted: Key) -> Transfer | None:
+    def find(self, key: Key) -> Transfer | None:
         """Return a transfer, open or over; None when there never was one."""
-        return self.open.get(wanted) or self._transfers.find(*wanted)
+        return self.open.get(key) or self._transfers.find(*key)
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
         """Return the transfers of this person's task, open or over."""
         name = parse_transfer(transfer)
-        every = self._transfers.of_task(name.cluster, name.job, name.task)
-        return tuple(one for one in every if one.uid == uid)
+        all_attempts = self._transfers.of_task(name.cluster, name.job, name.task)
+        return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -98,19 +98,19 @@ class TransferLedger:
 
     def reopen(self, ended: Transfer) -> None:
         """Open a transfer again whose end home has not heard, unless its task was sent anew."""
-        names = [one.name for one in self.attempts(ended.name, ended.uid)]
+        names = [attempt.name for attempt in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
         """Keep whether home's list had the task of a transfer that is over, and publish that."""
-        if known := self._transfers.find(*closed.key):
-            known = known.but(listed=closed.listed)
-            self._transfers.put(known)
-            self._job_history.keep(None, known)
-            self._job_history.touch(known)
-            self._tell_withheld(known)
+        if transfer := self._transfers.find(*closed.key):
+            transfer = transfer.but(listed=closed.listed)
+            self._transfers.put(transfer)
+            self._job_history.keep(None, transfer)
+            self._job_history.touch(transfer)
+            self._tell_withheld(transfer)
         if closed.key in self.ended:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
@@ -118,15 +118,15 @@ class TransferLedger:
         """Note that the task of a transfer that is over is not guarded; nothing else changes."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
-        if known := self.ended.get(closed.key):
-            self.ended[closed.key] = known.but(reguarded=False)
+        if transfer := self.ended.get(closed.key):
+            self.ended[closed.key] = transfer.but(reguarded=False)
 
     def rewrite(self) -> None:
         """Write all transfers to the state file anew: the clock was set, so their times moved."""
         with self.transaction():
-            for one in (*self.open.values(), *self.ended.values()):
-                self._job_history.keep(None, one)
-                self._transfers.put(one)
+            for transfer in (*self.open.values(), *self.ended.values()):
+                self._job_history.keep(None, transfer)
+                self._transfers.put(transfer)
 
     def note(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless it is the last one again."""
@@ -142,7 +142,7 @@ class TransferLedger:
         self._transfers.add_event(event)
         self._job_history.add(event)
         if transfer.listed == OwnershipProof.YES or self._logged_of.allows(transfer.uid):
-            _tell(transfer, text)
+            _log_transfer(transfer, text)
         else:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
@@ -152,7 +152,7 @@ class TransferLedger:
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
-                    _tell(transfer, text)
+                    _log_transfer(transfer, text)
 
     def _tell_left_out(self) -> None:
         """Log how many lines were left out lately."""
@@ -190,7 +190,7 @@ class TransferLedger:
                 del self.rested[uid]
 
 
-def _tell(transfer: Transfer, text: str) -> None:
+def _log_transfer(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 

@@ -53,41 +53,41 @@ class TransferService:
     @classmethod
     def of(cls, policy: Policy, resources: Resources) -> Self:
         """Put the service together: each group of parts is made of those before it."""
-        known = wiring_state.build(policy, resources)
-        acts = acting.build(policy, resources, known)
-        looks_after = maintenance.build(policy, resources, known, acts)
+        state = wiring_state.build(policy, resources)
+        acts = acting.build(policy, resources, state)
+        looks_after = maintenance.build(policy, resources, state, acts)
         return cls(
             policy=policy,
             resources=resources,
-            known=known,
+            known=state,
             acting=acts,
             maintenance=looks_after,
-            program=program.build(policy, resources, known, acts, looks_after),
+            program=program.build(policy, resources, state, acts, looks_after),
         )
 
     def load(self) -> None:
         """Load what an earlier process left in the state file."""
-        verdicts, clock, known = self.resources.acts.verdicts, self.resources.clock, self.known
+        verdicts, clock, state = self.resources.acts.verdicts, self.resources.clock, self.known
         clock.step()  # before this: what is loaded is not moved by it
         verdicts.hide_names()
-        known.ledger.load()
-        known.unheard_ends.load(clock.now())
+        state.ledger.load()
+        state.unheard_ends.load(clock.now())
         self.acting.late_guards.load(clock.now())
-        known.usage_records.load()
+        state.usage_records.load()
         self.maintenance.recalls.load()
         self.acting.claims.load()
-        for one in known.ledger.ended.values():
-            verdicts.tidy(one)
+        for transfer in state.ledger.ended.values():
+            verdicts.tidy(transfer)
         self.show_routes()
 
     def show_routes(self) -> None:
         """Publish where each queue leads, and log the clusters that open transfers have lost."""
-        known, views = self.known, self.resources.views
-        used = {(one.queue, one.remote) for one in known.ledger.all()}
-        known.mail.allow(used)  # their routes stay where starters read them
+        state, views = self.known, self.resources.views
+        used = {(transfer.queue, transfer.remote) for transfer in state.ledger.all()}
+        state.mail.allow(used)  # their routes stay where starters read them
         views.routes(frozenset(queue for queue, _ in used))
-        views.asked(self.resources.observers)
-        for cluster in sorted(known.situations.dropped()):
+        views.keep_only(self.resources.observers)
+        for cluster in sorted(state.situations.dropped()):
             _log.warning(
                 "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
             )
@@ -110,10 +110,10 @@ class TransferService:
 
     def _ask_clusters(self) -> None:
         """Ask each cluster that is due; what their questions need is read in one transaction."""
-        wanted = cache(self.wanted)
+        job_ids = cache(self.watched_jobs)
         with self.known.ledger.transaction():
             for observer in self.resources.observers.values():
-                observer.ask_if_due(wanted, self.sent)
+                observer.ask_if_due(job_ids, self.sent)
 
     def _keep_time(self) -> None:
         """Keep every duration when the clock was set; if set back, no answer would be fresh."""
@@ -136,15 +136,15 @@ class TransferService:
         """Return owner, cluster and queue of each open transfer."""
         return self.known.ledger.away_jobs()
 
-    def wanted(self) -> frozenset[int]:
+    def watched_jobs(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""
-        known = self.known
-        watched = (*known.ledger.all(), *known.ledger.ended.values())
-        remote = {one.remote_id for one in watched}
-        local = {parse_transfer(one.name).job for one in known.ledger.all()}
-        others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
+        state = self.known
+        watched = (*state.ledger.all(), *state.ledger.ended.values())
+        remote = {transfer.remote_id for transfer in watched}
+        local = {parse_transfer(transfer.name).job for transfer in state.ledger.all()}
+        queried = state.unheard_ends.jobs() | state.breakers.jobs() | state.mail.unproved.jobs()
         late, moved = self.acting.late_guards.jobs(), self.maintenance.moves.jobs()
-        return frozenset(remote | local | others | late | moved)
+        return frozenset(remote | local | queried | late | moved)
 
     def sent(self, cluster: str) -> SentJob:
         """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""

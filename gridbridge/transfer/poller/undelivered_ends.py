@@ -30,8 +30,8 @@ class UndeliveredEnds:
 
     def load(self, now: datetime) -> None:
         """Load the transfers that an earlier process may have left."""
-        for one in self._transfers.closed_since(now - RECENT):
-            self.remember(one.not_after(now))
+        for transfer in self._transfers.closed_since(now - RECENT):
+            self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
         """Remember a transfer until home no longer lists its task."""
@@ -43,15 +43,19 @@ class UndeliveredEnds:
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to show."""
         watched = (*self._ended.values(), *self._unproved.values())
-        return {parse_transfer(one.name).job for one in watched}
+        return {parse_transfer(transfer.name).job for transfer in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return the transfers whose task's owner home's answer shows, each once."""
-        asked = [one for one in self._unproved.values() if one.is_older_than(local.taken_at)]
-        for one in asked:
-            del self._unproved[one.key]
-        proved = (one.but(listed=listed_after(one, local)) for one in asked)
-        return tuple(one for one in proved if one.listed)
+        due = [
+            transfer
+            for transfer in self._unproved.values()
+            if transfer.is_older_than(local.taken_at)
+        ]
+        for transfer in due:
+            del self._unproved[transfer.key]
+        proved = (transfer.but(listed=listed_after(transfer, local)) for transfer in due)
+        return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
         """Say whether home has listed a transfer's task ever since it closed."""
@@ -65,8 +69,14 @@ class UndeliveredEnds:
         A transfer is forgotten if another job has its number by now, which began outside the
         transfer `queues`: that job may be put back, and ask.
         """
-        unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
-        for each, one in tuple(self._ended.items()):
-            if one in unheard or is_gone(one, local) or has_reused_number(one, local, queues):
-                del self._ended[each]
+        unheard = tuple(
+            transfer for transfer in self._ended.values() if is_unheard(transfer, local)
+        )
+        for key, transfer in tuple(self._ended.items()):
+            if (
+                transfer in unheard
+                or is_gone(transfer, local)
+                or has_reused_number(transfer, local, queues)
+            ):
+                del self._ended[key]
         return unheard

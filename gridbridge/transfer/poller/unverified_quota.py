@@ -58,33 +58,33 @@ class UnverifiedQuota:
         """Count anew at the begin of a round."""
         self._count = None
 
-    def keeps(self, spooled: SpooledMessage, taken: Transfer | RejectedAction) -> bool:
+    def keeps(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> bool:
         """Say whether a message of an unknown transfer has to wait for home's answer."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != MessageKind.RECORD:
             return name in self._waiting
-        if isinstance(taken, RejectedAction) or name in self._admitted:
+        if isinstance(verdict, RejectedAction) or name in self._admitted:
             return False
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
-    def park(self, spooled: SpooledMessage, taken: Transfer | RejectedAction) -> list[str]:
+    def park(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> list[str]:
         """Let a message wait in the spool; return the older record that it replaces."""
         name = spooled.message.transfer, spooled.uid
-        known = self._waiting.get(name)
-        if isinstance(taken, RejectedAction):
-            assert known
-            self._waiting[name] = known._replace(others=(*known.others, spooled.path))
+        entry = self._waiting.get(name)
+        if isinstance(verdict, RejectedAction):
+            assert entry
+            self._waiting[name] = entry._replace(others=(*entry.others, spooled.path))
             return []
-        if known is None:
-            self._waiting[name] = _Waiting(taken, self._clock.now())
+        if entry is None:
+            self._waiting[name] = _Waiting(verdict, self._clock.now())
             return []
-        self._waiting[name] = known._replace(transfer=taken)
-        return [known.transfer.record] if known.transfer.record != taken.record else []
+        self._waiting[name] = entry._replace(transfer=verdict)
+        return [entry.transfer.record] if entry.transfer.record != verdict.record else []
 
-    def admit(self, taken: Transfer) -> Transfer:
+    def admit(self, transfer: Transfer) -> Transfer:
         """Count a new transfer that is accepted, as proved if home's list has just shown it."""
-        self._counted()[taken.uid] += 1
-        return taken.but(listed=self._admitted.pop(taken.key, ""))
+        self._counted()[transfer.uid] += 1
+        return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def take_answer(
         self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
@@ -92,16 +92,16 @@ class UnverifiedQuota:
         """Take home's answer; return the messages that it refuses."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
-        for name, one in tuple(self._waiting.items()):
-            verdict = _judge(one, home, snapshots)
+        for name, entry in tuple(self._waiting.items()):
+            verdict = _judge(entry, home, snapshots)
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
                 self._admitted[name] = OwnershipProof.YES if verdict == OwnershipProof.YES else ""
-                self._inbox.again((one.transfer.record, *one.others))
+                self._inbox.again((entry.transfer.record, *entry.others))
             elif verdict == "":
-                refused += (one.transfer.record, *one.others)
-                uids[one.transfer.uid] += 1
+                refused += (entry.transfer.record, *entry.others)
+                uids[entry.transfer.uid] += 1
         for uid, count in uids.items():
             why = f"{home.cluster} lists no such jobs of theirs, and {self.most} are known"
             _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
@@ -110,20 +110,24 @@ class UnverifiedQuota:
 
     def jobs(self) -> set[int]:
         """Return the job ids, at home and there, that answers have to show."""
-        waiting = [one.transfer for one in self._waiting.values()]
-        return {parse_transfer(one.name).job for one in waiting} | {
-            one.remote_id for one in waiting if one.remote_id
+        waiting = [entry.transfer for entry in self._waiting.values()]
+        return {parse_transfer(transfer.name).job for transfer in waiting} | {
+            transfer.remote_id for transfer in waiting if transfer.remote_id
         }
 
     def names(self) -> frozenset[tuple[str, str]]:
         """Return the transfers that wait, each with its owner."""
-        return frozenset((one.transfer.name, one.transfer.owner) for one in self._waiting.values())
+        return frozenset(
+            (entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values()
+        )
 
     def _counted(self) -> "Counter[int]":
         """Count each person's unproved transfers, with those home was not asked about."""
         if self._count is None:
-            known = chain(self._ledger.open.values(), self._ledger.ended.values())
-            self._count = Counter(one.uid for one in known if one.listed != OwnershipProof.YES)
+            transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
+            self._count = Counter(
+                transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES
+            )
             for uid, rested in self._ledger.rested.items():
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
@@ -139,21 +143,21 @@ class UnverifiedQuota:
 
 
 def _judge(
-    one: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
+    entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
     """Return YES if home lists it, NO if only its own cluster lists it, else empty.
 
     None while one of them has not answered since.
     """
-    transfer = one.transfer
-    if home.taken_at <= one.since:
+    transfer = entry.transfer
+    if home.taken_at <= entry.since:
         return None
     if is_listed(transfer.name, transfer.owner, home):
         return OwnershipProof.YES
     if not transfer.remote_id:
         return ""
     remote = snapshots.get(transfer.remote)
-    if remote is None or remote.taken_at <= one.since:
+    if remote is None or remote.taken_at <= entry.since:
         return None
     row = remote.find(transfer.remote_id)
     return OwnershipProof.NO if row and row.owner == transfer.owner else ""

@@ -63,16 +63,16 @@ class UsageRecords:
     def follow(self, policy: Policy) -> None:
         """Read the files of this configuration; a file that is read already is not begun anew."""
         self.policy = policy
-        wanted = {
+        clusters = {
             name: cluster
             for name, cluster in policy.clusters.items()
             if cluster.accounting and name != policy.site.cluster
         }
         for name, reader in tuple(self.readers.items()):
-            if name not in wanted or not reader.is_of(wanted[name]):
+            if name not in clusters or not reader.is_of(clusters[name]):
                 self.readers.pop(name).dismiss()
                 del self.readings[name]
-        for name, cluster in wanted.items():
+        for name, cluster in clusters.items():
             accounts = ADAPTERS[cluster.kind].accounts
             if name not in self.readers and accounts:
                 self._begin(name, cluster, accounts)
@@ -99,9 +99,9 @@ class UsageRecords:
     def keep(self, look: AccountingLook) -> None:
         """Keep what one reading has found, and publish it."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
-        for one in look.records:
-            changed[parse_transfer(one.transfer).local] = self.accounting.put_record(
-                one, self.clock.now()
+        for record in look.records:
+            changed[parse_transfer(record.transfer).local] = self.accounting.put_record(
+                record, self.clock.now()
             )
         if look.cursor != self.cursors.get(look.cursor.cluster):
             self.accounting.put_cursor(look.cursor)
@@ -112,7 +112,7 @@ class UsageRecords:
 
     def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Publish a task's records; of several jobs' records only those of its owner."""
-        if len({(one.owner, one.job_id) for one in records}) > 1:
+        if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
             records = tuple(ownership_proof.accounted(records, transfers))
@@ -161,13 +161,15 @@ class UsageRecords:
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
         """Return the records of its job, without those from when its cluster still listed it."""
         name = parse_transfer(transfer.name)
-        found = self.accounting.records_of(name.cluster, name.job, name.task, last_listed(transfer))
+        records = self.accounting.records_of(
+            name.cluster, name.job, name.task, last_listed(transfer)
+        )
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
-            one
-            for one in found
-            if (one.transfer, one.job_id, one.owner, one.cluster) == is_its
-            and one.source == UsageSource.ACCOUNTING
+            record
+            for record in records
+            if (record.transfer, record.job_id, record.owner, record.cluster) == is_its
+            and record.source == UsageSource.ACCOUNTING
         ]
 
     def tell_end(self, transfer: Transfer) -> None:

@@ -23,21 +23,21 @@ class TransferActParts:
     actions: RoundActions
 
 
-def build(policy: Policy, at: Resources, known: TransferStateParts) -> TransferActParts:
+def build(policy: Policy, at: Resources, state: TransferStateParts) -> TransferActParts:
     """Make the parts that act, given those that know."""
-    claims = Claims(policy, known.ledger, at.acts.claims, at.workers, at.clock)
-    dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
-    late_guards = StaleGuards(at.database, known.ledger, dispatcher, at.clock)
+    claims = Claims(policy, state.ledger, at.acts.claims, at.workers, at.clock)
+    dispatcher = Dispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
+    late_guards = StaleGuards(at.database, state.ledger, dispatcher, at.clock)
     actions = RoundActions(
         policy=policy,
-        ledger=known.ledger,
+        ledger=state.ledger,
         verdicts=at.acts.verdicts,
         dispatcher=dispatcher,
-        usage_records=known.usage_records,
+        usage_records=state.usage_records,
         claims=claims,
         late_guards=late_guards,
         asked=at.observers,
-        over=partial(_let_go, known, dispatcher, late_guards),
+        over=partial(_let_go, state, dispatcher, late_guards),
         clock=at.clock,
     )
     return TransferActParts(
@@ -46,13 +46,13 @@ def build(policy: Policy, at: Resources, known: TransferStateParts) -> TransferA
 
 
 def _let_go(
-    known: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
+    state: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
 ) -> None:
     """Tell the parts that keep something of a transfer that it is over."""
-    known.situations.deleted_at_home.pop(closed.name, None)
-    known.ledger.forget(closed)
-    known.mail.questions.with_new_starter.discard(closed.key)
-    known.unheard_ends.remember(closed)
+    state.situations.deleted_at_home.pop(closed.name, None)
+    state.ledger.forget(closed)
+    state.mail.questions.with_new_starter.discard(closed.key)
+    state.unheard_ends.remember(closed)
     late_guards.remember(closed)
     dispatcher.forget(closed.key)
-    known.plan_journal.forget(closed.key)
+    state.plan_journal.forget(closed.key)

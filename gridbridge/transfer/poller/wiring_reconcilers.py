@@ -27,13 +27,13 @@ class ReconcilerParts:
 
 
 def build(
-    policy: Policy, at: Resources, known: TransferStateParts, acting: TransferActParts
+    policy: Policy, at: Resources, state: TransferStateParts, acting: TransferActParts
 ) -> ReconcilerParts:
     """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
-    ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
+    ledger, acts, workers, claims = state.ledger, at.acts, at.workers, acting.claims
     recalls = RecallService(
-        policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
+        policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, state.journal
     )
     return ReconcilerParts(
         guards=GuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),

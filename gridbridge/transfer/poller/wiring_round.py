@@ -19,44 +19,44 @@ from gridbridge.transfer.poller.wiring_state import TransferStateParts
 def build(
     policy: Policy,
     at: Resources,
-    known: TransferStateParts,
+    state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
 ) -> TransferProgram:
     """Make a round's program of all that there is."""
     return TransferProgram(
         policy=policy,
-        journal=known.journal,
-        ledger=known.ledger,
-        intake=_intake(policy, at, known, acting),
-        situations=known.situations,
-        plan_journal=known.plan_journal,
+        journal=state.journal,
+        ledger=state.ledger,
+        intake=_intake(policy, at, state, acting),
+        situations=state.situations,
+        plan_journal=state.plan_journal,
         actions=acting.actions,
-        upkeep=_upkeep(policy, at, known, acting, maintenance),
-        publication=_publication(policy, at, known, acting, maintenance),
+        upkeep=_upkeep(policy, at, state, acting, maintenance),
+        publication=_publication(policy, at, state, acting, maintenance),
     )
 
 
 def _intake(
-    policy: Policy, at: Resources, known: TransferStateParts, acting: TransferActParts
+    policy: Policy, at: Resources, state: TransferStateParts, acting: TransferActParts
 ) -> RoundIntake:
     answer_handlers = AnswerHandlers(
         policy=policy,
-        answers=known.answers,
-        ledger=known.ledger,
-        unheard_ends=known.unheard_ends,
-        breakers=known.breakers,
+        answers=state.answers,
+        ledger=state.ledger,
+        unheard_ends=state.unheard_ends,
+        breakers=state.breakers,
         late_guards=acting.late_guards,
-        mail=known.mail,
+        mail=state.mail,
         recovery=StarterWakeup(at.spool),
         dispatcher=acting.dispatcher,
-        reused_ids=known.reused_ids,
-        situations=known.situations,
+        reused_ids=state.reused_ids,
+        situations=state.situations,
     )
     return RoundIntake(
-        answers=known.answers,
-        mail=known.mail,
-        usage_records=known.usage_records,
+        answers=state.answers,
+        mail=state.mail,
+        usage_records=state.usage_records,
         pushes=at.pushes,
         actions=acting.actions,
         answer_handlers=answer_handlers,
@@ -66,15 +66,15 @@ def _intake(
 def _upkeep(
     policy: Policy,
     at: Resources,
-    known: TransferStateParts,
+    state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
 ) -> Reconcilers:
     return Reconcilers(
         policy=policy,
-        ledger=known.ledger,
-        unproved=known.mail.unproved,
-        situations=known.situations,
+        ledger=state.ledger,
+        unproved=state.mail.unproved,
+        situations=state.situations,
         guards=maintenance.guards,
         copies=maintenance.copies,
         cleaner=maintenance.cleaner,
@@ -83,14 +83,14 @@ def _upkeep(
         moves=maintenance.moves,
         suspensions=maintenance.suspensions,
         views=at.views,
-        breakers=known.breakers,
+        breakers=state.breakers,
     )
 
 
 def _publication(
     policy: Policy,
     at: Resources,
-    known: TransferStateParts,
+    state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
 ) -> RoundPublication:
@@ -99,22 +99,22 @@ def _publication(
         database=at.database,
         inbox=at.inbox,
         verdicts=at.acts.verdicts,
-        ledger=known.ledger,
-        job_history=known.job_history,
+        ledger=state.ledger,
+        job_history=state.job_history,
         cleaner=maintenance.cleaner,
         claims=acting.claims,
-        usage_records=known.usage_records,
+        usage_records=state.usage_records,
         clock=at.clock,
     )
     tmpdirs = Tmpdirs(policy, at.workers, at.clock.steady_s)
     return RoundPublication(
-        ledger=known.ledger,
-        answers=known.answers,
+        ledger=state.ledger,
+        answers=state.answers,
         observers=at.observers,
-        breakers=known.breakers,
+        breakers=state.breakers,
         room=RoomWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
         tmpdirs=tmpdirs,
-        job_history=known.job_history,
+        job_history=state.job_history,
         views=at.views,
         sweeper=sweeper,
     )

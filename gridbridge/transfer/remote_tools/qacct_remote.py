@@ -65,34 +65,40 @@ def account(
     policy, _ = users_configuration.load(path)
     shown = files.read_all(folder)
     records = reports.records_at_home(policy, number)
-    known = {one.job: one.records for one in accounts.read_job(folder, number)}
-    accounted = frozenset(one.owner for one in records)
+    kept_records = {usage.job: usage.records for usage in accounts.read_job(folder, number)}
+    accounted = frozenset(record.owner for record in records)
     transfers = {
-        one.job: tuple(history.transfer for history in one.attempts)
-        for one in reports.of_its_owner(files.read_job(folder, job), lambda: accounted)
+        published.job: tuple(history.transfer for history in published.attempts)
+        for published in reports.of_its_owner(files.read_job(folder, job), lambda: accounted)
     }
     notes: list[str] = []
-    if not known:
-        owners = accounted | {one.owner for of_task in transfers.values() for one in of_task}
-        known, searched = _sought(policy, number, owners or {_caller()})
+    if not kept_records:
+        owners = accounted | {
+            transfer.owner for of_task in transfers.values() for transfer in of_task
+        }
+        kept_records, searched = _sought(policy, number, owners or {_caller()})
         notes += () if transfers else searched  # the service will keep a known one's records
     locals_ = _by_task(records)
-    names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
-    wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
-    if not wanted:
+    names = {
+        *kept_records,
+        *transfers,
+        *(name for name in locals_ if name in {*kept_records, *transfers}),
+    }
+    chosen = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
+    if not chosen:
         raise NoAccountedJob(_unknown(job, bool(locals_)))
-    told = tuple(
+    tasks = tuple(
         _joined(
             name,
             policy.site.cluster,
             locals_.get(name, ()),
             transfers.get(name, ()),
-            known.get(name, ()),
+            kept_records.get(name, ()),
             notes,
         )
-        for name in wanted
+        for name in chosen
     )
-    return told, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(told, policy, folder, now))
+    return tasks, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(tasks, policy, folder, now))
 
 
 def totals(
@@ -104,40 +110,40 @@ def totals(
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteRecord]] = {}
     for usage in accounts.read_since(folder, since):
-        for one in best_told(usage.records):
-            is_recent = since is None or (one.ended_at is not None and one.ended_at >= since)
-            if owner in (one.owner, ANYBODY) and is_recent:
-                sums.setdefault((one.owner, one.cluster), []).append(one)
-    found = tuple(_total(*who, of) for who, of in sorted(sums.items()))
+        for record in best_told(usage.records):
+            is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
+            if owner in (record.owner, ANYBODY) and is_recent:
+                sums.setdefault((record.owner, record.cluster), []).append(record)
+    rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {one.cluster: one for one in accounts.read_readings(folder)}
+    readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
-    return found, (*_alarm(shown, now), *(one for one in blind if one))
+    return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
 
 def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> RemoteUsageTotal:
     return RemoteUsageTotal(
         owner=owner,
         cluster=cluster,
-        jobs=len({one.job_id for one in records}),
-        wallclock_s=_sum(one.wallclock_s for one in records),
-        user_s=_sum(one.user_s for one in records),
-        system_s=_sum(one.system_s for one in records),
-        max_rss_kb=max(one.max_rss_kb or 0.0 for one in records),
+        jobs=len({record.job_id for record in records}),
+        wallclock_s=_sum(record.wallclock_s for record in records),
+        user_s=_sum(record.user_s for record in records),
+        system_s=_sum(record.system_s for record in records),
+        max_rss_kb=max(record.max_rss_kb or 0.0 for record in records),
     )
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    known = [each for each in amounts if each is not None]
-    return sum(known) if known else None
+    values = [amount for amount in amounts if amount is not None]
+    return sum(values) if values else None
 
 
 def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingRecord, ...]]:
-    found: dict[str, tuple[AccountingRecord, ...]] = {}
-    for one in records:
-        name = TransferId("", one.job_id, one.task, 0).local
-        found[name] = (*found.get(name, ()), one)
-    return found
+    by_task: dict[str, tuple[AccountingRecord, ...]] = {}
+    for record in records:
+        name = TransferId("", record.job_id, record.task, 0).local
+        by_task[name] = (*by_task.get(name, ()), record)
+    return by_task
 
 
 def _joined(
@@ -149,11 +155,11 @@ def _joined(
     notes: list[str],
 ) -> TaskAccounting:
     """Leave out records of jobs that others submitted under a transfer's account."""
-    owners = {one.owner for one in local} or {one.owner for one in transfers}
-    theirs = tuple(one for one in remote if not owners or one.owner in owners)
+    owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
+    theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
         notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
-    if not local and all(one.closed_at for one in transfers):
+    if not local and all(transfer.closed_at for transfer in transfers):
         notes.append(f"job {job}: no record of its end here (yet)")
     return TaskAccounting(
         job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
@@ -174,31 +180,33 @@ def _sought(
 
     Anybody may give jobs there its account, so only records of its owners count.
     """
-    found: dict[str, tuple[RemoteRecord, ...]] = {}
+    records: dict[str, tuple[RemoteRecord, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
             for record in once.values():  # a file that was rotated meanwhile is read again
                 local = parse_transfer(record.transfer).local
-                found[local] = (*found.get(local, ()), record)
+                records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}: the service has not kept it"]
-    return found, searched
+    return records, searched
 
 
 def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
-    cluster, place = policy.clusters[name], AccountingFilePosition()
+    cluster, position = policy.clusters[name], AccountingFilePosition()
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
         try:
-            step = followed_file.read_on(cluster.accounting, place, 0.0)
+            step = followed_file.read_on(cluster.accounting, position, 0.0)
         except StateError:
             return  # not readable for this person
         lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
-        yield from (one for one in remote_records(lines, name, cluster) if one.owner in owners)
+        yield from (
+            record for record in remote_records(lines, name, cluster) if record.owner in owners
+        )
         if not step.is_more:
             return
-        place = step.place
+        position = step.place
 
 
 def _unknown(job: str, is_accounted: bool) -> str:
@@ -213,12 +221,12 @@ def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
 
 
 def _blind(
-    told: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
+    tasks: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
 ) -> Iterator[str]:
     """Name the clusters concerned whose accounting can't be seen, or not now."""
-    readings = {one.cluster: one for one in accounts.read_readings(folder)}
-    concerned = {one.remote for each in told for one in each.transfers}
-    concerned |= {one.cluster for each in told for one in each.remote}
+    readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
+    concerned = {transfer.remote for task in tasks for transfer in task.transfers}
+    concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):
         if why := _blindness(cluster, readings.get(cluster), now):
             yield why

@@ -63,55 +63,55 @@ def alter(
         job,
         folder,
         f"qalter {job} changes",
-        lambda one: _alter(one, change, policy, folder, is_dry),
+        lambda transfer: _alter(transfer, change, policy, folder, is_dry),
     )
 
 
 def _alter(
-    one: ShownTransfer, change: RequestChange, policy: Policy, folder: str, is_dry: bool
+    transfer: ShownTransfer, change: RequestChange, policy: Policy, folder: str, is_dry: bool
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
-    if one.owner != me:
-        raise NotDone(f"it is {one.owner}'s, not yours")
-    if why := hindrance(one, change):
+    if transfer.owner != me:
+        raise NotDone(f"it is {transfer.owner}'s, not yours")
+    if why := hindrance(transfer, change):
         raise NotDone(why)
-    where = reach(policy, one.remote)
-    alters = alters_of(where, one.remote)
-    options = _options(one, change, policy, folder, alters)
-    require_own(where, one, me)
-    job, local = str(one.remote_id), parse_transfer(one.transfer).local
+    where = reach(policy, transfer.remote)
+    alters = alters_of(where, transfer.remote)
+    options = _options(transfer, change, policy, folder, alters)
+    require_own(where, transfer, me)
+    job, local = str(transfer.remote_id), parse_transfer(transfer.transfer).local
     state = submitter(where).state(where, job)
     if not state.is_waiting:
-        raise NotDone(f"job {job} at {one.remote} is {state.text or 'gone'}: it waits no more")
+        raise NotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}: it waits no more")
     if is_dry:
         return printable(shlex.join(alters.alteration(where, job, options)))
     alters.alter(where, job, options)
-    return printable(f"job {local}: job {job} at {one.remote} changed: {shlex.join(options)}")
+    return printable(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
 def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
     """Return the ability to change jobs at a cluster; NotDone if its adapter lacks it."""
-    if found := adapter_of(where).alters:
-        return found
+    if alterer := adapter_of(where).alters:
+        return alterer
     raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
 
 
-def hindrance(one: ShownTransfer, change: RequestChange) -> str:
+def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:
     """Say why a transfer can't be changed like that just now; empty when it can."""
-    local = parse_transfer(one.transfer).local
-    if one.desired == DesiredJobState.DEAD:
+    local = parse_transfer(transfer.transfer).local
+    if transfer.desired == DesiredJobState.DEAD:
         return "it was deleted here"
-    if one.outcome:
-        return f"it has ended at {one.remote}: {one.outcome}"
-    if change.hold == RELEASE and one.desired == DesiredJobState.SUSPENDED:
+    if transfer.outcome:
+        return f"it has ended at {transfer.remote}: {transfer.outcome}"
+    if change.hold == RELEASE and transfer.desired == DesiredJobState.SUSPENDED:
         return f"it is held by its suspend here: qmod -usj {local} lets it go on"
-    if one.phase != StarterPhase.RELEASED and one.desired != DesiredJobState.SUSPENDED:
-        return f"it is just being sent to {one.remote}: try again in a moment"
+    if transfer.phase != StarterPhase.RELEASED and transfer.desired != DesiredJobState.SUSPENDED:
+        return f"it is just being sent to {transfer.remote}: try again in a moment"
     return ""
 
 
 def _options(
-    one: ShownTransfer,
+    transfer: ShownTransfer,
     change: RequestChange,
     policy: Policy,
     folder: str,
@@ -121,30 +121,35 @@ def _options(
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += alters.resource_options(*_resources(one, change.resources, policy, folder))
+        options += alters.resource_options(*_resources(transfer, change.resources, policy, folder))
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
 
 
 def _resources(
-    one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str
+    transfer: ShownTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
     """Translate the new request, and the rest of what home was asked for, as the starter would.
 
     Returns the hard and the soft resources, and whether it asks for queues that send nothing away.
     """
     home = reach(policy, policy.site.cluster)
-    known_here = shows_requests(home).submitted(home, parse_transfer(one.transfer).job)
-    asks = known_here.request.but(hard=wanted)
-    spec = JobSpec(transfer=one.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
-    rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
+    known_here = shows_requests(home).submitted(home, parse_transfer(transfer.transfer).job)
+    asks = known_here.request.but(hard=pairs)
+    spec = JobSpec(
+        transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots
+    )
+    rules, offered = (
+        mapping(policy, transfer.remote, transfer.queue),
+        words_of(transfer.remote, folder),
+    )
     try:
-        spec, _ = translated(spec, rules, known, one.remote, policy.queues)
+        spec, _ = translated(spec, rules, offered, transfer.remote, policy.queues)
     except UnmappableRequest as error:
         raise NotDone(str(error)) from error
     hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
     if not hard:
-        raise NotDone(f"nothing of that is asked for at {one.remote}")
-    there = keep_there(spec, one.remote, folder).request
-    return hard, there.soft, there.stays
+        raise NotDone(f"nothing of that is asked for at {transfer.remote}")
+    remote_request = keep_there(spec, transfer.remote, folder).request
+    return hard, remote_request.soft, remote_request.stays

@@ -35,7 +35,9 @@ def delete(
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
     policy, _ = users_configuration.load(path)
-    return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
+    return each_away(
+        job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
+    )
 
 
 def delete_all(
@@ -46,27 +48,31 @@ def delete_all(
     Raises ConfigError, and StateError without published files.
     """
     policy, _ = users_configuration.load(path)
-    found = transfers_of(owner, folder)
-    if not found:
+    transfers = transfers_of(owner, folder)
+    if not transfers:
         yield ActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from each_of(found, lambda one: _delete(one, policy, is_dry))
+    yield from each_of(transfers, lambda transfer: _delete(transfer, policy, is_dry))
 
 
-def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
-    local, me = parse_transfer(one.transfer).local, pwd.getpwuid(os.getuid()).pw_name
-    if one.owner != me:
-        raise NotDone(f"it is {one.owner}'s, not yours; an operator uses qdel {local}")
+def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
+    local, me = parse_transfer(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+    if transfer.owner != me:
+        raise NotDone(f"it is {transfer.owner}'s, not yours; an operator uses qdel {local}")
     home = reach(policy, policy.site.cluster)
-    away = f"job {one.remote_id} at {one.remote}" if one.remote_id else f"its half at {one.remote}"
+    remote_half = (
+        f"job {transfer.remote_id} at {transfer.remote}"
+        if transfer.remote_id
+        else f"its half at {transfer.remote}"
+    )
     if submitter(home).state(home, local).is_listed:
         if not is_dry:
             submitter(home).delete(home, local)
-        return f"job {local}: {'would be ' * is_dry}deleted here, and {away} with it"
-    where = reach(policy, one.remote)
+        return f"job {local}: {'would be ' * is_dry}deleted here, and {remote_half} with it"
+    where = reach(policy, transfer.remote)
     try:
-        require_own(where, one, me)
+        require_own(where, transfer, me)
     except RemoteJobGone:
-        return f"job {local}: gone, here and at {one.remote}"
+        return f"job {local}: gone, here and at {transfer.remote}"
     if not is_dry:
-        submitter(where).delete(where, str(one.remote_id))
-    return f"job {local}: gone here; {away} {'would be' if is_dry else 'is'} deleted there"
+        submitter(where).delete(where, str(transfer.remote_id))
+    return f"job {local}: gone here; {remote_half} {'would be' if is_dry else 'is'} deleted there"

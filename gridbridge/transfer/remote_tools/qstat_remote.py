@@ -50,25 +50,31 @@ def transfers(
     Raises StateError without published files, GridbridgeError for a cluster that nobody knows.
     """
     report = reports.report(now, folder)
-    _refuse_unknown(choice.cluster, (one.cluster for one in report.clusters), report.transfers)
-    rows = tuple(one for one in report.transfers if is_chosen(one, choice))
-    concerned = {one.transfer.remote for one in rows}
-    silent = (one for one in report.clusters if not one.answers and one.cluster in concerned)
-    notes = (report.alarm, *(f"{one.cluster} {one.why}" for one in silent))
+    _refuse_unknown(
+        choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers
+    )
+    rows = tuple(row for row in report.transfers if is_chosen(row, choice))
+    concerned = {row.transfer.remote for row in rows}
+    silent = (
+        cluster
+        for cluster in report.clusters
+        if not cluster.answers and cluster.cluster in concerned
+    )
+    notes = (report.alarm, *(f"{cluster.cluster} {cluster.why}" for cluster in silent))
     return rows, tuple(note for note in notes if note)
 
 
-def is_chosen(one: TransferReport, choice: TransferFilter) -> bool:
+def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
     """Say whether a transfer is one of those to show."""
-    away = one.transfer
-    is_theirs = any(fnmatchcase(away.owner, user) for user in choice.users)
-    is_there = choice.cluster in (None, away.remote)
-    return is_theirs and is_there and is_in(away.there, choice.states)
+    transfer = report.transfer
+    is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
+    is_there = choice.cluster in (None, transfer.remote)
+    return is_theirs and is_there and is_in(transfer.there, choice.states)
 
 
-def is_in(state: JobState, wanted: str) -> bool:
+def is_in(state: JobState, states: str) -> bool:
     """Say whether a remote job is in one of these states, as `qstat -s` counts them."""
-    if EVERY in wanted:
+    if EVERY in states:
         return True
     facts = {
         "p": state.is_waiting or not state.is_listed,  # being sent
@@ -76,13 +82,13 @@ def is_in(state: JobState, wanted: str) -> bool:
         "s": state.is_suspended,
         "h": state.is_held,
     }
-    return any(facts[letter] for letter in wanted)
+    return any(facts[letter] for letter in states)
 
 
 def _refuse_unknown(
-    cluster: str | None, known: Iterable[str], rows: Iterable[TransferReport]
+    cluster: str | None, names: Iterable[str], rows: Iterable[TransferReport]
 ) -> None:
-    clusters = sorted({*known, *(one.transfer.remote for one in rows)})
+    clusters = sorted({*names, *(row.transfer.remote for row in rows)})
     if cluster is not None and cluster not in clusters:
         raise GridbridgeError(f"no cluster {cluster!r}; there are {', '.join(clusters) or 'none'}")
 
@@ -96,24 +102,24 @@ class JobQueries:
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 
-    def ask(self, one: ShownTransfer) -> tuple[tuple[str, ...], str]:
+    def ask(self, transfer: ShownTransfer) -> tuple[tuple[str, ...], str]:
         """Return what its cluster shows of a remote job, or why it shows nothing."""
         if self._left == 0:
             return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
-        if one.remote in self._silent:
-            return (), self._silent[one.remote]
+        if transfer.remote in self._silent:
+            return (), self._silent[transfer.remote]
         self._left -= 1
         try:
-            where = reach(self._policy, one.remote)
-            told = status_of(where).details(where, one.remote_id or 0)
+            where = reach(self._policy, transfer.remote)
+            jobs = status_of(where).details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
-            self._silent[one.remote] = printable(f"{kind}{error}")
-            return (), self._silent[one.remote]
-        ours = [job for job in told if job.account == one.transfer]
+            self._silent[transfer.remote] = printable(f"{kind}{error}")
+            return (), self._silent[transfer.remote]
+        ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list it any more"
-        return _messages(ours[0], is_waiting=is_in(one.there, "p")), ""
+        return _messages(ours[0], is_waiting=is_in(transfer.there, "p")), ""
 
 
 def details(
@@ -124,17 +130,19 @@ def details(
     Before them comes the alarm of health.alarm. Raises what reports.why raises.
     """
     alarm, tasks = reports.why(job, now, folder, asking.path)
-    taken = {one.cluster: one.taken_at for one in files.read_all(folder).clusters.values()}
-    found = []
+    taken_at = {
+        cluster.cluster: cluster.taken_at for cluster in files.read_all(folder).clusters.values()
+    }
+    task_details = []
     for task in tasks:
-        one = task.attempts[-1].transfer
-        is_there = one.remote_id and not one.closed_at
-        messages, trouble = asking.ask(one) if is_there else ((), "")
-        at = taken.get(one.remote)
+        transfer = task.attempts[-1].transfer
+        is_there = transfer.remote_id and not transfer.closed_at
+        messages, trouble = asking.ask(transfer) if is_there else ((), "")
+        at = taken_at.get(transfer.remote)
         if trouble and at:
             trouble += f"; what stands above is {age(now - at)} old"
-        found.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
-    return alarm, tuple(found)
+        task_details.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
+    return alarm, tuple(task_details)
 
 
 def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
@@ -143,4 +151,4 @@ def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
     Grid Engine prints the scheduler's messages of others with those of any job (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
-    return tuple(printable(each) for each in dict.fromkeys(words) if each != NOTHING_TOLD)
+    return tuple(printable(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

@@ -37,8 +37,8 @@ def reach(policy: Policy, cluster: str) -> Away:
 
 def shows_requests(home: Away) -> "ShowsRequests[Away]":
     """Return the ability to show requests at home; NotDone if home's adapter lacks it."""
-    if found := adapter_of(home).shows_requests:
-        return found
+    if ability := adapter_of(home).shows_requests:
+        return ability
     raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
 
 
@@ -58,60 +58,67 @@ def each_away(
 
     `instead` is the command for one that is here. Raises ParseError and StateError.
     """
-    found = open_transfers(job, folder)
-    if not found:
+    transfers = open_transfers(job, folder)
+    if not transfers:
         text = f"job {job}: nothing of it is away; if it waits here, {instead} it"
         yield ActResult(job=job, is_done=False, text=text)
-    yield from each_of(found, act)
+    yield from each_of(transfers, act)
 
 
 def each_of(
-    found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
+    transfers: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
 ) -> Iterator[ActResult]:
     """Act on each of these, and yield the results."""
-    for one in found:
-        local = parse_transfer(one.transfer).local
+    for transfer in transfers:
+        local = parse_transfer(transfer.transfer).local
         try:
-            yield ActResult(job=local, is_done=True, text=act(one))
+            yield ActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
             yield ActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
 def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
     """Return a person's transfers that are open."""
-    return tuple(one for one in files.read_all(folder).transfers if one.owner == owner)
+    return tuple(
+        transfer for transfer in files.read_all(folder).transfers if transfer.owner == owner
+    )
 
 
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
     """Return the open transfers of a job or task; ParseError for anything but a job id."""
     number, task = parse_local(job)
-    names = ((one, parse_transfer(one.transfer)) for one in files.read_all(folder).transfers)
-    return tuple(one for one, name in names if name.job == number and task in (0, name.task))
+    names = (
+        (transfer, parse_transfer(transfer.transfer))
+        for transfer in files.read_all(folder).transfers
+    )
+    return tuple(
+        transfer for transfer, name in names if name.job == number and task in (0, name.task)
+    )
 
 
-def require_own(where: Away, one: ShownTransfer, me: str) -> None:
+def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
     """Ask again who owns the recorded remote job; NotDone unless it is ours and this transfer's."""
-    local = parse_transfer(one.transfer).local
-    if not one.remote_id:
-        raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")
-    owner, account = submitter(where).owner_and_account(where, str(one.remote_id))
+    local = parse_transfer(transfer.transfer).local
+    if not transfer.remote_id:
+        raise NotDone(f"job {local} is being sent to {transfer.remote} and has no id there yet")
+    owner, account = submitter(where).owner_and_account(where, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(
-            f"{one.remote} does not list job {one.remote_id} any more: it has ended"
+            f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended"
         )
     mine = where.login.user if where.login else me
-    if (owner, account) != (mine, one.transfer):
+    if (owner, account) != (mine, transfer.transfer):
         raise NotDone(
-            f"job {one.remote_id} at {one.remote} is {owner}'s, account {account!r}:"
-            f" not {one.transfer}"
+            f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}:"
+            f" not {transfer.transfer}"
         )
 
 
 def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the jobs of `12,13.2 14`; ParseError for anything else."""
-    found = tuple(job for words in jobs for job in words.split(",") if job)
-    if not found:
+    names = tuple(job for words in jobs for job in words.split(",") if job)
+    if not names:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
-    for job in found:
+    for job in names:
         parse_local(job)
-    return found
+    return names

@@ -100,13 +100,13 @@ def epilog(task: LocalTask) -> None:
     try:
         task.ask(DesiredJobState.DEAD)
     finally:
-        delete_remote(task.away(task.route(record.queue)).within(EPILOG_S), record)
+        delete_remote(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
 
 
 def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
     """Say whether the service published an end, and not only a wish."""
-    said = published_values.read_message(task.verdict(record.transfer))
-    return said is not None and said.outcome not in TransferOutcome.WISHES
+    message = published_values.read_message(task.verdict(record.transfer))
+    return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
 def want(task: LocalTask, desired: str) -> None:

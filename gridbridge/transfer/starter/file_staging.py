@@ -89,7 +89,7 @@ def bring_in(step: "StarterStep") -> bool:
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(CARRIED):
         return True
-    stage = _noted(task)
+    stage = _staging_note(task)
     _refuse_missing(task, stage)
     source = _standard_input(task)
     names = [_source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)]
@@ -129,21 +129,21 @@ def _bring_home(step: "StarterStep") -> bool:
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(HOME):
         return True
-    stage = _noted(task)
+    stage = _staging_note(task)
     outputs = [
         staged_paths.name_of(path) for path in staged_paths.paths(staged_paths.OUT, stage.stage_out)
     ]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
-    found = folder.present(login, at, names, LONG_S) or {}
-    streams = [name for name in STREAMS if name in found]
+    present = folder.present(login, at, names, LONG_S) or {}
+    streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch(task, login, at, name)]
     if long and not rsync.pull(login, long, at, f"{task.private}/", task.is_dead):
         return False
-    made = {name: found.get(f"{folder.WORK}/{name}") for name in outputs}
+    links = {name: present.get(f"{folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
-        some = [name for name, is_link in made.items() if is_link is leads]
-        if some and not rsync.pull(login, some, work, cwd, task.is_dead, leads):
+        paths = [name for name, is_link in links.items() if is_link is leads]
+        if paths and not rsync.pull(login, paths, work, cwd, task.is_dead, leads):
             return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
@@ -163,13 +163,13 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
 def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
     """Return the lists; the job's own take precedence over its queue's."""
     route = step.route
-    told = staged_paths.lists(route.stage_in, route.stage_out, request.context)
-    place = folder.place(route.remote_stage_dir, _login(step).user or me())
+    lists = staged_paths.lists(route.stage_in, route.stage_out, request.context)
+    base = folder.place(route.remote_stage_dir, _login(step).user or me())
     return StagingFolder(
-        folder=step.record.stage or f"{place}/{step.record.transfer}",
+        folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
-        stage_in=told[staged_paths.IN],
-        stage_out=told[staged_paths.OUT],
+        stage_in=lists[staged_paths.IN],
+        stage_out=lists[staged_paths.OUT],
     )
 
 
@@ -178,7 +178,7 @@ def _note(task: LocalTask, stage: StagingFolder) -> None:
     task_notes.write(f"{task.private}/{NOTE}", text)
 
 
-def _noted(task: LocalTask) -> StagingFolder:
+def _staging_note(task: LocalTask) -> StagingFolder:
     data, _ = files.read(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
     return StagingFolder(**key_value_lines.decode(data, StagingFolder.__slots__))
 
@@ -230,28 +230,28 @@ def _endless(top: str) -> "Iterator[str]":
 
     rsync itself reports what can't be read.
     """
-    left = [(top, _holders(os.path.realpath(top)))]
-    while left:
-        path, above_it = left.pop()
+    pending = [(top, _holders(os.path.realpath(top)))]
+    while pending:
+        path, above_it = pending.pop()
         try:
             below = [entry.path for entry in os.scandir(path) if entry.is_dir()]
-            folders = [(each, _identity(each)) for each in below]
+            folders = [(child, _identity(child)) for child in below]
         except OSError:
             continue
-        for each, identity in folders:
+        for child, identity in folders:
             if identity in above_it:
-                yield each
+                yield child
             else:
-                left.append((each, above_it | {identity}))
+                pending.append((child, above_it | {identity}))
 
 
 def _holders(path: str) -> frozenset[tuple[int, int]]:
     """Return a folder and all that it is in."""
-    found = {_identity(path)}
+    ancestors = {_identity(path)}
     while path != "/":
         path = os.path.dirname(path)
-        found.add(_identity(path))
-    return frozenset(found)
+        ancestors.add(_identity(path))
+    return frozenset(ancestors)
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -298,10 +298,10 @@ def _agreeing(fetched: str, path: str, begun: int) -> int:
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0
-    with open(fetched, "rb") as one, open(path, "rb") as other:
-        other.seek(begun)
-        while ours := one.read(1 << 16):
-            theirs = other.read(len(ours))
+    with open(fetched, "rb") as fetched_file, open(path, "rb") as file:
+        file.seek(begun)
+        while ours := fetched_file.read(1 << 16):
+            theirs = file.read(len(ours))
             if not ours.startswith(theirs):
                 return 0
             agreeing += len(theirs)

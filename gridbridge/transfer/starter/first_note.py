@@ -23,12 +23,12 @@ def begin(step: "StarterStep") -> bool:
     if step.record.remote_id and step.away.login:
         submission_step.stage(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
-    known = {
+    fields = {
         "transfer": name,
         "guard": task_guard.chosen(step),
         "submitted": step.request.submitted,
     }
-    step.note(kind=MessageKind.RECORD, phase=phase, **known)
+    step.note(kind=MessageKind.RECORD, phase=phase, **fields)
     return True
 
 
@@ -43,13 +43,13 @@ def _learn_of_the_last(step: "StarterStep") -> bool:
         return False
     if reply.phase:
         _adopt(step, reply)
-    told = {key: value for key, value in vars(reply).items() if value}
-    step.record = step.record.but(**told)
+    fields = {key: value for key, value in vars(reply).items() if value}
+    step.record = step.record.but(**fields)
     return True
 
 
-def _adopt(step: "StarterStep", known: StarterMessage) -> None:
+def _adopt(step: "StarterStep", reply: StarterMessage) -> None:
     """Use the route of the queue in which the task was sent; it may be in another one now."""
-    step.go_by(step.task.route(known.queue))
-    step.require_same(known)
+    step.go_by(step.task.route(reply.queue))
+    step.require_same(reply)
     step.may_be_there = True

@@ -39,9 +39,9 @@ def is_suspended(task: LocalTask, home: Home) -> bool:
     return keeper_of(home).state(home, task.local).is_suspended
 
 
-def is_wanted(task: LocalTask, home: Home, noted: str) -> bool:
+def is_wanted(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether a signal that the starter got means what -notify says."""
-    return is_deleted(task, home) if noted == DesiredJobState.DEAD else is_suspended(task, home)
+    return is_deleted(task, home) if intent == DesiredJobState.DEAD else is_suspended(task, home)
 
 
 def _is_leaving(task: LocalTask, state: JobState) -> bool:

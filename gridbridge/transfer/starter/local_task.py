@@ -77,7 +77,7 @@ class LocalTask:
         """Return where the task's queue leads, or the one in which its transfer began."""
         return published_values.read_route(queue or self.queue, self.published)
 
-    def away(self, route: TransferRoute) -> Away:
+    def remote_system(self, route: TransferRoute) -> Away:
         """Return the cluster that the task's jobs run in, as their owner reaches it."""
         return route.away_as(me()) if route.remote_ssh else route.away
 
@@ -91,9 +91,9 @@ class LocalTask:
         Grid Engine sets RESTARTED for a task that was rescheduled, not for one whose error state
         was cleared (qmod -cj).
         """
-        told = published_values.told_path(self.local, os.getuid(), self.published)
+        unproved = published_values.told_path(self.local, os.getuid(), self.published)
         proved = published_values.history_path(self.local, self.published)
-        return self.restarted or os.path.exists(told) or os.path.exists(proved)
+        return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
         """Wake the starter, if it sleeps already."""
@@ -126,15 +126,15 @@ class LocalTask:
         """Tell the service why a step is tried again, if the spool has room; return the record."""
         record = self.record() or StarterMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
-        told = record.but(cause=cause, reason=why)
-        if record.kind != MessageKind.RECORD or told == record:
+        excused = record.but(cause=cause, reason=why)
+        if record.kind != MessageKind.RECORD or excused == record:
             return record
-        told.at = now()
+        excused.at = now()
         try:
-            self.save(told)
+            self.save(excused)
         except GridbridgeError:
-            return told  # a full disk: the next try tells it
-        return told
+            return excused  # a full disk: the next try tells it
+        return excused
 
     def is_dead(self) -> bool:
         """Say whether the local job was deleted; nothing overwrites that note."""
@@ -160,17 +160,17 @@ class LocalTask:
             method_intents.note(self.private, desired, method_intents.begun(os.getppid()))
         self.note_done(INTENT)
         if desired == DesiredJobState.DEAD:
-            self.tell(desired)
+            self.report_intent(desired)
 
-    def tell(self, desired: str) -> None:
+    def report_intent(self, desired: str) -> None:
         """Tell the service the intent, if there is a transfer."""
-        self._tell(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
+        self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
         """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
-        self._tell(StarterMessage(kind=MessageKind.SPARED, at=now()))
+        self._send(StarterMessage(kind=MessageKind.SPARED, at=now()))
 
-    def _tell(self, news: StarterMessage) -> None:
+    def _send(self, news: StarterMessage) -> None:
         record = self.record()
         if record and record.kind == MessageKind.RECORD:  # a question has no transfer yet
             spool.send(news.but(transfer=record.transfer), self.our_spool)
@@ -187,7 +187,7 @@ class LocalTask:
         note = method_intents.newest(self.private)
         desired = method_intents.desired_of(note)
         if not method_intents.is_told(note):
-            self.tell(desired)
+            self.report_intent(desired)
             method_intents.settle(self.private, note)
         return desired
 
@@ -201,15 +201,15 @@ class LocalTask:
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
-    def wish(self) -> StarterMessage | None:
+    def begun_recall(self) -> StarterMessage | None:
         """Return the recall that was begun, None when there is none."""
         return task_notes.read(f"{self.private}/recall")
 
-    def keep_wish(self, wish: StarterMessage) -> None:
+    def keep_recall(self, recall: StarterMessage) -> None:
         """Note how far a recall has come."""
-        self._keep("recall", wish)
+        self._keep("recall", recall)
 
-    def forget_wish(self) -> None:
+    def forget_recall(self) -> None:
         """Note that the task stays where it is."""
         files.remove(f"{self.private}/recall")
 
@@ -248,9 +248,9 @@ class LocalTask:
         task_notes.write(path, b"%d" % (before + 1))
         return before
 
-    def known_for_s(self, what: str) -> float:
+    def known_for_s(self, note: str) -> float:
         """Return how long ago something was first noted, by a clock that nobody sets."""
-        path, now_s = f"{self.private}/{what}", time.clock_gettime(time.CLOCK_BOOTTIME)
+        path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.number(path)) is None:
             first_s = now_s
             task_notes.write(path, b"%d" % now_s)

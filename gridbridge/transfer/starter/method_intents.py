@@ -75,11 +75,11 @@ def is_before(name: str, order: Order) -> bool:
 
 def settle(folder: str, name: str) -> None:
     """Keep the last note as one that the service knows, and remove those before it."""
-    kept = f"{TOLD}{name.removeprefix(ASKED)}"
-    os.rename(f"{folder}/{name}", f"{folder}/{kept}")
-    for other in _notes(folder):
-        if other != kept and _order(other) <= _order(kept):
-            files.remove(f"{folder}/{other}")
+    settled = f"{TOLD}{name.removeprefix(ASKED)}"
+    os.rename(f"{folder}/{name}", f"{folder}/{settled}")
+    for note in _notes(folder):
+        if note != settled and _order(note) <= _order(settled):
+            files.remove(f"{folder}/{note}")
 
 
 def _lives(order: Order) -> bool:

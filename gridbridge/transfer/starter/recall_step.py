@@ -33,41 +33,41 @@ KILLED = "it had just started there and was deleted"
 def recall(
     cell: "RecallsJobs[Away]",
     task: LocalTask,
-    away: Away,
+    remote: Away,
     record: StarterMessage,
     wished: StarterMessage,
 ) -> StarterMessage | int:
     """Do what is due; return how the task ends, or in how many seconds to look again."""
-    remote_id, begun = record.remote_id, task.wish()
+    remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
         begun = wished.but(at=now())
-        task.keep_wish(begun)
+        task.keep_recall(begun)
     if begun.phase == GONE:
-        return _confirm(cell, away, remote_id, begun)
-    remote_state.is_there(away, record)  # and not another's under its number
-    cell.hold(away, remote_id, gone_is_fine=True)
-    state = cell.state(away, remote_id)
+        return _confirm(cell, remote, remote_id, begun)
+    remote_state.is_there(remote, record)  # and not another's under its number
+    cell.hold(remote, remote_id, gone_is_fine=True)
+    state = cell.state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
         return CONFIRM_S  # deleted by us, or it ran: the service finds out, see settled
     if not state.is_listed or not state.facts <= WAITING:
-        return _let_be(cell, task, away, remote_id)
+        return _let_be(cell, task, remote, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
         return SETTLE_S
-    return _delete(cell, task, away, remote_id, begun)
+    return _delete(cell, task, remote, remote_id, begun)
 
 
 def _delete(
-    cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str, begun: StarterMessage
+    cell: "RecallsJobs[Away]", task: LocalTask, remote: Away, remote_id: str, begun: StarterMessage
 ) -> StarterMessage | int:
     begun = begun.but(phase=DELETING)
-    task.keep_wish(begun)
-    had_waited = cell.delete_waiting(away, remote_id)
+    task.keep_recall(begun)
+    had_waited = cell.delete_waiting(remote, remote_id)
     if had_waited is None:
-        return _let_be(cell, task, away, remote_id)
+        return _let_be(cell, task, remote, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
     begun = begun.but(phase=GONE, reason=reason)
-    task.keep_wish(begun)
-    return _confirm(cell, away, remote_id, begun)
+    task.keep_recall(begun)
+    return _confirm(cell, remote, remote_id, begun)
 
 
 def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
@@ -89,17 +89,17 @@ def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | 
 
 
 def _confirm(
-    cell: "RecallsJobs[Away]", away: Away, remote_id: str, begun: StarterMessage
+    cell: "RecallsJobs[Away]", remote: Away, remote_id: str, begun: StarterMessage
 ) -> StarterMessage | int:
-    if cell.state(away, remote_id).is_listed:
+    if cell.state(remote, remote_id).is_listed:
         return CONFIRM_S
     return StarterMessage(
         outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=begun.reason
     )
 
 
-def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, away: Away, remote_id: str) -> int:
+def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Leave a job that started or ended; the service sees that, and takes the wish back."""
-    cell.release(away, remote_id, gone_is_fine=True)
-    task.forget_wish()
+    cell.release(remote, remote_id, gone_is_fine=True)
+    task.forget_recall()
     return SETTLE_S

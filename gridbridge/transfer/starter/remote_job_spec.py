@@ -115,13 +115,13 @@ def has_files(env: dict[str, str]) -> bool:
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
-def output_stays(env: dict[str, str], there: SshLogin) -> str:
+def output_stays(env: dict[str, str], login: SshLogin) -> str:
     """Say where the output of a job without carried files lies; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
-    account = there.user or env["LOGNAME"]
+    account = login.user or env["LOGNAME"]
     files = " and ".join(f"~{account}/{name}" for name in names)
-    return f"its output stays at {there.host} in {files}" if names else ""
+    return f"its output stays at {login.host} in {files}" if names else ""
 
 
 def _landing(route: TransferRoute, path: str, staged: str) -> str:
@@ -151,8 +151,8 @@ def parallel(config: dict[str, str]) -> tuple[str, int]:
 
 def asks_for_something(spec: JobSpec) -> bool:
     """Say whether a request has any name that a remote cluster may not know."""
-    asked = spec.request.hard + spec.request.soft
-    return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in asked)
+    pairs = spec.request.hard + spec.request.soft
+    return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in pairs)
 
 
 def is_interactive(env: dict[str, str]) -> bool:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
 
-def follow(step: "StarterStep", seen: StarterMessage | None) -> bool:
+def follow(step: "StarterStep", message: StarterMessage | None) -> bool:
     """Bring the remote job to the state that the local one should have; safe to repeat.
 
-    `seen` is the state in which the service saw the local job, against its methods' intents. False
-    when this has to be tried again: nobody knows yet whether the local job is to end.
+    `message` has the state in which the service saw the local job, against its methods' intents.
+    False when this has to be tried again: nobody knows yet whether the local job is to end.
     """
     now = method_intents.ago()
     if step.noted and not _is_wanted(step):
@@ -31,7 +31,7 @@ def follow(step: "StarterStep", seen: StarterMessage | None) -> bool:
         step.task.note_done(WARNED)
         delete_remote(step.away, step.record)
         return True
-    _learn(step, seen, now)
+    _learn(step, message, now)
     if step.record.phase == StarterPhase.HELD and not _release(step):
         return False
     if step.record.phase == StarterPhase.RELEASED:
@@ -46,7 +46,7 @@ def _is_wanted(step: "StarterStep") -> bool:
     return local_limits.is_wanted(step.task, step.route.home, step.noted)
 
 
-def _learn(step: "StarterStep", seen: StarterMessage | None, now: method_intents.Order) -> None:
+def _learn(step: "StarterStep", message: StarterMessage | None, now: method_intents.Order) -> None:
     """Note the states that we and the service have seen at home, beside the methods' notes."""
     desired = step.task.desired()
     if (
@@ -55,8 +55,8 @@ def _learn(step: "StarterStep", seen: StarterMessage | None, now: method_intents
         step.task.learn(DesiredJobState.RUNNING, now)
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
-    if seen:
-        step.task.learn(seen.desired, method_intents.ago(time.time() - float(seen.at)))
+    if message:
+        step.task.learn(message.desired, method_intents.ago(time.time() - float(message.at)))
 
 
 def _release(step: "StarterStep") -> bool:
@@ -107,12 +107,12 @@ def _make_sure(step: "StarterStep") -> None:
         step.is_sure = True
 
 
-def find(away: Away, record: StarterMessage) -> str:
+def find(remote: Away, record: StarterMessage) -> str:
     """Return our remote job that an earlier step submitted without noting its id."""
-    return submitter(away).find_held(away, record.transfer, _owner(away))
+    return submitter(remote).find_held(remote, record.transfer, _owner(remote))
 
 
-def delete_remote(away: Away, record: StarterMessage) -> None:
+def delete_remote(remote: Away, record: StarterMessage) -> None:
     """Delete the remote job of a record if the other cluster can be asked just now.
 
     These are two requests, whatever the record knows.
@@ -120,27 +120,27 @@ def delete_remote(away: Away, record: StarterMessage) -> None:
     if record.kind != MessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find(away, record)  # which is not somebody else's
+        remote_id = find(remote, record)  # which is not somebody else's
     else:
-        remote_id = record.remote_id if is_there(away, record) else ""
+        remote_id = record.remote_id if is_there(remote, record) else ""
     if remote_id:
-        submitter(away).delete(away, remote_id)
+        submitter(remote).delete(remote, remote_id)
 
 
-def is_there(away: Away, record: StarterMessage) -> bool:
+def is_there(remote: Away, record: StarterMessage) -> bool:
     """Say whether the other cluster still knows the job of a record.
 
     Raises NotOurs when the job of that id is another's, or of another transfer: a
     cluster's numbers may have begun anew.
     """
-    found = submitter(away).owner_and_account(away, record.remote_id)
-    if found[0] and found != (_owner(away), record.transfer):
+    owner_account = submitter(remote).owner_and_account(remote, record.remote_id)
+    if owner_account[0] and owner_account != (_owner(remote), record.transfer):
         raise NotOurs(
-            f"job {record.remote_id} of {record.remote} is {found[0]}'s,"
-            f" account {found[1]!r}: not {record.transfer}"
+            f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"
+            f" account {owner_account[1]!r}: not {record.transfer}"
         )
-    return bool(found[0])
+    return bool(owner_account[0])
 
 
-def _owner(away: Away) -> str:
-    return away.login.user if away.login else me()
+def _owner(remote: Away) -> str:
+    return remote.login.user if remote.login else me()

@@ -58,10 +58,10 @@ class Sensor:
         """Answer each request, and look after the poller only after that."""
         requests = SensorRequests()
         while came := os.read(0, 65536):
-            asked = requests.take(came)
-            if asked == QUIT:
+            request = requests.take(came)
+            if request == QUIT:
                 return
-            if asked == REPORT:
+            if request == REPORT:
                 try:
                     os.write(1, self.report(time.time()))
                 except BrokenPipeError:
@@ -73,9 +73,9 @@ class Sensor:
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
-            self._tell(plain_words(error))
+            self._log_trouble(plain_words(error))
             return self._report(closed(self._names))
-        self._tell("")
+        self._log_trouble("")
         return report
 
     def _values(self, now: float) -> dict[str, str]:
@@ -107,7 +107,7 @@ class Sensor:
         try:
             start(self._poller, self._home)
         except OSError as error:  # no process can be had now; a later look tries again
-            self._tell(f"no poller could be started: {error.strerror}")
+            self._log_trouble(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by a clock that nobody sets.
@@ -127,9 +127,9 @@ class Sensor:
 
         self._silent_s = 0.0
         if pid := lock_holder.kill(path):
-            self._tell(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
+            self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
-    def _tell(self, trouble: str) -> None:
+    def _log_trouble(self, trouble: str) -> None:
         """Log a new failure, or its end: execd sends our standard error to /dev/null."""
         if trouble == self._told:
             return

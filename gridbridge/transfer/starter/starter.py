@@ -54,9 +54,9 @@ DELETE_S = 3  # for each of two commands: terminate_method kills us after a whil
 
 def main() -> None:
     """Do the step that is due, for the shell that reads our answer."""
-    noted, *arguments = sys.argv[1:]
+    intent, *arguments = sys.argv[1:]
     task = LocalTask(dict(os.environ))
-    answer = give_up(task) or take(task, noted, tuple(arguments))
+    answer = give_up(task) or take(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
     os._exit(0)  # nothing is left to flush, and taking the interpreter down costs 2 ms
 
@@ -73,17 +73,17 @@ def give_up(task: LocalTask) -> str:
     return ""
 
 
-def take(task: LocalTask, noted: str, arguments: tuple[str, ...]) -> str:
+def take(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     """Do the step that is due; a step that failed is tried again."""
     try:
-        return _try(task, noted, arguments)
+        return _try(task, intent, arguments)
     except NoRoom as error:
         return step_answers.wait_for_room(task, error)
 
 
-def _try(task: LocalTask, noted: str, arguments: tuple[str, ...]) -> str:
+def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     try:
-        step = Starter(task, noted, arguments)
+        step = Starter(task, intent, arguments)
         try:
             return step.take()
         except UnstageablePaths as error:
@@ -127,23 +127,23 @@ class Starter(StarterStep):
 
     def go_on(self) -> str:
         """Do what is due for a job that is there."""
-        said = published_values.read_message(self.task.verdict(self.record.transfer))
-        seen = said if said and said.outcome == TransferOutcome.AGREE else None
-        if answer := self.obey_service(None if seen else said):
+        message = published_values.read_message(self.task.verdict(self.record.transfer))
+        agreement = message if message and message.outcome == TransferOutcome.AGREE else None
+        if answer := self.obey_service(None if agreement else message):
             return answer
-        is_done = follow(self, seen)
+        is_done = follow(self, agreement)
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
             return step_answers.sleep(self.task, "again", DOUBT_S, self.record)
-        return step_answers.pause(self.task, self.record) if seen else self.wait()
+        return step_answers.pause(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: StarterMessage | None) -> str:
         """Obey a verdict, a wish of the service, or a recall that began; empty for none."""
-        begun = self.task.wish()
-        wish = verdict or begun
-        if wish and wish.outcome == TransferOutcome.RECALL:
-            return self.recall(wish)
+        begun = self.task.begun_recall()
+        request = verdict or begun
+        if request and request.outcome == TransferOutcome.RECALL:
+            return self.recall(request)
         if verdict is None:
             return ""
         if begun:
@@ -153,16 +153,16 @@ class Starter(StarterStep):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
-    def recall(self, wish: StarterMessage) -> str:
+    def recall(self, request: StarterMessage) -> str:
         """Bring the task home if its remote job has not started."""
         from gridbridge.transfer.starter import recall_step as recall
 
         if (system := recaller_of(self.away)) is None:
             return self.wait()  # the service takes such a wish back
-        done = recall.recall(system, self.task, self.away, self.record, wish)
-        if isinstance(done, StarterMessage):
-            return self.finish(done, has_run=False)
-        return step_answers.sleep(self.task, "again", done, self.record)
+        result = recall.recall(system, self.task, self.away, self.record, request)
+        if isinstance(result, StarterMessage):
+            return self.finish(result, has_run=False)
+        return step_answers.sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the record again: a service that lost or refused it would bring no end home.
@@ -186,8 +186,8 @@ class Starter(StarterStep):
         the job is looked up.
         """
         try:
-            found = submission_step.find_again(self) if self.may_be_there else ""
-            answer = None if found else submission_step.send(self)
+            remote_id = submission_step.find_again(self) if self.may_be_there else ""
+            answer = None if remote_id else submission_step.send(self)
         except OwnerBarred as error:
             return self.refused(str(error), FailureCause.BARRED)
         except UnmappableRequest as error:
@@ -198,9 +198,9 @@ class Starter(StarterStep):
                 return self.refused(f"{self.route.remote} refused it: {answer.reason}", cause)
             if answer.result != Result.ACCEPTED:
                 raise NotAccepted(answer.reason, cause)
-            found = answer.remote_id
+            remote_id = answer.remote_id
         self.is_sure = True
-        self.note(phase=StarterPhase.HELD, remote_id=found)
+        self.note(phase=StarterPhase.HELD, remote_id=remote_id)
         return ""
 
     def refused(self, reason: str, cause: str) -> str:

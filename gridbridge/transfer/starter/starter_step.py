@@ -11,9 +11,9 @@ from gridbridge.transfer.starter.local_task import LocalTask, now
 class StarterStep:
     """The step that is due, given the notes of those before it."""
 
-    def __init__(self, task: LocalTask, noted: str, arguments: tuple[str, ...]) -> None:
+    def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
         self.task = task
-        self.noted = noted
+        self.noted = intent
         self.left_out = ""  # of its request, and why
         self.is_sure = False  # that the job of the record's id is ours
         self.arguments = arguments
@@ -27,18 +27,18 @@ class StarterStep:
     def go_by(self, route: TransferRoute) -> None:
         """Use the route of a queue: our own, or the one in which another starter had begun."""
         self.route = route
-        self.away = self.task.away(route)
+        self.away = self.task.remote_system(route)
         self.far = submitter(self.away)
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import ssh, ssh_session
 
             ssh.carry_by(ssh_session.SshSession())
 
-    def require_same(self, known: StarterMessage) -> None:
+    def require_same(self, record: StarterMessage) -> None:
         """Refuse the route of a queue that leads elsewhere than when its job was sent."""
-        if known.remote and self.route.remote != known.remote:
-            leads = f"{known.queue} leads to {self.route.remote} by now"
-            raise GridbridgeError(f"{leads}, and the job is at {known.remote}")
+        if record.remote and self.route.remote != record.remote:
+            leads = f"{record.queue} leads to {self.route.remote} by now"
+            raise GridbridgeError(f"{leads}, and the job is at {record.remote}")
 
     @property
     def request(self) -> JobRequest:

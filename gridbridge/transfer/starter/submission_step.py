@@ -53,8 +53,8 @@ def _send(step: "StarterStep") -> Submission:
     name, (pe, slots) = step.record.transfer, remote_job_spec.parallel(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
     spec = _kept_there(step, _translated(step, spec))
-    place = stage(step, request, config)
-    if step.away.login and not place:
+    stage_folder = stage(step, request, config)
+    if step.away.login and not stage_folder:
         step.left_out = "; ".join(
             filter(
                 None, (step.left_out, remote_job_spec.output_stays(step.task.env, step.away.login))
@@ -62,11 +62,18 @@ def _send(step: "StarterStep") -> Submission:
         )
     script = wrapper_script.bundle(
         remote_job_spec.wrapped(
-            step.task, step.route, name, request, config, step.arguments, place, claim_lines(step)
+            step.task,
+            step.route,
+            name,
+            request,
+            config,
+            step.arguments,
+            stage_folder,
+            claim_lines(step),
         )
     )
     cwd = remote_job_spec.folder(
-        step.route, config, place if step.route.declares(request.context) else ""
+        step.route, config, stage_folder if step.route.declares(request.context) else ""
     )
     shell = step.route.remote_shell or "/bin/sh"
     return step.far.submit(step.away, spec.but(shell=shell, cwd=cwd, script=script))
@@ -148,12 +155,12 @@ def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> s
 
 def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
     """Keep it from the queues there that would send it on, where there are any."""
-    told = published_values.read_stay(step.route.remote, step.task.published)
-    if not told:
+    published = published_values.read_stay(step.route.remote, step.task.published)
+    if not published:
         return spec
     from gridbridge.model import vocabulary
 
-    return spec.but(request=vocabulary.decode_queues(told).keep(spec.request))
+    return spec.but(request=vocabulary.decode_queues(published).keep(spec.request))
 
 
 def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:

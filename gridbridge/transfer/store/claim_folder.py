@@ -67,7 +67,7 @@ def remove(name: str, spool: str = SPOOL) -> None:
 
 
 def sweep(
-    known: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
+    claimed: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
 ) -> None:
     """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start.
 
@@ -76,7 +76,7 @@ def sweep(
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
         entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
-        strange = [entry.path for entry in entries if entry.name not in known]
+        strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # there is none where no cluster has claims
     for path in strange:

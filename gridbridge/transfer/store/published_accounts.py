@@ -25,9 +25,9 @@ def read_task(folder: str, job: int, task: int) -> ShownUsage | None:
 def read_job(folder: str, job: int) -> tuple[ShownUsage, ...]:
     """Read what is published of a job or of each task of an array, by their numbers."""
     around = os.path.dirname(published_values.accounting_path(job, 0, folder))
-    tasks = sorted(task for one, task, _ in _tasks(around) if one == job)
-    found = (read_task(folder, job, task) for task in tasks)
-    return tuple(one for one in found if one)
+    tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
+    usages = (read_task(folder, job, task) for task in tasks)
+    return tuple(usage for usage in usages if usage)
 
 
 def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
@@ -35,15 +35,15 @@ def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
-                found = read_task(folder, job, task)
-                if found:
-                    yield found
+                usage = read_task(folder, job, task)
+                if usage:
+                    yield usage
 
 
 def read_readings(folder: str) -> tuple[ShownReading, ...]:
     """Read how far each accounting file was read; nothing when none is."""
-    found = published_json.read(f"{folder}/{READINGS}", ShownReadings)
-    return found.readings if found else ()
+    published = published_json.read(f"{folder}/{READINGS}", ShownReadings)
+    return published.readings if published else ()
 
 
 def sweep(folder: str, before: datetime) -> None:

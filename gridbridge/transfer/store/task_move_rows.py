@@ -36,9 +36,9 @@ class MoveRows:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
-    def put(self, one: TaskMoveState) -> None:
+    def put(self, move: TaskMoveState) -> None:
         """Keep a move, new or changed."""
-        self._database.execute(self._upsert, asdict(one))
+        self._database.execute(self._upsert, asdict(move))
 
     def in_flight(self) -> tuple[TaskMoveState, ...]:
         """Return those that have not ended, oldest first."""

@@ -129,29 +129,34 @@ class TransferRows:
 
     def find(self, name: str, uid: int) -> Transfer | None:
         """Look a transfer up."""
-        found = self._found(_BY_NAME, name=name, uid=uid)
-        return found[0] if found else None
+        transfers = self._select(_BY_NAME, name=name, uid=uid)
+        return transfers[0] if transfers else None
 
     def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
         """Return every attempt to run a local task elsewhere, by anybody, first attempt first."""
-        found = self._found(_OF_TASK, cluster=cluster, job=job, task=task)
-        return tuple(sorted(found, key=lambda one: (parse_transfer(one.name).attempt, one.uid)))
+        transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
+        return tuple(
+            sorted(
+                transfers,
+                key=lambda transfer: (parse_transfer(transfer.name).attempt, transfer.uid),
+            )
+        )
 
     def open(self) -> tuple[Transfer, ...]:
         """Return the transfers that may have a job, oldest first."""
-        return self._found(_OPEN)
+        return self._select(_OPEN)
 
     def ended(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose remote jobs may still be listed, oldest first."""
-        return self._found(_ENDED)
+        return self._select(_ENDED)
 
     def reguarded(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose tasks may still have a guard, oldest first."""
-        return self._found(_REGUARDED)
+        return self._select(_REGUARDED)
 
     def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
         """Return the transfers that closed at that time or later, oldest first."""
-        return self._found(_CLOSED_SINCE, at=at)
+        return self._select(_CLOSED_SINCE, at=at)
 
     def add_event(self, event: TransferEvent) -> None:
         """Add a line to a transfer's history."""
@@ -188,11 +193,11 @@ class TransferRows:
 
     def sweep_unproved(self, before: datetime) -> None:
         """Remove all unproved transfers that closed before that time, with their events."""
-        gone = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
+        closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():
-            self._database.execute(delete(EVENTS).where(exists().where(theirs, gone)))
-            self._database.execute(delete(TRANSFERS).where(gone))
+            self._database.execute(delete(EVENTS).where(exists().where(theirs, closed)))
+            self._database.execute(delete(TRANSFERS).where(closed))
 
-    def _found(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
+    def _select(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
         return tuple(Transfer(**row) for row in self._database.rows(query, **values))

@@ -82,8 +82,8 @@ class UsageRows:
 
     def put_cursor(self, cursor: AccountingCursor) -> None:
         """Keep how far a cluster's accounting was read."""
-        place = asdict(cursor.place)
-        values = place | {"device": str(place["device"]), "inode": str(place["inode"])}
+        position = asdict(cursor.place)
+        values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
@@ -98,15 +98,15 @@ class UsageRows:
         transfer.
         """
         name = parse_transfer(record.transfer)
-        known = self.records_of(name.cluster, name.job, name.task)
-        others = [one for one in known if _key(one) != _key(record)]
-        theirs = [one for one in others if one.owner == record.owner]
-        if [one.transfer for one in theirs].count(record.transfer) >= PER_TRANSFER:
-            return known
+        records = self.records_of(name.cluster, name.job, name.task)
+        other_records = [row for row in records if _key(row) != _key(record)]
+        theirs = [row for row in other_records if row.owner == record.owner]
+        if [row.transfer for row in theirs].count(record.transfer) >= PER_TRANSFER:
+            return records
         values = {column.name: getattr(record, column.name) for column in _RECORD}
         values |= {"home": name.cluster, "job": name.job, "task": name.task, "kept_at": at}
         self._database.execute(self._upsert_record, values)
-        return (*others, record)
+        return (*other_records, record)
 
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
@@ -130,9 +130,9 @@ def _key(record: RemoteRecord) -> tuple[str, str, str]:
 
 
 def _cursor(row: RowMapping) -> AccountingCursor:
-    place = AccountingFilePosition(
+    position = AccountingFilePosition(
         device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
     )
     return AccountingCursor(
-        cluster=row["cluster"], path=row["path"], place=place, skipped=row["skipped"]
+        cluster=row["cluster"], path=row["path"], place=position, skipped=row["skipped"]
     )

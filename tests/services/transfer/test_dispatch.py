@@ -39,7 +39,7 @@ class Failing:
             if self.dispatcher.may_begin(DELETION):
                 begun.append(second)
                 self.dispatcher.begin(DELETION)
-                list(self.dispatcher.done())
+                list(self.dispatcher.take_done())
         return begun
 
 

@@ -96,7 +96,7 @@ def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) 
     machine.restart()
 
     assert moves(machine) == [("home", "")]
-    assert 7 in machine.service.wanted()
+    assert 7 in machine.service.watched_jobs()
 
 
 def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -> None:

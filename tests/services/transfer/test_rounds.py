@@ -44,7 +44,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.published_json import read_transfers
 from gridbridge.transfer.acts.transfer_acts import TransferActs
-from gridbridge.transfer.poller.poller_wiring import _clusters, _left
+from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.transfer.poller.resources import Resources
 from gridbridge.transfer.poller.transfer_service import TransferService
@@ -272,7 +272,7 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
     machine.answer("")
 
     assert (kept, machine.records()) == (1, 0)
-    assert 40 not in machine.service.wanted()
+    assert 40 not in machine.service.watched_jobs()
 
 
 def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
@@ -638,14 +638,14 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 ) -> None:
     unused = replace(machine.policy, queues={})
     database = machine.service.resources.database
-    before = _clusters(unused, _left(database))
+    before = _clusters(unused, _unfinished(database))
     machine.send(RECORD)
-    while_open = _clusters(unused, _left(database))
+    while_open = _clusters(unused, _unfinished(database))
     machine.send(CLOSED)
-    while_ended = _clusters(unused, _left(database))
+    while_ended = _clusters(unused, _unfinished(database))
     machine.answer("")
 
-    assert (before, _clusters(unused, _left(database))) == ({"alpha"}, {"alpha"})
+    assert (before, _clusters(unused, _unfinished(database))) == ({"alpha"}, {"alpha"})
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
 
 

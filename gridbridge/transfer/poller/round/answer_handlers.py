@@ -48,11 +48,11 @@ class AnswerHandlers:
         if came:
             self.reused_ids.take_answers(came, self.policy, lambda: self.situations.gather(()))
 
-    def _take_home(self, seen: ClusterSnapshot) -> None:
-        for one in self.unheard_ends.take_answer(seen, frozenset(self.policy.queues)):
-            self.ledger.reopen(one)
-        for one in self.unheard_ends.prove(seen):
-            self.ledger.prove(one)
-        self.breakers.prove(seen, self.ledger.all())
-        self.late_guards.take_answer(seen)
-        self.mail.take_answer(seen, self.answers.good)
+    def _take_home(self, snapshot: ClusterSnapshot) -> None:
+        for transfer in self.unheard_ends.take_answer(snapshot, frozenset(self.policy.queues)):
+            self.ledger.reopen(transfer)
+        for transfer in self.unheard_ends.prove(snapshot):
+            self.ledger.prove(transfer)
+        self.breakers.prove(snapshot, self.ledger.all())
+        self.late_guards.take_answer(snapshot)
+        self.mail.take_answer(snapshot, self.answers.good)

@@ -39,14 +39,14 @@ class RoundActions:
 
     def act(self, action: TransferAction) -> None:
         """Do quick acts; let the owner's threads do those that need a cluster."""
-        one = action.transfer
+        transfer = action.transfer
         if action.act is TransferAct.CLOSE:
             self._close(action.transfer, action.why)
         elif action.act is TransferAct.PUBLISH:
-            self.usage_records.tell_end(one)
+            self.usage_records.tell_end(transfer)
             self.verdicts.publish(action)
-        elif one.remote in self.asked and self.dispatcher.may_begin(action):
-            self.ledger.note(one, f"{WORDS[action.act]}: {action.why}")
+        elif transfer.remote in self.asked and self.dispatcher.may_begin(action):
+            self.ledger.note(transfer, f"{WORDS[action.act]}: {action.why}")
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
@@ -58,12 +58,12 @@ class RoundActions:
     def take_results(self) -> list[Key]:
         """Take the results of the threads; return the transfers that changed."""
         changed = []
-        for action, verdict in self.dispatcher.done():
-            one = self.ledger.find(action.transfer.key)
+        for action, verdict in self.dispatcher.take_done():
+            transfer = self.ledger.find(action.transfer.key)
             if action.transfer.is_over and action.act is TransferAct.RELEASE_LOCAL:
-                self.late_guards.done(action.transfer)
-            elif one and not one.is_over and self._take_result(action, one, verdict):
-                changed.append(one.key)
+                self.late_guards.forget_released(action.transfer)
+            elif transfer and not transfer.is_over and self._take_result(action, transfer, verdict):
+                changed.append(transfer.key)
         self._tell_not_deleted()
         return changed
 
@@ -76,36 +76,36 @@ class RoundActions:
         self.dispatcher.not_deleted.clear()
 
     def _take_result(
-        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+        self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
     ) -> bool:
         """Note the result of an act; say whether there is something new to decide."""
         if action.act is TransferAct.RELEASE_LOCAL:
-            self._close(one, action.why)
+            self._close(transfer, action.why)
             return False
         if action.act is TransferAct.GUARD_LOCAL:
             return False
         if action.act in (TransferAct.ADOPT_LOCAL, TransferAct.UNPIN):
-            self.ledger.keep(one.but(pinned=action.act is TransferAct.ADOPT_LOCAL))
+            self.ledger.keep(transfer.but(pinned=action.act is TransferAct.ADOPT_LOCAL))
             return False
-        verdict = self._end(action, one, verdict)
+        verdict = self._end(action, transfer, verdict)
         if verdict:
-            verdict = self.claims.limited(one, verdict)
-            verdict = one.verdict or verdict
+            verdict = self.claims.limited(transfer, verdict)
+            verdict = transfer.verdict or verdict
             now = self.clock.now()
-            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=now))
+            self.ledger.keep(transfer.but(verdict=verdict, cause=verdict.cause, updated_at=now))
         return verdict is not None
 
     def _end(
-        self, action: TransferAction, one: Transfer, verdict: StarterMessage | None
+        self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
     ) -> StarterMessage | None:
         """Return the end that was found, or the one for a job whose end nobody will find."""
         is_sought = action.act is TransferAct.LOOK_UP_END
-        if is_disputed := is_sought and one.key in self.dispatcher.disputed:
-            self.ledger.note(one, disputed(action).reason)
+        if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
+            self.ledger.note(transfer, disputed(action).reason)
         if (
             verdict is None
             and is_sought
-            and rules.is_lost(one, self.policy.poller, self.clock.now())
+            and rules.is_lost(transfer, self.policy.poller, self.clock.now())
         ):
             return disputed(action) if is_disputed else no_trace(action)
         return verdict

@@ -36,10 +36,10 @@ class RoundIntake:
     def _take_messages(self, at_once: bool) -> list[Key]:
         """Take the messages of people's processes; return the transfers that changed."""
         changed = self.mail.take(at_once)
-        for one in changed:
-            if one.is_over:
-                self.actions.forget(one)
-        return [one.key for one in changed]
+        for transfer in changed:
+            if transfer.is_over:
+                self.actions.forget(transfer)
+        return [transfer.key for transfer in changed]
 
     def _take_pushes(self) -> None:
         """Look up the ends that clusters have pushed."""

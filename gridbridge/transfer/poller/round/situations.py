@@ -55,8 +55,12 @@ class TransferSituations:
 
     def gather(self, concerned: Iterable[Transfer]) -> TransferSituation:
         """Return everything that a decision about these transfers may look at."""
-        some = tuple(concerned)
-        asleep = (one.wake for one in some if spool.is_asleep(one.wake, one.uid, self.spool))
+        transfers = tuple(concerned)
+        asleep = (
+            transfer.wake
+            for transfer in transfers
+            if spool.is_asleep(transfer.wake, transfer.uid, self.spool)
+        )
         return TransferSituation(
             home=self.policy.site.cluster,
             now=self.clock.now(),
@@ -77,8 +81,8 @@ class TransferSituations:
 
     def note_deleted(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
         """Note since when home deletes their tasks, or no longer lists them."""
-        for one in transfers:
-            if rules.is_deleted_at_home(one, situation):
-                self.deleted_at_home.setdefault(one.name, situation.now)
+        for transfer in transfers:
+            if rules.is_deleted_at_home(transfer, situation):
+                self.deleted_at_home.setdefault(transfer.name, situation.now)
             else:
-                self.deleted_at_home.pop(one.name, None)
+                self.deleted_at_home.pop(transfer.name, None)

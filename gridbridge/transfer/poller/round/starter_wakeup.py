@@ -24,11 +24,11 @@ class StarterWakeup:
             self._silent.add(answer.cluster)
         elif answer.cluster in self._silent:
             self._silent.discard(answer.cluster)
-            self._wake(one for one in transfers if one.remote == answer.cluster)
+            self._wake(transfer for transfer in transfers if transfer.remote == answer.cluster)
             return True
         return False
 
     def _wake(self, transfers: Iterable[Transfer]) -> None:
-        for one in transfers:
-            if one.phase == StarterPhase.SUBMITTING:
-                spool.wake(one.wake, self._folder, owner=one.uid)
+        for transfer in transfers:
+            if transfer.phase == StarterPhase.SUBMITTING:
+                spool.wake(transfer.wake, self._folder, owner=transfer.uid)

@@ -59,7 +59,9 @@ class Sweeper:
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self._sweep_names(is_new=True)
-        self.verdicts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
+        self.verdicts.sweep(
+            frozenset(transfer.name for transfer in living), self.clock.now_s() - UNFETCHED_S
+        )
         self.cleaner.let_go(before)
         TransferRows(self.database).forget(before)
         SnapshotRows(self.database).forget(before)
@@ -69,6 +71,6 @@ class Sweeper:
     def _sweep_names(self, *, is_new: bool) -> None:
         """Look at names in the spool's folders: begin, or go on where some are left."""
         if is_new or self.inbox.is_amid_sweep:
-            self.inbox.sweep(frozenset(one.wake for one in self.ledger.all()))
+            self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.all()))
         if is_new or self.claims.is_amid_sweep:
             self.claims.sweep()

@@ -58,34 +58,36 @@ class TransferProgram:
             situation=self.situations.gather(concerned) if concerned else None,
         )
 
-    def decide(self, seen: RoundInput) -> TransferPlan:
+    def decide(self, round_input: RoundInput) -> TransferPlan:
         """Decide about the transfers that are concerned."""
-        if seen.situation is None:
+        if round_input.situation is None:
             return TransferPlan()
-        return rules.plan(seen.concerned, seen.situation, self.policy.poller)
+        return rules.plan(round_input.concerned, round_input.situation, self.policy.poller)
 
-    def entry(self, seen: RoundInput, plan: TransferPlan) -> JournalEntry | None:
+    def entry(self, round_input: RoundInput, plan: TransferPlan) -> JournalEntry | None:
         """Return an entry with the new decisions."""
-        if seen.situation is None:
+        if round_input.situation is None:
             return None
-        return self.plan_journal.entry(seen.concerned, seen.situation, self.policy.poller, plan)
+        return self.plan_journal.entry(
+            round_input.concerned, round_input.situation, self.policy.poller, plan
+        )
 
-    def apply(self, seen: RoundInput, plan: TransferPlan) -> None:
+    def apply(self, round_input: RoundInput, plan: TransferPlan) -> None:
         """Keep the transfers as now known, act, look after the rest, and publish it."""
-        if seen.situation:
-            self._note(seen.concerned, plan, seen.situation)
+        if round_input.situation:
+            self._note(round_input.concerned, plan, round_input.situation)
         for action in plan.actions:
             self.actions.act(action)
-        if seen.came:
-            self.upkeep.take_answers(seen.came)
-        self.publication.publish(seen.is_news)
+        if round_input.came:
+            self.upkeep.take_answers(round_input.came)
+        self.publication.publish(round_input.is_news)
 
     def _note(
         self, concerned: tuple[Transfer, ...], plan: TransferPlan, situation: TransferSituation
     ) -> None:
         self.situations.note_deleted(plan.transfers, situation)
-        for before, one in zip(concerned, plan.transfers, strict=True):
-            if before != one:
-                self.ledger.keep(one)
-            if before.cause != one.cause == FailureCause.DROPPED:
-                self.ledger.note(one, one.reason)
+        for before, transfer in zip(concerned, plan.transfers, strict=True):
+            if before != transfer:
+                self.ledger.keep(transfer)
+            if before.cause != transfer.cause == FailureCause.DROPPED:
+                self.ledger.note(transfer, transfer.reason)

@@ -205,8 +205,8 @@ def test_the_job_is_asked_for_until_its_task_is_let_go(machine: Machine, cell: C
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    before = 7 in machine.service.wanted()
+    before = 7 in machine.service.watched_jobs()
     list_at_home(machine, "hRq")
     machine.settle()
 
-    assert (before, 7 in machine.service.wanted()) == (True, False)
+    assert (before, 7 in machine.service.watched_jobs()) == (True, False)

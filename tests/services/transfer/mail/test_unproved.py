@@ -70,7 +70,7 @@ def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferSer
     """Also after a restart, and however long home does not answer."""
     send(full, RECORD)
     assert (NAME, ALICE) not in full.known.ledger.open
-    assert {7, 40} <= full.wanted()
+    assert {7, 40} <= full.watched_jobs()
 
     hear(full, answer("alpha", a_row(7, "r")))
 
