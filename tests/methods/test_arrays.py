@@ -56,9 +56,9 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], ArrayOrder]) -> No
 
 
 def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], ArrayOrder]) -> None:
-    assert asked("delete-array c.12 beta 3").places == ""
-    assert asked("delete-array c.12 beta 3 1-5,9").places == "1-5,9"
-    assert asked("delete-waiting c.12 beta 3 1-5,9").places == "1-5,9"
+    assert asked("delete-array c.12 beta 3").indices == ""
+    assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
+    assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
 
 
 def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
