@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from gridbridge.batch.protocol import AtHome, MarksRefused, RecallsJobs, Submit, SubmitsArrays
 
 
-def submitter(away: Away) -> "Submit[Away]":
+def submitter(cluster: Away) -> "Submit[Away]":
     """Return the hot half of a cluster's adapter."""
-    return HOT[away.kind]()
+    return HOT[cluster.kind]()
 
 
-def arrays_of(away: Away) -> "SubmitsArrays[Away]":
+def arrays_of(cluster: Away) -> "SubmitsArrays[Away]":
     """Return what submits arrays, found by its name."""
-    return HOT[away.kind]()
+    return HOT[cluster.kind]()
 
 
 def keeper_of(home: Home) -> "AtHome[Home]":
@@ -32,9 +32,9 @@ def marker_of(home: Home) -> "MarksRefused[Home]":
     return MARKERS[home.kind]()
 
 
-def recaller_of(away: Away) -> "RecallsJobs[Away] | None":
+def recaller_of(cluster: Away) -> "RecallsJobs[Away] | None":
     """Return the module that recalls a waiting job from a cluster; None where it can't be."""
-    return RECALLERS[away.kind]() if away.kind in RECALLERS else None
+    return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 
 
 def _gridengine() -> "ModuleType":

@@ -31,22 +31,22 @@ def call(
 ) -> CompletedProgram:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
     way = ALONE if _is_personal else SUDO
-    done = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
-    _tell_cut(done.stderr)
-    if done.status == NOT_OURS:
-        raise NotOurs(last_words(done))
-    return done
+    answer = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
+    _log_ledger_cuts(answer.stderr)
+    if answer.status == NOT_OURS:
+        raise NotOurs(last_words(answer))
+    return answer
 
 
-def _tell_cut(said: bytes) -> None:
+def _log_ledger_cuts(output: bytes) -> None:
     """Note in the log what root's ledger lacked; it is whole again, and says so once."""
-    for line in said.decode("utf-8", "replace").splitlines():
+    for line in output.decode("utf-8", "replace").splitlines():
         match line.split():
             case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
 
 
-def last_words(done: CompletedProgram) -> str:
+def last_words(answer: CompletedProgram) -> str:
     """Return why it did not act."""
-    lines = done.stderr.decode("utf-8", "replace").splitlines()
-    return "\n".join(one for one in lines if not one.startswith(LEDGER_CUT)).strip()
+    lines = answer.stderr.decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

@@ -105,13 +105,13 @@ def keep_connections(policy: Policy) -> None:
 
 def open_sessions(policy: Policy) -> None:
     """Log in to each cluster by ssh now, for a program that asks a few questions and ends."""
-    found = (_login(policy, cluster) for cluster in policy.clusters.values())
-    if (logins := [each for each in found if each]) and not ssh.keeps_connections():
+    candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
+    if (logins := [login for login in candidates if login]) and not ssh.keeps_connections():
         from gridbridge.shell.session_pool import SessionPool  # sites without ssh need none
 
         pool = SessionPool()
-        for each in logins:
-            pool.begin(each)
+        for login in logins:
+            pool.begin(login)
         ssh.carry_by(pool)
 
 
@@ -200,15 +200,15 @@ def _rules(rules: Rules) -> dict[tuple[str, str], MappingRule]:
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]:
     """Return the rules of an OAR server, which refuses resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
-    made = {(RESOURCE, oar_commands.WALLTIME): MappingRule()}
-    made |= _rules(rules)
-    for (kind, name), rule in made.items():
-        there = rule.to or name
-        if kind == RESOURCE and there == oar_commands.WALLTIME:
-            rule.to = there  # a rule that says nothing is not published
-        elif kind == RESOURCE and not there.startswith(oar_commands.LEVEL):
+    oar_rules = {(RESOURCE, oar_commands.WALLTIME): MappingRule()}
+    oar_rules |= _rules(rules)
+    for (kind, name), rule in oar_rules.items():
+        remote_name = rule.to or name
+        if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
+            rule.to = remote_name  # a rule that says nothing is not published
+        elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
-    return {**made, (RESOURCE, ANY): MappingRule(reject=missing)}
+    return {**oar_rules, (RESOURCE, ANY): MappingRule(reject=missing)}
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:

@@ -81,8 +81,10 @@ class GuardsTasks(Protocol[Where]):
         """Return the jobs that wait for their start time, of whatever owner."""
         ...
 
-    def keep_off(self, where: Where, local: TransferId, others: Callable[[str], str], /) -> None:
-        """Keep a job from some queues until `unpin`; `others` makes the list from its own.
+    def keep_off(
+        self, where: Where, local: TransferId, other_queues: Callable[[str], str], /
+    ) -> None:
+        """Keep a job from some queues until `unpin`; `other_queues` makes the list from its own.
 
         Raises GridbridgeError when none of the others could run it.
         """
@@ -163,7 +165,7 @@ class KeepsTags(Protocol[Where]):
         """Return all of its hosts, which may have tags."""
         ...
 
-    def set_tags(self, where: Where, host: str, wanted: tuple[str, ...], /) -> None:
+    def set_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
         """Give a host exactly these tags."""
         ...
 
@@ -183,7 +185,7 @@ class ShowsCrowd(Protocol[Where]):
         """Return who waits and runs there, and what is free."""
         ...
 
-    def could_start(self, where: Where, asked: ResourceShortage, /) -> frozenset[str]:
+    def could_start(self, where: Where, shortage: ResourceShortage, /) -> frozenset[str]:
         """Return the places that a job may have, were there enough of all consumables."""
         ...
 

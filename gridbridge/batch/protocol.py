@@ -122,12 +122,12 @@ class SubmitsArrays(Protocol[Where]):
         """End all tasks in whatever state they are; those that are gone are deleted."""
         ...
 
-    def delete_places(self, where: Where, array: str, name: str, places: str, /) -> None:
+    def delete_places(self, where: Where, array: str, name: str, indices: str, /) -> None:
         """End the tasks at some places, `1-5,9`, of the array of that name, whatever they do."""
         ...
 
     def hold_places(
-        self, where: Where, array: str, name: str, places: tuple[range, ...], /
+        self, where: Where, array: str, name: str, indices: tuple[range, ...], /
     ) -> tuple[range, ...]:
         """Hold tasks at some places of an array; return the places of tasks that are held now.
 
@@ -135,7 +135,7 @@ class SubmitsArrays(Protocol[Where]):
         """
         ...
 
-    def release_places(self, where: Where, array: str, places: tuple[range, ...], /) -> None:
+    def release_places(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
         """Let them start again; those that run or are gone are left as they are."""
         ...
 
@@ -184,7 +184,7 @@ class Status(Protocol[Where]):
         self,
         where: Where,
         cluster: str,
-        wanted: Collection[int],
+        job_ids: Collection[int],
         transfer_queues: Container[str] = (),
         uncounted: Collection[int] = (),
         /,

@@ -30,15 +30,15 @@ class ScriptTask:
 def script(settings: dict[str, str], tasks: tuple[ScriptTask, ...]) -> bytes:
     """Write the script; `settings` are task.sh's gb_* but for what differs from task to task."""
     header = "".join(f"gb_{key}={quote(value)}\n" for key, value in settings.items())
-    cases = "".join(_case(place, task) for place, task in enumerate(tasks, start=1))
+    cases = "".join(_case(index, task) for index, task in enumerate(tasks, start=1))
     ours = f"#!/bin/sh\n{header}{PLACE}case $gb_place in\n{cases}*) exit 1 ;; esac\n"
     with open(BODY, "rb") as body:
         return ours.encode(*AS_TYPED) + body.read()
 
 
-def _case(place: int, task: ScriptTask) -> str:
+def _case(index: int, task: ScriptTask) -> str:
     words = " ".join(map(quote, task.parameters))
     number = task.label or str(task.number)
     name = quote(task.parameters[0] if task.parameters and not task.label else number)
-    known = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
-    return f"{place}) {known}; set -- {words} ;;\n"
+    assignments = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
+    return f"{index}) {assignments}; set -- {words} ;;\n"

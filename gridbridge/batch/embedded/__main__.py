@@ -30,11 +30,11 @@ KEEPERLESS = "its keeper died: nobody will see how it ends"
 
 def main() -> int:
     """Do what the arguments ask, then start what may start."""
-    asked = _parser().parse_args()
+    arguments = _parser().parse_args()
     try:
-        database = JobStore(asked.folder, create=asked.verb == "create")
+        database = JobStore(arguments.folder, create=arguments.verb == "create")
         _look_after(database)
-        answer = _perform(database, asked)
+        answer = _perform(database, arguments)
     except NoSuchEmbeddedJob as error:
         return _fail(error, os.EX_NOINPUT)
     except (RequestRefused, ParseError) as error:
@@ -58,60 +58,73 @@ def _look_after(database: JobStore) -> None:
         keeper.clean(database.folder, job)
 
 
-def _perform(database: JobStore, asked: argparse.Namespace) -> bytes:
-    if asked.verb == "create":
-        database.slots = asked.slots
-    elif asked.verb == "queue":
-        database.put_queue(_queue(asked))
-    elif asked.verb == "submit":
-        return b"%d\n" % _submit(database, asked)
-    elif asked.verb == "list":
-        return _list(database, asked.job, asked.name)
-    elif asked.verb == "ended":
-        return _ended_tasks(database, asked.job) if asked.tasks else _ended(database, asked.job)
-    elif asked.verb == "keep":
+def _perform(database: JobStore, arguments: argparse.Namespace) -> bytes:
+    if arguments.verb == "create":
+        database.slots = arguments.slots
+    elif arguments.verb == "queue":
+        database.put_queue(_queue(arguments))
+    elif arguments.verb == "submit":
+        return b"%d\n" % _submit(database, arguments)
+    elif arguments.verb == "list":
+        return _list(database, arguments.job, arguments.name)
+    elif arguments.verb == "ended":
+        return (
+            _ended_tasks(database, arguments.job)
+            if arguments.tasks
+            else _ended(database, arguments.job)
+        )
+    elif arguments.verb == "keep":
         keeper.keep(database)
     else:
-        VERBS[asked.verb](database, asked)
+        VERBS[arguments.verb](database, arguments)
     return b""
 
 
 VERBS: dict[str, Callable[[JobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, asked: job_verbs.hold(database, asked.job),
-    "release": lambda database, asked: job_verbs.release(database, asked.job, asked.name),
-    "suspend": lambda database, asked: job_verbs.suspend(database, asked.job),
-    "resume": lambda database, asked: job_verbs.resume(database, asked.job),
-    "delete": lambda database, asked: job_verbs.delete(database, asked.job),
-    "release-array": lambda database, asked: job_verbs.release_array(
-        database, asked.job, asked.name
+    "hold": lambda database, arguments: job_verbs.hold(database, arguments.job),
+    "release": lambda database, arguments: job_verbs.release(
+        database, arguments.job, arguments.name
     ),
-    "delete-array": lambda database, asked: job_verbs.delete_array(
-        database, asked.job, asked.places
+    "suspend": lambda database, arguments: job_verbs.suspend(database, arguments.job),
+    "resume": lambda database, arguments: job_verbs.resume(database, arguments.job),
+    "delete": lambda database, arguments: job_verbs.delete(database, arguments.job),
+    "release-array": lambda database, arguments: job_verbs.release_array(
+        database, arguments.job, arguments.name
     ),
-    "clear": lambda database, asked: job_verbs.clear(database, asked.job),
-    "pin": lambda database, asked: job_verbs.pin(database, asked.job, asked.queue),
-    "stay": lambda database, asked: job_verbs.stay(database, asked.job, asked.reason),
+    "delete-array": lambda database, arguments: job_verbs.delete_array(
+        database, arguments.job, arguments.places
+    ),
+    "clear": lambda database, arguments: job_verbs.clear(database, arguments.job),
+    "pin": lambda database, arguments: job_verbs.pin(database, arguments.job, arguments.queue),
+    "stay": lambda database, arguments: job_verbs.stay(database, arguments.job, arguments.reason),
 }
 
 
-def _queue(asked: argparse.Namespace) -> EmbeddedQueue:
-    return EmbeddedQueue(asked.name, asked.slots, asked.methods, asked.remote, asked.pending_limit)
+def _queue(arguments: argparse.Namespace) -> EmbeddedQueue:
+    return EmbeddedQueue(
+        arguments.name,
+        arguments.slots,
+        arguments.methods,
+        arguments.remote,
+        arguments.pending_limit,
+    )
 
 
-def _submit(database: JobStore, asked: argparse.Namespace) -> int:
+def _submit(database: JobStore, arguments: argparse.Namespace) -> int:
     request = NewJob(
-        name=asked.name,
-        account=asked.account,
-        shell=asked.shell,
-        cwd=asked.cwd or SUBMIT["cwd"],  # a task goes to its directory by itself (batch/task.sh)
-        output=asked.output,
-        slots=asked.slots,
-        held=asked.held,
+        name=arguments.name,
+        account=arguments.account,
+        shell=arguments.shell,
+        cwd=arguments.cwd
+        or SUBMIT["cwd"],  # a task goes to its directory by itself (batch/task.sh)
+        output=arguments.output,
+        slots=arguments.slots,
+        held=arguments.held,
         script=sys.stdin.buffer.read(),
-        queue=asked.queue,
-        tasks=asked.tasks,
-        walltime_s=asked.walltime,
-        yields=asked.yields,
+        queue=arguments.queue,
+        tasks=arguments.tasks,
+        walltime_s=arguments.walltime,
+        yields=arguments.yields,
     )
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
@@ -129,8 +142,8 @@ def _list(database: JobStore, number: int, name: str) -> bytes:
                 for queue in database.queues()
             ),
         )
-        found = (number and database.tasks(number)) or database.jobs(number, name)
-        return encode(cluster, *(_line(database, job) for job in found))
+        jobs = (number and database.tasks(number)) or database.jobs(number, name)
+        return encode(cluster, *(_line(database, job) for job in jobs))
 
 
 def _line(database: JobStore, job: EmbeddedJob) -> JobLine:
@@ -155,17 +168,19 @@ def _line(database: JobStore, job: EmbeddedJob) -> JobLine:
 
 
 def _ended(database: JobStore, number: int) -> bytes:
-    found = database.end_of(number)
-    if found is None:
+    ended_job = database.end_of(number)
+    if ended_job is None:
         return encode()
-    account, end = found
+    account, end = ended_job
     return encode(_end_line(account, end))
 
 
 def _ended_tasks(database: JobStore, array: int) -> bytes:
     lines = (
-        _end_line(one.account, one.end, place=str(one.place), wallclock_s=f"{one.wallclock_s:.3f}")
-        for one in database.ends_of(array)
+        _end_line(
+            task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}"
+        )
+        for task in database.ends_of(array)
     )
     return encode(*lines)
 

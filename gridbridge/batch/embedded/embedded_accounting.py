@@ -38,5 +38,5 @@ def ends_of(db: sqlite3.Connection, array: int) -> list[TaskEnd]:
     return [_task(*row) for row in rows]
 
 
-def _task(account: bytes, place: int, wallclock_s: float, *end: object) -> TaskEnd:
-    return TaskEnd(text(account), place, wallclock_s, EmbeddedJobEnd(*map(loaded, end)))
+def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> TaskEnd:
+    return TaskEnd(text(account), index, wallclock_s, EmbeddedJobEnd(*map(loaded, end)))

@@ -14,8 +14,8 @@ def submit_held(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     An array stays in the cluster's own slots: a campaign's task is not sent on.
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
-    place = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
-    return _call(folder, "submit", *names, *place, *(_array(spec) if spec.tasks else ()))
+    options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
+    return _call(folder, "submit", *names, *options, *(_array(spec) if spec.tasks else ()))
 
 
 def _array(spec: JobSpec) -> Argv:
@@ -59,9 +59,9 @@ def release_array(folder: EmbeddedFolder, array: str, name: str) -> Argv:
     return _call(folder, "release-array", array, f"--name={name}")
 
 
-def delete_array(folder: EmbeddedFolder, array: str, places: str = "") -> Argv:
+def delete_array(folder: EmbeddedFolder, array: str, indices: str = "") -> Argv:
     """Delete the tasks of an array, or those at some places."""
-    return _call(folder, "delete-array", array, f"--places={places}")
+    return _call(folder, "delete-array", array, f"--places={indices}")
 
 
 def act(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
@@ -85,13 +85,13 @@ def refusal(request: JobRequest, *, is_array: bool = False) -> str:
     It has slots, for the tasks of arrays a walltime, and nothing else: a limit or resource that it
     ignored would change the job.
     """
-    given = (WALLTIME,) if is_array else ()
-    asked = [name for name, _ in request.hard if not (is_place(name) or name in given)]
-    asked += [name for some in request.either for name, _ in some]
-    asked = [relation_of(name)[0] for name in asked]
-    asked += ["checkpointing"] if request.checkpoint else []
-    asked += ["-notify"] if request.notify else []
-    return f"an embedded cluster has no {', '.join(asked)}" if asked else ""
+    ignored = (WALLTIME,) if is_array else ()
+    unsupported = [name for name, _ in request.hard if not (is_place(name) or name in ignored)]
+    unsupported += [name for clause in request.either for name, _ in clause]
+    unsupported = [relation_of(name)[0] for name in unsupported]
+    unsupported += ["checkpointing"] if request.checkpoint else []
+    unsupported += ["-notify"] if request.notify else []
+    return f"an embedded cluster has no {', '.join(unsupported)}" if unsupported else ""
 
 
 def _call(folder: EmbeddedFolder, *words: str) -> Argv:

@@ -17,8 +17,8 @@ def keep(
     """Let a job start in the cluster's own slots only; False when it has too few for it."""
     del own, variants
     argv = embedded_commands.stay(folder, job, reason)
-    done = run(argv, folder.environment(), folder.timeout_s)
-    return done.status != os.EX_DATAERR and bool(done.checked())
+    answer = run(argv, folder.environment(), folder.timeout_s)
+    return answer.status != os.EX_DATAERR and bool(answer.checked())
 
 
 def pin(folder: EmbeddedFolder, job: str, queue: str) -> None:

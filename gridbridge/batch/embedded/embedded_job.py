@@ -47,8 +47,8 @@ class EmbeddedJob(NamedTuple):
             (JobFact.DELETING, self.deleting),
         )
         either = ((JobFact.HELD, self.held), (JobFact.RESTARTED, self.restarted))
-        told = (*(runs if self.pid else waits), *either)
-        return tuple(fact for fact, holds in told if holds)
+        candidates = (*(runs if self.pid else waits), *either)
+        return tuple(fact for fact, holds in candidates if holds)
 
     @property
     def letters(self) -> str:

@@ -47,10 +47,12 @@ class FirstProcess:
             _become(job, private, (argv, environment), line_read, news_write)
         os.close(line_read)
         os.close(news_write)
-        told = self._hear()
-        if told != READY:
+        message = self._hear()
+        if message != READY:
             self.abandon()
-            raise JobNotStarted(told.decode("utf-8", "replace") or "its first process was killed")
+            raise JobNotStarted(
+                message.decode("utf-8", "replace") or "its first process was killed"
+            )
         self.birth = process_identity.birth(self.pid)
 
     def _hear(self) -> bytes:
@@ -72,10 +74,10 @@ class FirstProcess:
         """Let it become the job; return why it could not, after all."""
         with suppress(BrokenPipeError):  # it was deleted at the line
             os.write(self._line, GO)
-        told = os.read(self._news, 4096)  # nothing, for the pipe closes with execve(2)
+        message = os.read(self._news, 4096)  # nothing, for the pipe closes with execve(2)
         os.close(self._line)
         os.close(self._news)
-        return told.decode("utf-8", "replace")
+        return message.decode("utf-8", "replace")
 
 
 def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:

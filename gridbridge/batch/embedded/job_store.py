@@ -111,12 +111,12 @@ class JobStore:
             job = self._insert(request, owner, 0, min(1, request.tasks))
             if request.tasks:
                 self.set(job, array=job)
-            for place in range(2, request.tasks + 1):
-                self._insert(request, owner, job, place)
+            for index in range(2, request.tasks + 1):
+                self._insert(request, owner, job, index)
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
         return job
 
-    def _insert(self, request: NewJob, owner: str, array: int, place: int) -> int:
+    def _insert(self, request: NewJob, owner: str, array: int, index: int) -> int:
         values = {
             "name": request.name,
             "account": request.account,
@@ -131,7 +131,7 @@ class JobStore:
             "walltime_s": request.walltime_s,
             "yields": request.yields,
             "array": array,
-            "place": place,
+            "place": index,
         }
         into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - names of ours
         job = self._db.execute(into, tuple(map(stored, values.values()))).lastrowid
@@ -148,10 +148,10 @@ class JobStore:
 
     def job(self, number: int) -> EmbeddedJob:
         """Return one job; UnknownJob when it is gone."""
-        found = self.jobs(number) if number else []
-        if not found:
+        jobs = self.jobs(number) if number else []
+        if not jobs:
             raise NoSuchEmbeddedJob(f"job {number} does not exist")
-        return found[0]
+        return jobs[0]
 
     def tasks(self, array: int) -> list[EmbeddedJob]:
         """Return the tasks of an array that wait or run, by their places."""
@@ -173,7 +173,9 @@ class JobStore:
 
     def require(self, queue: str) -> dict[str, int]:
         """Return the slots of each queue; Refused when the one that is named is not there."""
-        has = {OWN: self.slots} | {each.name: each.slots for each in self.queues()}
+        has = {OWN: self.slots} | {
+            transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()
+        }
         if queue and queue not in has:
             raise RequestRefused(f"no queue {queue}; there are {', '.join(has)}")
         return has
@@ -212,9 +214,9 @@ class JobStore:
 
     def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
         at = "" if queue == OWN else queue
-        found = self.first_in_turn(queue)
-        is_room = found and found.slots <= slots - self.used_in(at)
-        return found._replace(at=at) if found and is_room else None
+        job = self.first_in_turn(queue)
+        is_room = job and job.slots <= slots - self.used_in(at)
+        return job._replace(at=at) if job and is_room else None
 
     def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
         """Return the job whose turn it is in a queue, whether there is room for it or not."""
@@ -238,8 +240,8 @@ class JobStore:
     def remove(self, job: EmbeddedJob) -> None:
         """Forget a job, and its script when no other task needs that."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
-        left = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
-        if not self._number(left, job.array):
+        query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
+        if not self._number(query, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
     def put_back(self, job: EmbeddedJob, error: str = "") -> None:
@@ -294,8 +296,8 @@ class JobStore:
                     self.account_for(job, EmbeddedJobEnd(reason=LOST))
         return [job.id for job in lost if not job.at or job.deleting]
 
-    def _jobs(self, which: str, *values: object) -> list[EmbeddedJob]:
-        query = f"SELECT * FROM job{which}"  # noqa: S608 - of this module's own text
+    def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
+        query = f"SELECT * FROM job{condition}"  # noqa: S608 - of this module's own text
         return [EmbeddedJob(*map(loaded, row)) for row in self._db.execute(query, values)]
 
     def _number(self, query: str, *values: object) -> int:

@@ -86,18 +86,18 @@ def release_array(database: JobStore, array: int, name: str) -> None:
             database.set(job.id, held=0, name=name or job.name)
 
 
-def delete_array(database: JobStore, array: int, places: str) -> None:
+def delete_array(database: JobStore, array: int, indices: str) -> None:
     """Delete the tasks of an array, or only those at some places, as `delete` does."""
-    wanted = read_places(places) if places else None
+    ranges = read_places(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
-            if wanted is None or any(job.place in some for some in wanted):
+            if ranges is None or any(job.place in span for span in ranges):
                 _end(database, job)
 
 
 def _tasks(database: JobStore, array: int) -> list[EmbeddedJob]:
-    if found := database.tasks(array):
-        return found
+    if tasks := database.tasks(array):
+        return tasks
     raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
 

@@ -13,10 +13,10 @@ from gridbridge.model.site.host_facts import CellFacts
 def facts(folder: EmbeddedFolder, _now: float) -> CellFacts:
     """Return its slots, or why it gave no answer; its version and clock are ours."""
     try:
-        seen, _ = snapshot(folder, "", ())
+        cluster, _ = snapshot(folder, "", ())
     except GridbridgeError as error:
         return CellFacts(trouble=str(error), master=folder.path)
-    return CellFacts(version=__version__, slots=seen.queues[0].slots_total, master=folder.path)
+    return CellFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
 
 
 def transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:

@@ -27,7 +27,7 @@ OURS = f"{PREFIX}."
 def snapshot(
     folder: EmbeddedFolder,
     cluster: str,
-    wanted: Collection[int],
+    job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
@@ -36,22 +36,22 @@ def snapshot(
     answer = _ask(folder, embedded_commands.show(folder))
     took_s = time.monotonic() - began
     whole, listed = read_jobs(answer)
-    queue, *others = _queues(whole)
+    queue, *other_queues = _queues(whole)
     rows: dict[int, list[JobStatus]] = {}
     for job in listed:
         number = int(job.array or job.id)
-        if number in wanted or job.name.startswith(OURS):
+        if number in job_ids or job.name.startswith(OURS):
             rows.setdefault(number, []).append(_status(job, whole.host))
-    seen = ClusterSnapshot(
+    snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=(queue, *others),
-        jobs={number: tuple(found) for number, found in rows.items()},
+        queues=(queue, *other_queues),
+        jobs={number: tuple(statuses) for number, statuses in rows.items()},
         pending=int(whole.waiting),
         free_slots=0 if QUEUE in transfer_queues else queue.free_for_others,
         besteffort_slots=queue.free_slots,
     )
-    return seen, took_s
+    return snapshot, took_s
 
 
 def end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
@@ -69,7 +69,7 @@ def ends_of(
 
     Each array is a question to a file here.
     """
-    return {one.account: _array_ends(folder, one) for one in arrays}
+    return {array.account: _array_ends(folder, array) for array in arrays}
 
 
 def _array_ends(folder: EmbeddedFolder, array: AskedArray) -> dict[int, JobEnd | None]:
@@ -80,11 +80,11 @@ def _array_ends(folder: EmbeddedFolder, array: AskedArray) -> dict[int, JobEnd |
 def living_of(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have not ended, of those that have some."""
     _, listed = read_jobs(_ask(folder, embedded_commands.show(folder)))
-    found: dict[int, list[int]] = {}
+    living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
-            found.setdefault(int(job.array), []).append(int(job.place))
-    return {array: frozenset(places) for array, places in found.items()}
+            living.setdefault(int(job.array), []).append(int(job.place))
+    return {array: frozenset(indices) for array, indices in living.items()}
 
 
 def _end(line: EndLine) -> JobEnd:
@@ -118,12 +118,12 @@ def vocabulary(_folder: EmbeddedFolder) -> None:
 def _queues(whole: ClusterLine) -> tuple[QueueStatus, ...]:
     """Return its own slots and then the transfer queues, as queues of its one host."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
-    others = (_queue(each, whole.host) for each in whole.queues.split())
-    return (_queue(own, whole.host, int(whole.yielding or 0)), *others)
+    transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
+    return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)
 
 
-def _queue(told: str, host: str, yielding: int = 0) -> QueueStatus:
-    name, _, slots = told.rpartition("=")
+def _queue(text: str, host: str, yielding: int = 0) -> QueueStatus:
+    name, _, slots = text.rpartition("=")
     used, _, total = slots.partition("/")
     return QueueStatus(
         name=f"{name}@{host}",

@@ -26,18 +26,20 @@ def submit(folder: EmbeddedFolder, spec: JobSpec) -> Submission:
     if reason := embedded_commands.refusal(spec.request, is_array=spec.tasks > 0):
         return Submission(Result.REFUSED, reason=reason)
     try:
-        done = _call(folder, embedded_commands.submit_held(folder, spec), spec.script)
+        answer = _call(folder, embedded_commands.submit_held(folder, spec), spec.script)
     except CommandFailed as error:
         return unanswered(error)
-    return _read_answer(done)
+    return _read_answer(answer)
 
 
-def _read_answer(done: CompletedProgram) -> Submission:
-    number = done.stdout.strip()
-    if done.status == 0 and number.isdigit():
+def _read_answer(answer: CompletedProgram) -> Submission:
+    number = answer.stdout.strip()
+    if answer.status == 0 and number.isdigit():
         return Submission(Result.ACCEPTED, remote_id=number.decode())
-    result = ANSWERS.get(done.status, Result.UNSURE)
-    return Submission(result, reason=CommandFailed(done.argv, done.status, b"", done.stderr).reason)
+    result = ANSWERS.get(answer.status, Result.UNSURE)
+    return Submission(
+        result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason
+    )
 
 
 def find_held(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
@@ -47,37 +49,37 @@ def find_held(folder: EmbeddedFolder, transfer: str, owner: str) -> str:
 
 def find_others(folder: EmbeddedFolder, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other arrays of that name; a released one has another name."""
-    return [one for one in _named(folder, transfer, owner) if one != array]
+    return [job for job in _named(folder, transfer, owner) if job != array]
 
 
 def _named(folder: EmbeddedFolder, name: str, owner: str) -> dict[str, None]:
-    found = _jobs(folder, embedded_commands.show_named(folder, name))
-    ours = (job for job in found if (job.owner, job.account) == (owner, name))
+    jobs = _jobs(folder, embedded_commands.show_named(folder, name))
+    ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def owner_and_account(folder: EmbeddedFolder, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when it neither waits nor runs."""
-    found = _jobs(folder, embedded_commands.show_job(folder, job))
-    return (found[0].owner, found[0].account) if found else ("", "")
+    jobs = _jobs(folder, embedded_commands.show_job(folder, job))
+    return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
 def living(folder: EmbeddedFolder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; their account is their first name."""
     jobs = _jobs(folder, embedded_commands.show(folder))
-    found: dict[str, list[range]] = {array: [] for array in arrays}
+    indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
-            found[job.array].append(range(int(job.place), int(job.place) + 1))
-    return {array: tuple(some) for array, some in found.items()}
+            indices[job.array].append(range(int(job.place), int(job.place) + 1))
+    return {array: tuple(spans) for array, spans in indices.items()}
 
 
 def state(folder: EmbeddedFolder, job: str) -> "JobState":
     """Return what a job is; UNSEEN when it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
 
-    found = _jobs(folder, embedded_commands.show_job(folder, job))
-    return JobState(found[0].facts.split(), found[0].state) if found else UNSEEN
+    jobs = _jobs(folder, embedded_commands.show_job(folder, job))
+    return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
 def release_as(folder: EmbeddedFolder, job: str, name: str) -> None:
@@ -96,34 +98,34 @@ def delete_array(folder: EmbeddedFolder, array: str) -> None:
     _unless_gone(folder, embedded_commands.delete_array(folder, array))
 
 
-def delete_places(folder: EmbeddedFolder, array: str, _name: str, places: str) -> None:
+def delete_places(folder: EmbeddedFolder, array: str, _name: str, indices: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
-    _unless_gone(folder, embedded_commands.delete_array(folder, array, places))
+    _unless_gone(folder, embedded_commands.delete_array(folder, array, indices))
 
 
 def hold_places(
-    folder: EmbeddedFolder, array: str, name: str, places: tuple[range, ...]
+    folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold tasks of an array; return those that wait then."""
-    for job in _at(folder, array, name, places):
+    for job in _at(folder, array, name, indices):
         _unless_gone(folder, embedded_commands.act(folder, "hold", job.id))
-    held = _at(folder, array, name, places)
+    held = _at(folder, array, name, indices)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
-    return tuple(range(place, place + 1) for place in waiting)
+    return tuple(range(index, index + 1) for index in waiting)
 
 
-def release_places(folder: EmbeddedFolder, array: str, places: tuple[range, ...]) -> None:
+def release_places(folder: EmbeddedFolder, array: str, indices: tuple[range, ...]) -> None:
     """Let tasks of an array start again."""
     for job in _jobs(folder, embedded_commands.show(folder)):
-        if job.array == array and any(int(job.place) in some for some in places):
+        if job.array == array and any(int(job.place) in span for span in indices):
             _unless_gone(folder, embedded_commands.act(folder, "release", job.id))
 
 
-def _at(folder: EmbeddedFolder, array: str, name: str, places: tuple[range, ...]) -> list[JobLine]:
+def _at(folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]) -> list[JobLine]:
     """Return the tasks at some places of the array of that name."""
-    every = _jobs(folder, embedded_commands.show(folder))
-    ours = (job for job in every if (job.array, job.account) == (array, name))
-    return [job for job in ours if any(int(job.place) in some for some in places)]
+    jobs = _jobs(folder, embedded_commands.show(folder))
+    ours = (job for job in jobs if (job.array, job.account) == (array, name))
+    return [job for job in ours if any(int(job.place) in span for span in indices)]
 
 
 def hold(folder: EmbeddedFolder, job: str) -> None:
@@ -180,9 +182,9 @@ def _jobs(folder: EmbeddedFolder, argv: Argv) -> list[JobLine]:
 
 
 def _unless_gone(folder: EmbeddedFolder, argv: Argv) -> None:
-    done = _call(folder, argv)
-    if done.status != os.EX_NOINPUT:
-        done.checked()
+    answer = _call(folder, argv)
+    if answer.status != os.EX_NOINPUT:
+        answer.checked()
 
 
 def _call(folder: EmbeddedFolder, argv: Argv, stdin: bytes = b"") -> CompletedProgram:

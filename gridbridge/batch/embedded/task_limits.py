@@ -58,8 +58,8 @@ class TaskLimits:
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
 
     def _overstays(self) -> bool:
-        found = self._database.jobs(self._job.id)
-        told_at = found[0].way_at if found else None
+        jobs = self._database.jobs(self._job.id)
+        told_at = jobs[0].way_at if jobs else None
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill(self, why: str) -> None:

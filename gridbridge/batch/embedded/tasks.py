@@ -41,9 +41,9 @@ def deferred(folder: EmbeddedFolder) -> frozenset[int]:
     return frozenset()
 
 
-def keep_off(folder: EmbeddedFolder, local: TransferId, others: Callable[[str], str]) -> None:
+def keep_off(folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]) -> None:
     """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
-    del folder, others
+    del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 
-def text(kept: bytes) -> str:
+def text(content: bytes) -> str:
     """Return what was kept as text."""
-    return kept.decode("utf-8", "surrogateescape")
+    return content.decode("utf-8", "surrogateescape")
 
 
 def stored(value: object) -> object:

@@ -29,11 +29,11 @@ def records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
     can't be read it says that it is empty, too: that is no answer.
     """
     argv = client_commands.accounting(cell, str(job_id))
-    done = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
-    is_empty = b"no jobs running since startup" in done.stdout
-    if b"not found" in done.stderr or (is_empty and not UNREADABLE.search(done.stderr)):
+    answer = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+    is_empty = b"no jobs running since startup" in answer.stdout
+    if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()
-    return parse_accounting(done.checked().stdout, zone=UTC)
+    return parse_accounting(answer.checked().stdout, zone=UTC)
 
 
 def records_of(
@@ -44,16 +44,16 @@ def records_of(
     Where the file is not there, as when it was rotated away and nothing ended since, what is beside
     it is read. A line that is being written is not whole, and is there the next time.
     """
-    done = _searched(cell, arrays)
-    if done.status not in (NO_LINE, NOT_READ):
-        done.checked()
-    return tuple(read_tasks(done.stdout, arrays)), done.status != NOT_READ
+    answer = _searched(cell, arrays)
+    if answer.status not in (NO_LINE, NOT_READ):
+        answer.checked()
+    return tuple(read_tasks(answer.stdout, arrays)), answer.status != NOT_READ
 
 
 def _searched(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> CompletedProgram:
     """Search for them; in all that is kept where that is wished for and can be done in time."""
-    accounts = [one.account for one in arrays]
-    if since := min((one.looks_since for one in arrays if one.looks_since), default=None):
+    accounts = [array.account for array in arrays]
+    if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
             argv = client_commands.accounted_since(cell, accounts, int(since.timestamp()))
             return call(cell, argv, most_bytes=LIST_BYTES)

@@ -59,10 +59,12 @@ def fields_of(line: str) -> dict[str, str]:
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
-    found = next((one for form in _forms(fields) if (one := form.search(f":{fields[-1]}"))), None)
-    if found is None or len(fields) <= len(FRONT):
+    match = next(
+        (candidate for form in _forms(fields) if (candidate := form.search(f":{fields[-1]}"))), None
+    )
+    if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has the form of no version that is known")
-    return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": found["pe_taskid"]}
+    return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
 
 
 def seconds(text: str) -> float:
@@ -76,8 +78,8 @@ def seconds(text: str) -> float:
 def lines_with(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
     """Give the lines that have a field with this beginning, and their offsets."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
-    found = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
-    yield from sorted(found.items())
+    lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
+    yield from sorted(lines.items())
 
 
 def is_within(data: bytes, begin: int, line: bytes) -> bool:
@@ -119,9 +121,9 @@ def _of_object(line: str) -> dict[str, str]:
     try:
         record = json.loads(line)
         used = record["usage"]["rusage"]
-        found = {ours: str(record[theirs]) for ours, theirs in OF_OBJECT.items()}
-        found |= {name: str(used[name]) for name in USED}
-        return found | {name: str(record.get(name, none)) for name, none in OPTIONAL.items()}
+        fields = {ours: str(record[theirs]) for ours, theirs in OF_OBJECT.items()}
+        fields |= {name: str(used[name]) for name in USED}
+        return fields | {name: str(record.get(name, none)) for name, none in OPTIONAL.items()}
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise ParseError(f"accounting: {line[:60]!r} is no whole record: {error!r}") from error
 

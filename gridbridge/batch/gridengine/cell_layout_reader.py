@@ -70,74 +70,81 @@ def printed(cell: GridEngineCell, qstat: bytes) -> bytes:
     CommandFailed when one is not answered, and ParseError.
     """
     complexes = qconf.complexes(show(cell, "-sc"))
-    queues = {one["qname"]: one for one in queue_settings(cell)}
+    queues = {settings["qname"]: settings for settings in queue_settings(cell)}
     table = {
-        COMPLEXES: {name: _row_told(row) for name, row in complexes.items()},
-        ENVIRONMENTS: {name: _told(cell, "-sp", name) for name in names(cell, "-spl")},
+        COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
+        ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in names(cell, "-spl")},
         GROUPS: {
-            name: _told(cell, "-shgrp", name).get("hostlist", "") for name in names(cell, "-shgrpl")
+            name: _settings(cell, "-shgrp", name).get("hostlist", "")
+            for name in names(cell, "-shgrpl")
         },
         QUEUES: {
-            name: {key: one[key] for key in ATTRIBUTES if key in one}
-            for name, one in queues.items()
+            name: {key: settings[key] for key in ATTRIBUTES if key in settings}
+            for name, settings in queues.items()
         },
         DEFERRED: sorted(deferred(cell)),
-        CAPS: _asked_caps(cell, qstat),
+        CAPS: _task_caps(cell, qstat),
         PROMISED: dict(reservations.granted(cell)),
     }
-    table |= _asked_access(cell, _layout(table), qstat)
+    table |= _access_answers(cell, _layout(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _asked_access(cell: GridEngineCell, laid_out: CellLayout, qstat: bytes) -> dict[str, object]:
+def _access_answers(cell: GridEngineCell, laid_out: CellLayout, qstat: bytes) -> dict[str, object]:
     """Ask for what lists of queues and environments judge jobs by, if there are any.
 
     The groups and checkpointing environments of jobs are in `qstat -j` alone.
     """
-    accesses, found = laid_out.accesses, dict[str, object]()
+    accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
-    if lists := sorted({name for one in accesses for name in (*one.users, *one.barred_users)}):
-        told = {name: _told(cell, "-su", name) for name in lists}
+    if lists := sorted(
+        {name for access in accesses for name in (*access.users, *access.barred_users)}
+    ):
+        user_lists = {name: _settings(cell, "-su", name) for name in lists}
         shown = ("type", "entries")
-        found[USER_LISTS] = {n: {key: one.get(key, "") for key in shown} for n, one in told.items()}
-        names_groups = any(GROUP in one.get("entries", "") for one in told.values())
-    if any(one.names_projects for one in accesses):
-        found[PROJECTS] = _projects(cell)
+        answers[USER_LISTS] = {
+            n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()
+        }
+        names_groups = any(
+            GROUP in user_list.get("entries", "") for user_list in user_lists.values()
+        )
+    if any(access.names_projects for access in accesses):
+        answers[PROJECTS] = _projects(cell)
     if names_groups or names(cell, "-sckptl"):
         judged = _judged(cell, qstat)
-        found[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
-        found[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
-    return found
+        answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
+        answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
+    return answers
 
 
 def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     """Ask for the groups and checkpointing environments of the first jobs that wait."""
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
-    jobs, found = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
+    jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
     for start in range(0, len(jobs), AT_ONCE):
-        found |= parse_judged(detail(cell, ",".join(jobs[start : start + AT_ONCE])))
-    return found
+        judgements |= parse_judged(detail(cell, ",".join(jobs[start : start + AT_ONCE])))
+    return judgements
 
 
 def _projects(cell: GridEngineCell) -> dict[str, str]:
     """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
-    found = dict[str, str]()
+    projects = dict[str, str]()
 
     def take(row: "_Element") -> None:
         if project := row.findtext("JB_project"):
-            found[row.findtext("JB_job_number", "")] = project
+            projects[row.findtext("JB_job_number", "")] = project
 
     answer = call(cell, client_commands.projects(cell), most_bytes=LIST_BYTES)
     take_rows(answer.checked().stdout, take)
-    return found
+    return projects
 
 
-def _asked_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
-    jobs, found = arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
+def _task_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
+    jobs, caps = arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
-        found |= parse_caps(detail(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
-    return {str(job): most for job, most in sorted(found.items())}
+        caps |= parse_caps(detail(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
+    return {str(job): most for job, most in sorted(caps.items())}
 
 
 def arrays(qstat: bytes) -> list[int]:
@@ -145,23 +152,25 @@ def arrays(qstat: bytes) -> list[int]:
 
     `qstat -xml` tells of none how many tasks may run at once.
     """
-    found = dict[int, int]()
+    task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
-        if HAS_TASKS in row and WAITS.search(row) and (told := ARRAY.search(row)):
-            tasks = count_tasks(told[2].decode())
+        if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
+            tasks = count_tasks(match[2].decode())
             if tasks > 1:
-                found[int(told[1])] = found.get(int(told[1]), 0) + tasks
-    return sorted(found, key=lambda job: (-found[job], job))
+                task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
+    return sorted(task_counts, key=lambda job: (-task_counts[job], job))
 
 
-def asked(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
+def requested_resources(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     """Return which resources hosts are asked for: consumables, and what jobs ask for.
 
     Each host that reports has an architecture, so what else it does not show, it does not have.
     """
-    named = {one.decode("utf-8", "replace") for one in REQUEST.findall(qstat)}
+    named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
-        one.name for one in read(qconf_table).resources.values() if one.counted != ConsumableKind.NO
+        resource.name
+        for resource in read(qconf_table).resources.values()
+        if resource.counted != ConsumableKind.NO
     }
     return tuple(sorted(named | used | {ARCH}))
 
@@ -183,26 +192,26 @@ def read(data: bytes) -> CellLayout:
 
 def _layout(table: Mapping[str, object]) -> CellLayout:
     rows = _tables(table, COMPLEXES)
-    resources = [_resource(name, one) for name, one in rows.items()]
-    short = {one.shortcut: one for one in resources if one.shortcut}
+    resources = [_resource(name, row) for name, row in rows.items()]
+    short = {resource.shortcut: resource for resource in resources if resource.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
     members = {name: words(text) for name, text in groups.items()}
-    found = {name: _members(name, members, ()) for name in members}
+    expanded = {name: _members(name, members, ()) for name in members}
     return CellLayout(
-        resources=short | {one.name: one for one in resources},
-        environments={n: _environment(n, one) for n, one in _tables(table, ENVIRONMENTS).items()},
+        resources=short | {resource.name: resource for resource in resources},
+        environments={n: _environment(n, row) for n, row in _tables(table, ENVIRONMENTS).items()},
         groups={
-            name: frozenset(one for one in some if not _is_group(one))
-            for name, some in found.items()
+            name: frozenset(entry for entry in entries if not _is_group(entry))
+            for name, entries in expanded.items()
         },
-        parts={name: frozenset(filter(_is_group, some)) for name, some in found.items()},
+        parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
         queues={
             name: queue_of(name, settings) for name, settings in _tables(table, QUEUES).items()
         },
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
         promised=_promised(table.get(PROMISED, {})),
-        user_lists={n: _user_list(one) for n, one in _tables(table, USER_LISTS).items()},
+        user_lists={n: _user_list(row) for n, row in _tables(table, USER_LISTS).items()},
         projects=_by_job(table, PROJECTS) if PROJECTS in table else None,
         owners_groups=_by_job(table, JOB_GROUPS),
         checkpoints=_by_job(table, CHECKPOINTS),
@@ -213,12 +222,12 @@ def _members(
     name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]
 ) -> frozenset[str]:
     """Return what is in a group: hosts, groups, and what is in those; not a group in itself."""
-    found, around = set[str](), (*above, name)
-    for one in (one for one in groups.get(name, ()) if one not in around):
-        found.add(one)
-        if _is_group(one):
-            found |= _members(one, groups, around)
-    return frozenset(found)
+    members, around = set[str](), (*above, name)
+    for member in (member for member in groups.get(name, ()) if member not in around):
+        members.add(member)
+        if _is_group(member):
+            members |= _members(member, groups, around)
+    return frozenset(members)
 
 
 def _is_group(name: str) -> bool:
@@ -231,7 +240,7 @@ def _resource(name: str, row: Texts) -> CellResource:
         name=name,
         shortcut=row.get("shortcut", ""),
         relation=ResourceRelation(relation)
-        if relation in {one.value for one in ResourceRelation}
+        if relation in {member.value for member in ResourceRelation}
         else ResourceRelation.AT_MOST,
         counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
         is_forced=row.get("requestable", "YES").upper() == "FORCED",
@@ -239,74 +248,78 @@ def _resource(name: str, row: Texts) -> CellResource:
     )
 
 
-def _environment(name: str, told: Texts) -> ParallelEnvironment:
-    rule = told.get("allocation_rule", "")
-    slots = _number(told.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
+def _environment(name: str, settings: Texts) -> ParallelEnvironment:
+    rule = settings.get("allocation_rule", "")
+    slots = _number(settings.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
     if rule.isascii() and rule.isdecimal():
         fixed = max(1, int(rule))
         return ParallelEnvironment(
-            name=name, spread=SlotSpread.FIXED, per_host=fixed, slots=slots, access=access_of(told)
+            name=name,
+            spread=SlotSpread.FIXED,
+            per_host=fixed,
+            slots=slots,
+            access=access_of(settings),
         )
     return ParallelEnvironment(
         name=name,
         spread=SPREADS.get(rule, SlotSpread.UNKNOWN),
         slots=slots,
-        access=access_of(told),
+        access=access_of(settings),
     )
 
 
-def _row_told(row: ComplexRow) -> dict[str, str]:
+def _row_settings(row: ComplexRow) -> dict[str, str]:
     keys = ("shortcut", "relation", "requestable", "consumable", "default")
     return {key: str(getattr(row, key)) for key in keys}
 
 
-def _told(cell: GridEngineCell, showing: str, name: str) -> dict[str, str]:
+def _settings(cell: GridEngineCell, showing: str, name: str) -> dict[str, str]:
     return dict(qconf.settings(show(cell, showing, name)))
 
 
 def _tables(table: Mapping[str, object], key: str) -> Tables:
-    found = table.get(key, {})
-    if not isinstance(found, dict):
-        raise _wrong(key, found, "a table of tables by their names")
-    return {name: _texts(one, f"{key}.{name}") for name, one in found.items()}
+    tables = table.get(key, {})
+    if not isinstance(tables, dict):
+        raise _wrong(key, tables, "a table of tables by their names")
+    return {name: _texts(texts, f"{key}.{name}") for name, texts in tables.items()}
 
 
-def _texts(told: object, where: str) -> dict[str, str]:
-    if not isinstance(told, dict):
-        raise _wrong(where, told, "a table of texts")
-    return {key: _text(one, f"{where}.{key}") for key, one in told.items()}
+def _texts(table: object, where: str) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise _wrong(where, table, "a table of texts")
+    return {key: _text(text, f"{where}.{key}") for key, text in table.items()}
 
 
-def _text(told: object, where: str) -> str:
-    if isinstance(told, list):
-        return " ".join(_text(one, where) for one in told)
-    if isinstance(told, str | int | float):
-        return str(told)
-    raise _wrong(where, told, "a text, a number or a list of them")
+def _text(text: object, where: str) -> str:
+    if isinstance(text, list):
+        return " ".join(_text(part, where) for part in text)
+    if isinstance(text, str | int | float):
+        return str(text)
+    raise _wrong(where, text, "a text, a number or a list of them")
 
 
-def _numbers(told: object, where: str) -> list[int]:
-    if not isinstance(told, list):
-        raise _wrong(where, told, "a list of numbers")
-    return [_number(str(one), where) for one in told]
+def _numbers(numbers: object, where: str) -> list[int]:
+    if not isinstance(numbers, list):
+        raise _wrong(where, numbers, "a list of numbers")
+    return [_number(str(number), where) for number in numbers]
 
 
-def _caps(told: object) -> dict[int, int]:
-    texts = _texts(told, CAPS)
+def _caps(caps: object) -> dict[int, int]:
+    texts = _texts(caps, CAPS)
     return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
 
 
-def _user_list(told: Texts) -> UserList:
-    is_access = ACL in words(told.get("type", ACL).upper())
-    return UserList(entries=words(told.get("entries", "")), is_access=is_access)
+def _user_list(settings: Texts) -> UserList:
+    is_access = ACL in words(settings.get("type", ACL).upper())
+    return UserList(entries=words(settings.get("entries", "")), is_access=is_access)
 
 
 def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
     return {_number(job, key): text for job, text in _texts(table.get(key, {}), key).items()}
 
 
-def _promised(told: object) -> dict[str, int]:
-    texts = _texts(told, PROMISED)
+def _promised(promised: object) -> dict[str, int]:
+    texts = _texts(promised, PROMISED)
     return {name: _number(slots, f"{PROMISED}.{name}") for name, slots in texts.items()}
 
 
@@ -316,5 +329,5 @@ def _number(text: str, where: str) -> int:
     return int(text)
 
 
-def _wrong(where: str, told: object, right: str) -> ParseError:
-    return ParseError(f"{where}: {json.dumps(told)[:60]}; expected {right}")
+def _wrong(where: str, content: object, right: str) -> ParseError:
+    return ParseError(f"{where}: {json.dumps(content)[:60]}; expected {right}")

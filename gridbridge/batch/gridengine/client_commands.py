@@ -144,9 +144,9 @@ def crowd(cell: GridEngineCell, names: list[str]) -> Argv:
 
 def possible(cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
     """List the queue instances that somebody's job may have, however full they are."""
-    among = _given("-pe", pe) + _given("-q", queues) + _given("-U", owner)
-    wanted = _given("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
-    return (f"{cell.binaries}/qselect", *wanted, *among)
+    among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
+    options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
+    return (f"{cell.binaries}/qselect", *options, *among)
 
 
 def own_status(cell: GridEngineCell) -> Argv:
@@ -241,9 +241,9 @@ def delete(cell: GridEngineCell, job: str) -> Argv:
     return (f"{cell.binaries}/qdel", job)
 
 
-def delete_places(cell: GridEngineCell, array: str, places: str) -> Argv:
+def delete_places(cell: GridEngineCell, array: str, indices: str) -> Argv:
     """Delete some tasks of an array, `1-5,9`."""
-    return (f"{cell.binaries}/qdel", array, "-t", places)
+    return (f"{cell.binaries}/qdel", array, "-t", indices)
 
 
 def suspend(cell: GridEngineCell, job: str) -> Argv:
@@ -266,17 +266,17 @@ def submit_held(cell: GridEngineCell, spec: JobSpec) -> Argv:
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
     options += ("-m", "n", "-r", "n", "-j", "y", "-o", "/dev/null")
-    options += _given("-t", f"1-{spec.tasks}" if spec.tasks else "")
-    options += _given("-wd", spec.cwd)
+    options += _option("-t", f"1-{spec.tasks}" if spec.tasks else "")
+    options += _option("-wd", spec.cwd)
     options += ("-pe", spec.pe or ANY_PE, str(spec.slots)) if spec.pe or spec.slots > 1 else ()
     options += ("-notify",) if request.notify else ()
     is_yielding = YIELDS in request.types
-    options += _given("-q", "" if is_yielding else request.targets)
+    options += _option("-q", "" if is_yielding else request.targets)
     options += resources("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
-    options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
+    options += _option("-P", request.project) + _option("-ckpt", request.checkpoint)
     priority = LAST if is_yielding else min(request.priority, 0)
-    options += _given("-p", str(priority or ""))
-    options += _given("-js", str(request.share or ""))
+    options += _option("-p", str(priority or ""))
+    options += _option("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     stays = request.stays and not is_yielding  # best-effort queues send nothing on
@@ -291,13 +291,13 @@ def _hard(request: JobRequest) -> Pairs:
     name and its shortcut.
     """
     names: dict[str, str] = {}
-    found: dict[str, dict[str, None]] = {}
+    expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
         text = "|".join(_expression(relation_of(name)[1], value) for name, value in clause)
         name = relation_of(clause[0][0])[0]
         names.setdefault(long_name(name), name)
-        found.setdefault(long_name(name), {})[text] = None
-    return tuple((names[resource], _all_of([*texts])) for resource, texts in found.items())
+        expressions.setdefault(long_name(name), {})[text] = None
+    return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
 
 
 def _all_of(texts: list[str]) -> str:
@@ -319,8 +319,8 @@ def _expression(relation: str, value: str) -> str:
 
 def refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
-    every = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
+    conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
+    if odd := [as_sql(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
@@ -336,11 +336,11 @@ def _unequal(hard: Pairs) -> list[str]:
 
     No string equals two values, and a number can be asked for once alone (complex(5)).
     """
-    found: dict[str, dict[str, str]] = {}
+    conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
         if relation_of(name)[1] == "=" and WILD.isdisjoint(value):
-            found.setdefault(long_name(name), {})[value] = as_sql(name, value)
-    return next(([*texts.values()] for texts in found.values() if len(texts) > 1), [])
+            conditions.setdefault(long_name(name), {})[value] = as_sql(name, value)
+    return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:
@@ -382,7 +382,7 @@ def resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
     return without_places("-hard", hard) + stay + without_places("-soft", soft)
 
 
-def _given(option: str, value: str) -> Argv:
+def _option(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
@@ -397,5 +397,5 @@ def resources(strictness: str, pairs: Pairs) -> Argv:
     Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.
     """
     last = {long_name(name): (name, value) for name, value in pairs}
-    wanted = [f"{name}={value}" if value else name for name, value in last.values()]
-    return tuple(word for each in wanted for word in (strictness, "-l", each))
+    texts = [f"{name}={value}" if value else name for name, value in last.values()]
+    return tuple(word for text in texts for word in (strictness, "-l", text))

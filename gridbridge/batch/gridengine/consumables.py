@@ -21,9 +21,9 @@ ALL = "global"
 
 def taken(cell: GridEngineCell, complexes: Iterable[ComplexRow]) -> Mapping[str, tuple[str, ...]]:
     """Return such consumables with the hosts that have them, or `global`."""
-    wanted = [row.name for row in complexes if _is_taken(row)]
-    done = call(cell, client_commands.consumables(cell, wanted)).checked()
-    return read_xml(done.stdout, partial(read_consumables, names=wanted))
+    names = [row.name for row in complexes if _is_taken(row)]
+    answer = call(cell, client_commands.consumables(cell, names)).checked()
+    return read_xml(answer.stdout, partial(read_consumables, names=names))
 
 
 def _is_taken(row: ComplexRow) -> bool:
@@ -33,14 +33,17 @@ def _is_taken(row: ComplexRow) -> bool:
 
 def read_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
     """Read `qstat -F ... -xml`."""
-    found: dict[str, set[str]] = {}
+    holders_of: dict[str, set[str]] = {}
     walked = walk(document, QUEUE)
     for _, queue in walked:
         host = (queue.findtext("name") or "").rpartition("@")[2]
-        for one in queue.iterfind("resource"):
-            name, place = one.get("name") or "", {OF_HOST: host, OF_ALL: ALL}.get(one.get("type"))
-            if name in names and place:
-                found.setdefault(name, set()).add(place)
+        for resource in queue.iterfind("resource"):
+            name, holder = (
+                resource.get("name") or "",
+                {OF_HOST: host, OF_ALL: ALL}.get(resource.get("type")),
+            )
+            if name in names and holder:
+                holders_of.setdefault(name, set()).add(holder)
         drop(queue)
     check_whole(walked.root)
-    return {name: tuple(sorted(places)) for name, places in found.items()}
+    return {name: tuple(sorted(holders)) for name, holders in holders_of.items()}

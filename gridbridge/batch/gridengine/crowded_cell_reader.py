@@ -60,26 +60,26 @@ def crowded(cell: GridEngineCell) -> CrowdedCell:
         qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout).values()
     )
     argv = client_commands.crowd(cell, table.names)
-    done = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
-    return read_crowd(done.stdout, table)
+    answer = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
+    return read_crowd(answer.stdout, table)
 
 
-def could_start(cell: GridEngineCell, asked: ResourceShortage) -> frozenset[str]:
+def could_start(cell: GridEngineCell, shortage: ResourceShortage) -> frozenset[str]:
     """Return the queue instances that a job may have, were there enough of all consumables.
 
     None for one that waits for its start time, or has as many tasks running as it may.
     """
-    if asked.job in submit.deferred(cell):
+    if shortage.job in submit.deferred(cell):
         return frozenset()
-    xml = submit.detail(cell, str(asked.job))
-    most = parse_caps(xml).get(asked.job, 0)
+    xml = submit.detail(cell, str(shortage.job))
+    most = parse_caps(xml).get(shortage.job, 0)
     if most and len(parse_begun(xml)) >= most:
         return frozenset()
-    environments = _environments(cell, asked.pe)
-    if asked.pe and not environments:
+    environments = _environments(cell, shortage.pe)
+    if shortage.pe and not environments:
         return frozenset()
-    queues, owner = ",".join(asked.queues), read_request(xml).owner
-    argv = client_commands.possible(cell, owner, ",".join(environments), queues, asked.others)
+    queues, owner = ",".join(shortage.queues), read_request(xml).owner
+    argv = client_commands.possible(cell, owner, ",".join(environments), queues, shortage.others)
     return frozenset(call(cell, argv).stdout.decode("utf-8", "replace").split())
 
 
@@ -113,16 +113,16 @@ class ComplexTable:
 
     def defaults(self, pairs: Pairs, slots: int) -> Amounts:
         """Return what is taken without being asked for; where nobody has any, that is nothing."""
-        asked = {name for name, _ in pairs}
-        rows = (row for name, row in self._counted.items() if name not in asked)
-        taken = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
-        taken = ((name, text) for name, text in taken if text.upper() not in NOTHING)
-        return self.amounts(tuple(taken), slots)
+        requested = {name for name, _ in pairs}
+        rows = (row for name, row in self._counted.items() if name not in requested)
+        defaults = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
+        defaults = ((name, text) for name, text in defaults if text.upper() not in NOTHING)
+        return self.amounts(tuple(defaults), slots)
 
     def others(self, pairs: Pairs) -> Pairs:
         """Return what else is asked for."""
-        known = self._counted.keys() | self.alone
-        return tuple(pair for pair in pairs if pair[0] not in known)
+        consumables = self._counted.keys() | self.alone
+        return tuple(pair for pair in pairs if pair[0] not in consumables)
 
     def alone_by(self, pairs: Pairs) -> frozenset[str]:
         """Return the resources by which a job has its host alone."""
@@ -193,8 +193,10 @@ class _Crowd:
 
     def _ask(self, element: "_Element", leafs: Mapping[str, str], pairs: Pairs) -> None:
         slots = int(leafs["slots"])
-        pe = next((one.get("name") or "" for one in element.iterfind("requested_pe")), "")
-        queues = tuple(one.text or "" for one in element.iterfind("hard_req_queue"))
+        pe = next(
+            (environment.get("name") or "" for environment in element.iterfind("requested_pe")), ""
+        )
+        queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
         shape = (leafs.get("JB_owner"), slots, pairs, pe, queues)
         if shape not in self._asked and len(self._asked) < MOST_SHAPES:
             self._asked[shape] = ResourceShortage(
@@ -211,13 +213,15 @@ class _Crowd:
 
     def _take_queue(self, element: "_Element") -> None:
         leafs = {str(child.tag): child.text or "" for child in element}
-        values = [(one.get("type"), one.get("name") or "", one.text or "") for one in element]
+        values = [
+            (child.get("type"), child.get("name") or "", child.text or "") for child in element
+        ]
         own = {name: text for kind, name, text in values if kind == FIXED}
         host, makes_way = leafs["name"].rpartition("@")[2], own.get(BEST_EFFORT) in TRUE
         free = {kind: _amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE)}
         self._free |= free[OF_ALL]
-        here = (replace(one, host=host, makes_way=makes_way) for one in self._running)
-        self._holders += here
+        holders = (replace(holder, host=host, makes_way=makes_way) for holder in self._running)
+        self._holders += holders
         self._running = []
         if not makes_way and own.get("remote") not in TRUE and _takes_work(leafs):
             alone = self._table.alone & free[OF_HOST].keys()
@@ -234,8 +238,8 @@ class _Crowd:
 
 
 def _requests(element: "_Element") -> Pairs:
-    found = element.iterfind("hard_request")
-    return tuple((one.get("name") or "", one.text or "") for one in found)
+    requests = element.iterfind("hard_request")
+    return tuple((request.get("name") or "", request.text or "") for request in requests)
 
 
 def _first(leafs: Mapping[str, str]) -> int:

@@ -67,7 +67,7 @@ def printed(cell: GridEngineCell) -> tuple[PrintedOutputs, str]:
     """
     qstat = _list(cell, client_commands.every_job(cell)).checked().stdout
     table = cell_layout_reader.printed(cell, qstat)
-    of_hosts = client_commands.hosts(cell, cell_layout_reader.asked(qstat, table))
+    of_hosts = client_commands.hosts(cell, cell_layout_reader.requested_resources(qstat, table))
     qhost = _list(cell, of_hosts).checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
     documents = PrintedOutputs(qstat=qstat, qhost=qhost, qconf=table)
@@ -83,14 +83,14 @@ def read_cell(
     """
     rows = read_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
     hosts = read_xml(qhost, read_hosts, "qhost")
-    listed = {one.host for one in rows.instances}
+    listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no host, though queues have some")
     if not listed and _have_queues(hosts, laid_out):
         raise ParseError("qstat: no queue on any host, though qconf has queues on some")
-    of_all = next((one for one in hosts if one.name == GLOBAL), Host(name=GLOBAL))
+    of_all = next((host for host in hosts if host.name == GLOBAL), Host(name=GLOBAL))
     return CellSeen(
-        hosts=tuple(_with_values(one, of_all) for one in hosts if one is not of_all),
+        hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
         instances=tuple(rows.instances),
         waiting=rows.waiting,
         granted=tuple(sorted(rows.granted.items())),
@@ -112,7 +112,7 @@ def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
 def _have_queues(hosts: Iterable[Host], laid_out: CellLayout) -> bool:
     """Say whether a queue is configured on one of the hosts; names may lack their domain."""
     placed = laid_out.placed
-    return any(short_name(one.name) in placed for one in hosts)
+    return any(short_name(host.name) in placed for host in hosts)
 
 
 class _Group:
@@ -211,8 +211,8 @@ class _Rows:
         if self._caps:
             self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
-            asked = (child.get("name") or "" for child in element.iterfind("hard_request"))
-            self._is_taken |= any(self._long_name(name) in self._exclusive for name in asked)
+            names = (child.get("name") or "" for child in element.iterfind("hard_request"))
+            self._is_taken |= any(self._long_name(name) in self._exclusive for name in names)
 
     def _instance(self, leafs: Mapping[str, str]) -> QueueInstance:
         queue, _, host = leafs["name"].partition("@")
@@ -258,8 +258,8 @@ class _Identities:
 
     def __init__(self, laid_out: CellLayout) -> None:
         accesses = laid_out.accesses
-        self._by_owner = any(one.names_users for one in accesses)
-        by_project = any(one.names_projects for one in accesses)
+        self._by_owner = any(access.names_users for access in accesses)
+        by_project = any(access.names_projects for access in accesses)
         self._projects = laid_out.projects if by_project else None
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
@@ -275,7 +275,7 @@ class _Identities:
 
 def _exclusive(laid_out: CellLayout) -> frozenset[str]:
     rows = laid_out.resources.values()
-    return frozenset(one.name for one in rows if one.relation is ResourceRelation.EXCLUSIVE)
+    return frozenset(row.name for row in rows if row.relation is ResourceRelation.EXCLUSIVE)
 
 
 def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellLayout) -> _Rows:
@@ -318,29 +318,33 @@ def _shape(
 def read_hosts(document: bytes) -> tuple[Host, ...]:
     """Read `qhost -xml`, with -F or without; the whole cell is in it as a host `global`."""
     walked = walk(document, HOST)
-    found = list[Host]()
+    hosts = list[Host]()
     for _, element in walked:
-        found.append(_host(element))
+        hosts.append(_host(element))
         drop(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
-    return tuple(found)
+    return tuple(hosts)
 
 
 def _host(element: "_Element") -> Host:
-    values = {one.get("name") or "": one.text or "" for one in element.iterfind("hostvalue")}
-    name, told = element.get("name") or "", list(element.iterfind("resourcevalue"))
+    values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
+    name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
     return Host(
         name=name,
         load=_number(values.get("load_avg", "")),
-        left=tuple(_pair(one) for one in told if one.get("dominance") in counted),
-        values=tuple(_pair(one) for one in told if one.get("dominance") not in LEFT),
+        left=tuple(
+            _pair(resource) for resource in resources if resource.get("dominance") in counted
+        ),
+        values=tuple(
+            _pair(resource) for resource in resources if resource.get("dominance") not in LEFT
+        ),
     )
 
 
-def _pair(one: "_Element") -> tuple[str, str]:
-    return one.get("name") or "", one.text or ""
+def _pair(element: "_Element") -> tuple[str, str]:
+    return element.get("name") or "", element.text or ""
 
 
 def _number(text: str) -> float | None:

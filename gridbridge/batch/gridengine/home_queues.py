@@ -35,42 +35,46 @@ def keep(
 
 def instead(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
     """Return what a job asks for with one of its lists replaced."""
-    kept = {"hard": own.hard if hard is None else hard}
-    return own.but(queues=own.queues if queues is None else queues, **kept)
+    conditions = {"hard": own.hard if hard is None else hard}
+    return own.but(queues=own.queues if queues is None else queues, **conditions)
 
 
-def could_run(cell: GridEngineCell, asked: JobRequest) -> bool:
+def could_run(cell: GridEngineCell, request: JobRequest) -> bool:
     """Say whether some queue could run such a job, were it empty; CommandFailed if nobody says.
 
     A resource of which hosts only report a load value is left out: that changes all the time.
     """
-    done = call(cell, verify_argv(cell, asked), SCRIPT)
-    words = done.stderr + done.stdout
+    answer = call(cell, verify_argv(cell, request), SCRIPT)
+    words = answer.stderr + answer.stdout
     if FOUND in words:
         return True
-    if done.status < 0 or done.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
-        done.checked()
+    if (
+        answer.status < 0
+        or answer.status == TRY_LATER
+        or any(s in words.lower() for s in NOT_REACHED)
+    ):
+        answer.checked()
     name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
-    others = tuple(pair for pair in asked.hard if pair[0] != name)
-    if others == asked.hard or not _is_reported(cell, asked.queues, name):
+    conditions = tuple(pair for pair in request.hard if pair[0] != name)
+    if conditions == request.hard or not _is_reported(cell, request.queues, name):
         return False
-    return could_run(cell, asked.but(hard=others))
+    return could_run(cell, request.but(hard=conditions))
 
 
 def _is_reported(cell: GridEngineCell, queues: str, name: str) -> bool:
     """Say whether a host of some queue reports a load value (hl), whatever it is now."""
     among = ("-q", queues) if queues else ()
-    done = call(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
-    return f"hl:{name}=".encode() in done.checked().stdout
+    answer = call(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
+    return f"hl:{name}=".encode() in answer.checked().stdout
 
 
-def verify_argv(cell: GridEngineCell, asked: JobRequest) -> Argv:
+def verify_argv(cell: GridEngineCell, request: JobRequest) -> Argv:
     """Verify a request; `-clear` comes first, since it takes back `-w` too."""
-    options: Argv = ("-pe", *asked.ranges.split()) if asked.ranges else ()
-    options += ("-q", asked.queues) if asked.queues else ()
-    options += ("-P", asked.project) if asked.project else ()
-    options += ("-ckpt", asked.checkpoint) if asked.checkpoint else ()
-    options += client_commands.resources("-hard", asked.hard)
+    options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
+    options += ("-q", request.queues) if request.queues else ()
+    options += ("-P", request.project) if request.project else ()
+    options += ("-ckpt", request.checkpoint) if request.checkpoint else ()
+    options += client_commands.resources("-hard", request.hard)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
@@ -87,6 +91,9 @@ def mark_argv(
     """Alter a whole job in one request; a list that is None stays as it is."""
     options: Argv = client_commands.resources("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
-    note = "".join(" " if each in "\n\t" else ";" if each == "," else each for each in reason)
+    note = "".join(
+        " " if character in "\n\t" else ";" if character == "," else character
+        for character in reason
+    )
     note = f"{REFUSED}={note[:REASON_CHARACTERS]}"
     return (f"{cell.binaries}/qalter", *options, "-ac", note, job)

@@ -22,26 +22,28 @@ def settled(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
     If they tell several ends, none is believed. No end is a run that was put back, one that ends in
     the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
     """
-    end, is_disputed = told(records, now)
+    end, is_disputed = settled_or_future(records, now)
     return (None if isinstance(end, FutureEnd) else end), is_disputed
 
 
-def told(records: Records, now: datetime) -> tuple[JobEnd | FutureEnd | None, bool]:
+def settled_or_future(records: Records, now: datetime) -> tuple[JobEnd | FutureEnd | None, bool]:
     """Return the same, but for an end in the future what it will be.
 
     That leaves what ended by itself before now as it is. A run that failed before it may have been
     put back, and settles nothing: execd's clock, which the end is by, may be ahead.
     """
-    final = [one for one in records if _is_final(one)]
-    future = [one for one in final if one.ended_at and one.ended_at > now + CLOCKS_DIFFER]
-    past = [one for one in final if one not in future]
-    if future and not any(end_of(one).exit_status is not None for one in past):
+    final = [record for record in records if _is_final(record)]
+    future = [
+        record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER
+    ]
+    past = [record for record in final if record not in future]
+    if future and not any(end_of(record).exit_status is not None for record in past):
         return _future(final, future[-1]), False
-    return _agreed([end_of(one) for one in past])
+    return _agreed([end_of(record) for record in past])
 
 
 def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureEnd:
-    ends = [end_of(one) for one in final]
+    ends = [end_of(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
     assert at  # it lies in the future
@@ -49,10 +51,10 @@ def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureEnd:
 
 
 def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
-    seen = [one for one in ends if not one.is_unseen] or ends
-    if len(_kinds(seen)) > 1:
+    observed = [end for end in ends if not end.is_unseen] or ends
+    if len(_kinds(observed)) > 1:
         return None, True
-    return (max(reversed(seen), key=_run_s) if seen else None), False
+    return (max(reversed(observed), key=_run_s) if observed else None), False
 
 
 def _run_s(end: JobEnd) -> float:
@@ -64,8 +66,8 @@ def _run_s(end: JobEnd) -> float:
 
 
 def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
-    return {(one.exit_status, one.signal) for one in ends}
+    return {(end.exit_status, end.signal) for end in ends}
 
 
-def _is_final(one: AccountingRecord | RemoteRecord) -> bool:
-    return one.failed not in RESCHEDULED and not one.pe_task
+def _is_final(record: AccountingRecord | RemoteRecord) -> bool:
+    return record.failed not in RESCHEDULED and not record.pe_task

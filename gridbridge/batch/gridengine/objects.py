@@ -48,7 +48,7 @@ def cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
         of_that_host = threads.submit(_host_configuration, cell, of_host)
         exec_hosts = threads.submit(_exec_hosts, cell, of_host)
         user_lists = threads.submit(_user_lists, cell)
-        lists = {what: threads.submit(names, cell, option) for what, option in LISTS.items()}
+        lists = {field: threads.submit(names, cell, option) for field, option in LISTS.items()}
     return CellSetup(
         master=master(cell),
         complexes=complexes,
@@ -59,7 +59,7 @@ def cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
         host=of_that_host.result(),
         exec_hosts=exec_hosts.result(),
         user_lists=user_lists.result(),
-        **{what: found.result() for what, found in lists.items()},
+        **{field: future.result() for field, future in lists.items()},
     )
 
 
@@ -82,8 +82,8 @@ def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
     """Return what best-effort queues touch; CommandFailed when the cell is silent."""
     complexes = qconf.complexes(show(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
-    for each in queue_instances(cell, ""):
-        slots.setdefault(each.queue, {})[each.host] = each.slots_total
+    for instance in queue_instances(cell, ""):
+        slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
     return BestEffortCell(
         complexes=complexes,
         queues=queues(cell),
@@ -96,16 +96,20 @@ def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
 
 def queues(cell: GridEngineCell) -> Mapping[str, Settings]:
     """Return every queue's configuration, by its name."""
-    return {one["qname"]: one for one in queue_settings(cell)}
+    return {settings["qname"]: settings for settings in queue_settings(cell)}
 
 
-def reruns(cell: GridEngineCell, others: Container[str]) -> Mapping[str, str]:
+def reruns(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
     """Return what each queue says of `rerun`, for some hosts differently; the others left out.
 
     So are best-effort queues: they take no job that did not ask for them.
     """
-    usual = (one for one in queue_settings(cell) if not is_besteffort(one))
-    return {one["qname"]: one["rerun"] for one in usual if one["qname"] not in others}
+    usual = (settings for settings in queue_settings(cell) if not is_besteffort(settings))
+    return {
+        settings["qname"]: settings["rerun"]
+        for settings in usual
+        if settings["qname"] not in excluded
+    }
 
 
 def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
@@ -115,8 +119,12 @@ def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ..
 
 def slots_on(cell: GridEngineCell, name: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
-    seen = queue_instances(cell, "")
-    return {each.queue: each.slots_total for each in seen if is_same_host(each.host, name)}
+    instances = queue_instances(cell, "")
+    return {
+        instance.queue: instance.slots_total
+        for instance in instances
+        if is_same_host(instance.host, name)
+    }
 
 
 def check_answers(cell: GridEngineCell) -> None:
@@ -126,8 +134,8 @@ def check_answers(cell: GridEngineCell) -> None:
 
 def version(cell: GridEngineCell) -> str:
     """Return what the client programs call themselves, e.g. `SGE 8.1.9`."""
-    done = call(cell, qconf.show(cell, "-help"))
-    return (done.stdout or done.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
+    answer = call(cell, qconf.show(cell, "-help"))
+    return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def master_offset_s(cell: GridEngineCell, now: float) -> float | None:
@@ -136,8 +144,8 @@ def master_offset_s(cell: GridEngineCell, now: float) -> float | None:
     qping prints when the qmaster started and how long it has run, both by its own clock.
     """
     argv = (f"{cell.binaries}/qping", "-info", master(cell), cell.qmaster_port, "qmaster", "1")
-    done = call(cell, argv)
-    return qconf.clock(done.stdout, now)
+    answer = call(cell, argv)
+    return qconf.clock(answer.stdout, now)
 
 
 def other_port(cell: GridEngineCell) -> int:
@@ -145,8 +153,8 @@ def other_port(cell: GridEngineCell) -> int:
 
     Asked are those that the cell's settings.sh and services(5) name.
     """
-    known = (port for port in _known_ports(cell) if port != cell.qmaster_port)
-    return next((int(port) for port in known if _is_qmaster(cell, port)), 0)
+    ports = (port for port in _known_ports(cell) if port != cell.qmaster_port)
+    return next((int(port) for port in ports if _is_qmaster(cell, port)), 0)
 
 
 def _known_ports(cell: GridEngineCell) -> Iterator[str]:
@@ -189,13 +197,13 @@ def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
 
 
 def _host_configuration(cell: GridEngineCell, name: str) -> Settings | None:
-    done = call(cell, qconf.show(cell, "-sconf", name))
-    if done.status and any(words in done.stdout + done.stderr for words in UNDEFINED):
+    answer = call(cell, qconf.show(cell, "-sconf", name))
+    if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
-    return qconf.settings(done.checked().stdout)
+    return qconf.settings(answer.checked().stdout)
 
 
 def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, Settings]:
-    known = {name.lower() for name in names(cell, "-sel")}
-    wanted = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in known]
-    return {name: qconf.settings(show(cell, "-se", name)) for name in wanted}
+    hosts = {name.lower() for name in names(cell, "-sel")}
+    present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
+    return {name: qconf.settings(show(cell, "-se", name)) for name in present}

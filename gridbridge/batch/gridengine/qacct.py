@@ -90,7 +90,7 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
     Returns each with its line, and how many of them could not be read, or stand in another's
     record. The rest, of a busy cluster nearly all, is only searched through.
     """
-    found, skipped = [], 0
+    records, skipped = [], 0
     for begin, line in lines_with(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
@@ -102,8 +102,8 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
             skipped += 1
             continue
         if record.account.startswith(prefix):
-            found.append((text, record))
-    return tuple(found), skipped
+            records.append((text, record))
+    return tuple(records), skipped
 
 
 def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[AccountingRecord]:
@@ -111,13 +111,13 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
 
     What can't be read is left out, as qacct does it, and so is what stands in another's record.
     """
-    asked: dict[tuple[str, str], Container[int]]
-    asked = {(str(one.job_id), one.account): frozenset(one.places) for one in arrays}
+    indices: dict[tuple[str, str], Container[int]]
+    indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
     for begin, line in lines_with(data, f"{PREFIX}."):
         with suppress(ParseError):
             fields = fields_of(line.decode("utf-8", "replace"))
-            whose = fields["jobnumber"], fields["account"]
-            is_asked = _task(fields["taskid"]) in asked.get(whose, ())
+            key = fields["jobnumber"], fields["account"]
+            is_asked = _task(fields["taskid"]) in indices.get(key, ())
             if is_asked and not is_within(data, begin, line):
                 yield _record(fields, UTC)
 

@@ -26,9 +26,9 @@ RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
 LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
 
 
-def show(cell: GridEngineCell, *what: str) -> Argv:
+def show(cell: GridEngineCell, *options: str) -> Argv:
     """Ask for an object or a list of names, e.g. `-sq all.q`."""
-    return (f"{cell.binaries}/qconf", *what)
+    return (f"{cell.binaries}/qconf", *options)
 
 
 def settings(data: bytes) -> Settings:
@@ -41,10 +41,10 @@ def settings(data: bytes) -> Settings:
 def complexes(data: bytes) -> Mapping[str, ComplexRow]:
     """Read the table of `qconf -sc`; ParseError for a row of another width."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
-    found = [_complex(row) for row in rows if row and not row[0].startswith("#")]
-    if not found:
+    complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
+    if not complex_rows:
         raise ParseError("qconf: an empty table of complexes")
-    return {row.name: row for row in found}
+    return {row.name: row for row in complex_rows}
 
 
 def _complex(row: list[str]) -> ComplexRow:
@@ -62,8 +62,8 @@ def names(data: bytes) -> tuple[str, ...]:
 
 def clock(data: bytes, now: float) -> float | None:
     """Read the qmaster's clock from `qping -info`, as seconds ahead of `now`."""
-    said = data.decode("utf-8", "replace")
-    started, ran = STARTED.search(said), RAN.search(said)
+    text = data.decode("utf-8", "replace")
+    started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
@@ -132,20 +132,20 @@ def _attribute(option: str) -> Callable[[SetupEdit], str]:
 
 def _set_host(edit: SetupEdit) -> str:
     file = f'"$d"/{_quoted(edit.name)}'
-    others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     setting = _quoted(f"{edit.attribute} {edit.value}")
     return (
         f'({FOLDER} && if qconf -sconf {edit.name} >"$d/now" 2>/dev/null; then'
-        f" {{ {others} && echo {setting}; }} >{file} && qconf -Mconf {file};"
+        f" {{ {other_settings} && echo {setting}; }} >{file} && qconf -Mconf {file};"
         f" else echo {setting} >{file} && qconf -Aconf {file}; fi)"
     )
 
 
 def _drop_host(edit: SetupEdit) -> str:
     file = f'"$d"/{_quoted(edit.name)}'
-    others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     return (
-        f'({FOLDER} && qconf -sconf {edit.name} >"$d/now" && {others} >{file} &&'
+        f'({FOLDER} && qconf -sconf {edit.name} >"$d/now" && {other_settings} >{file} &&'
         f" if [ -s {file} ]; then qconf -Mconf {file}; else qconf -dconf {edit.name}; fi)"
     )
 
@@ -164,11 +164,11 @@ def _exempt(edit: SetupEdit) -> str:
 
 
 def _with_rules(edit: SetupEdit, more: str = "") -> str:
-    others = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
+    other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
     name = _quoted(edit.name)
     return (
         f'({FOLDER} && qconf -srqs {name} >"$d/now" &&'
-        f' awk {_quoted(others)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
+        f' awk {_quoted(other_rules)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
     )
 
 

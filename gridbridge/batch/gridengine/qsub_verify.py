@@ -22,9 +22,9 @@ LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
 }
 
 
-def as_detail(told: bytes, owner: str) -> bytes:
+def as_detail(output: bytes, owner: str) -> bytes:
     """Return the job that qsub told of; ParseError when it told of none."""
-    text = _without_script(told).decode("utf-8", "replace")
+    text = _without_script(output).decode("utf-8", "replace")
     fields = dict(reversed(FIELD.findall(text)))  # the first of a name counts
     if "job_number" not in fields:
         raise ParseError("qsub -verify: it tells of no job")
@@ -46,13 +46,13 @@ def as_detail(told: bytes, owner: str) -> bytes:
 
 def _without_script(text: bytes) -> bytes:
     """Leave out the script's own text, which may look like fields."""
-    if not (found := SCRIPT.search(text)):
+    if not (match := SCRIPT.search(text)):
         return text
-    return text[: found.start()] + text[found.end() + int(found[1]) :]
+    return text[: match.start()] + text[match.end() + int(match[1]) :]
 
 
 def _resources(tag: str, text: str) -> str:
-    pairs = (each.partition("=") for each in text.split(",") if each)
+    pairs = (word.partition("=") for word in text.split(",") if word)
     return _outer(
         tag,
         (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs),
@@ -60,25 +60,25 @@ def _resources(tag: str, text: str) -> str:
 
 
 def _list(tag: str, inner: str, text: str) -> str:
-    return _outer(tag, (_element(inner, each) for each in text.split(",") if each))
+    return _outer(tag, (_element(inner, name) for name in text.split(",") if name))
 
 
 def _parallel(text: str) -> str:
     """Read `smp range: 2-4,8`; a range begins with 1 where it says nothing."""
-    if not (found := RANGE.match(text)):
+    if not (match := RANGE.match(text)):
         return ""
-    ranges = [each.partition(":")[0] for each in found[2].split(",")]
+    ranges = [part.partition(":")[0] for part in match[2].split(",")]
     ends = (
-        _element("RN_min", each.partition("-")[0] or "1")
-        + _element("RN_max", each.rpartition("-")[2])
-        for each in ranges
+        _element("RN_min", bounds.partition("-")[0] or "1")
+        + _element("RN_max", bounds.rpartition("-")[2])
+        for bounds in ranges
     )
-    return _element("JB_pe", found[1]) + _outer("JB_pe_range", ends)
+    return _element("JB_pe", match[1]) + _outer("JB_pe_range", ends)
 
 
 def _context(text: str) -> str:
     """Read `+=NONE,name=value`; the first tells whether -ac, -dc or -sc was given last."""
-    pairs = (each.partition("=") for each in text.split(",") if each)
+    pairs = (word.partition("=") for word in text.split(",") if word)
     variables = (
         f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"
         for name, _, value in pairs

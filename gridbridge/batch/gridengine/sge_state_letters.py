@@ -40,11 +40,11 @@ UNKNOWN, UNKNOWN_QUEUE = (JobFact.UNKNOWN,), (QueueFact.UNKNOWN,)
 
 def read_job(letters: str) -> JobState:
     """Read a listed job's letters; an unknown one, or none at all, is a fact as well."""
-    found = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
-    return JobState(found or UNKNOWN, letters)
+    facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
+    return JobState(facts or UNKNOWN, letters)
 
 
 def read_queue(letters: str) -> QueueState:
     """Read a queue's letters on one host; none: it is open."""
-    found = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
-    return QueueState(found, letters)
+    facts = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
+    return QueueState(facts, letters)

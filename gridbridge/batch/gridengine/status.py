@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.accounting_file import records, records_of
-from gridbridge.batch.gridengine.job_end import settled, told
+from gridbridge.batch.gridengine.job_end import settled, settled_or_future
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ConflictingEnds
@@ -32,7 +32,7 @@ Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
 def snapshot(
     cell: GridEngineCell,
     cluster: str,
-    wanted: Collection[int],
+    job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
@@ -42,18 +42,18 @@ def snapshot(
     gave no whole answer: nothing is known then.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    done = _ask(cell, client_commands.status(cell)).checked()
+    answer = _ask(cell, client_commands.status(cell)).checked()
     took_s = time.monotonic() - began
-    seen = parse_status(
-        done.stdout,
+    snapshot = parse_status(
+        answer.stdout,
         cluster=cluster,
         taken_at=taken_at,
-        wanted=wanted,
+        job_ids=job_ids,
         transfer_queues=transfer_queues,
         uncounted=uncounted,
         zone=UTC,
     )
-    return seen, took_s
+    return snapshot, took_s
 
 
 def end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
@@ -62,8 +62,8 @@ def end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
     Raises Disputed when its records tell several ends.
     qacct does not tell the parts of a parallel job from the whole, which is accounted for last.
     """
-    ours = [one for one in records(cell, job_id) if one.account == account]
-    whole = ours[-1:] if all(one.pe not in ("", "NONE") for one in ours) else ours
+    ours = [record for record in records(cell, job_id) if record.account == account]
+    whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
     end, is_disputed = settled(whole, datetime.now(UTC))
     if is_disputed:
         raise ConflictingEnds(f"two records of job {job_id} disagree on how {account} ended")
@@ -76,24 +76,24 @@ def ends_of(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> dict[str, End
     None for a task whose records tell several ends: somebody may have forged one.
     Where the accounting file is not where 8.1.9 has it, qacct is asked for each array, too.
     """
-    found, is_read = records_of(cell, arrays)
+    records, is_read = records_of(cell, arrays)
     by_array = dict[str, list[AccountingRecord]]()
-    for one in found:
-        by_array.setdefault(one.account, []).append(one)
+    for record in records:
+        by_array.setdefault(record.account, []).append(record)
     for array in () if is_read else arrays:
         by_array.setdefault(array.account, []).extend(_by_qacct(cell, array))
-    return {account: _ends(some) for account, some in by_array.items()}
+    return {account: _ends(array_records) for account, array_records in by_array.items()}
 
 
 def _by_qacct(cell: GridEngineCell, array: AskedArray) -> list[AccountingRecord]:
-    return [one for one in records(cell, array.job_id) if one.account == array.account]
+    return [record for record in records(cell, array.job_id) if record.account == array.account]
 
 
-def _ends(found: Iterable[AccountingRecord]) -> Ends:
+def _ends(records: Iterable[AccountingRecord]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
-    for one in found:
-        by_task.setdefault(one.task, []).append(one)
-    ends = {task: told(some, now) for task, some in by_task.items()}
+    for record in records:
+        by_task.setdefault(record.task, []).append(record)
+    ends = {task: settled_or_future(task_records, now) for task, task_records in by_task.items()}
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
@@ -102,41 +102,45 @@ def living_of(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, froz
 
     qstat -j does not tell which of the others wait.
     """
-    done = _ask(cell, client_commands.detail(cell, ",".join(map(str, arrays)))).checked()
+    answer = _ask(cell, client_commands.detail(cell, ",".join(map(str, arrays)))).checked()
     return {
-        one.job_id: frozenset(one.begun)
-        for one in parse_job_detail(done.stdout)
-        if arrays.get(one.job_id) == one.account
+        detail.job_id: frozenset(detail.begun)
+        for detail in parse_job_detail(answer.stdout)
+        if arrays.get(detail.job_id) == detail.account
     }
 
 
 def array_limits(cell: GridEngineCell) -> ArrayLimits:
     """Return what arrays may be there (sge_conf(5), max_aj_tasks and those after it)."""
-    said = qconf.settings(show(cell, "-sconf"))
-    told = {name: int(said.get(name, "")) for name in LIMITS if said.get(name, "").isdigit()}
-    of_array = (told.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
+    settings = qconf.settings(show(cell, "-sconf"))
+    limits = {
+        name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()
+    }
+    of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
     return ArrayLimits(
         tasks=min(filter(None, of_array), default=0),
-        of_person=told.get("max_u_jobs", 0),
-        of_all=told.get("max_jobs", 0),
-        told_within_s=_flush_s(said.get("reporting_params", "")),
+        of_person=limits.get("max_u_jobs", 0),
+        of_all=limits.get("max_jobs", 0),
+        told_within_s=_flush_s(settings.get("reporting_params", "")),
     )
 
 
 def _flush_s(reporting: str) -> float:
     """Return after how long records are written (sge_conf(5), accounting_flush_time)."""
-    given = dict(word.partition("=")[::2] for word in reporting.split())
-    usual = given.get("flush_time", FLUSH_TIME)
-    hours, minutes, seconds = ([*given.get("accounting_flush_time", usual).split(":"), "", ""])[:3]
-    if not all(each.isdigit() for each in (hours, minutes, seconds)):
+    settings = dict(word.partition("=")[::2] for word in reporting.split())
+    usual = settings.get("flush_time", FLUSH_TIME)
+    hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[
+        :3
+    ]
+    if not all(part.isdigit() for part in (hours, minutes, seconds)):
         return _flush_s("")
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
 def details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
     """Return what qmaster knows of a job, nothing when it does not know it."""
-    done = _ask(cell, client_commands.detail(cell, str(job_id)))
-    return parse_job_detail(done.checked().stdout)
+    answer = _ask(cell, client_commands.detail(cell, str(job_id)))
+    return parse_job_detail(answer.checked().stdout)
 
 
 def vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
@@ -169,27 +173,27 @@ def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def show(cell: GridEngineCell, *what: str) -> bytes:
+def show(cell: GridEngineCell, *options: str) -> bytes:
     """Return what qconf shows of an object."""
-    return call(cell, qconf.show(cell, *what)).checked().stdout
+    return call(cell, qconf.show(cell, *options)).checked().stdout
 
 
 def queue_settings(cell: GridEngineCell) -> tuple[Settings, ...]:
     """Return every queue's configuration, by one call; of a cell without queues by two."""
-    done = call(cell, qconf.show(cell, "-sq", "*"))
-    if done.status and not names(cell, "-sql"):
+    answer = call(cell, qconf.show(cell, "-sq", "*"))
+    if answer.status and not names(cell, "-sql"):
         return ()
-    shown = map(qconf.settings, done.checked().stdout.split(b"\n\n"))
-    return tuple(one for one in shown if "qname" in one)
+    shown = map(qconf.settings, answer.checked().stdout.split(b"\n\n"))
+    return tuple(settings for settings in shown if "qname" in settings)
 
 
-def names(cell: GridEngineCell, what: str) -> tuple[str, ...]:
+def names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
     """Return a list's names; an empty list is exit status 1 and a sentence."""
-    done = call(cell, qconf.show(cell, what))
-    said = done.stdout + done.stderr
-    if said.startswith(b"no ") and b"defined" in said:
+    answer = call(cell, qconf.show(cell, option))
+    message = answer.stdout + answer.stderr
+    if message.startswith(b"no ") and b"defined" in message:
         return ()
-    return qconf.names(done.checked().stdout)
+    return qconf.names(answer.checked().stdout)
 
 
 def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:

@@ -70,29 +70,29 @@ def submit(cell: GridEngineCell, spec: JobSpec) -> Submission:
         return Submission(Result.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        done = call(cell, client_commands.submit_held(cell, spec), spec.script, mark=mark)
-        if done.status and NO_BEST_EFFORT in done.stderr + done.stdout:
+        answer = call(cell, client_commands.submit_held(cell, spec), spec.script, mark=mark)
+        if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
             ordinary = client_commands.without_way(spec)
-            done = call(cell, client_commands.submit_held(cell, ordinary), spec.script, mark=mark)
+            answer = call(cell, client_commands.submit_held(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return unanswered(error)
-    return _read_answer(done)
+    return _read_answer(answer)
 
 
-def _read_answer(done: CompletedProgram) -> Submission:
-    last = done.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
-    if done.status == 0 and last.isdigit():
+def _read_answer(answer: CompletedProgram) -> Submission:
+    last = answer.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
+    if answer.status == 0 and last.isdigit():
         return Submission(Result.ACCEPTED, remote_id=last.decode())
-    words = (done.stderr + done.stdout).strip()
-    said = _unquoted(words.lower())
+    words = (answer.stderr + answer.stdout).strip()
+    message = _unquoted(words.lower())
     reason = _first_line(words)
-    if OF_A_PERSON in said:
+    if OF_A_PERSON in message:
         return Submission(Result.BARRED, reason=reason)
-    if done.status == TRY_LATER or any(sign in said for sign in NOT_REACHED):
+    if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
         return Submission(Result.LATER, reason=reason)
-    if done.status <= 0 or any(sign in said for sign in NO_ANSWER):
+    if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
         return Submission(Result.UNSURE, reason=reason)
-    return Submission(Result.DENIED if FROM_HERE in said else Result.REFUSED, reason=reason)
+    return Submission(Result.DENIED if FROM_HERE in message else Result.REFUSED, reason=reason)
 
 
 def _unquoted(words: bytes) -> bytes:
@@ -123,7 +123,7 @@ def find_others(cell: GridEngineCell, transfer: str, owner: str, array: str) -> 
 
     Arrays are found even after somebody renamed them.
     """
-    return [str(one) for one in _named(cell, transfer, owner) if str(one) != array]
+    return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
 
 def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
@@ -132,12 +132,12 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
     `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
     """
     listed = call(cell, client_commands.jobs_of(cell, owner)).checked().stdout
-    found = _bearing(cell, listed, transfer, owner)
+    jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
         from gridbridge.batch.gridengine.marked_arrays import marked  # answers are rarely lost
 
-        found = sorted({*found, *marked(cell, listed, transfer, owner)})
-    return found
+        jobs = sorted({*jobs, *marked(cell, listed, transfer, owner)})
+    return jobs
 
 
 def _bearing(cell: GridEngineCell, listed: bytes, transfer: str, owner: str) -> list[int]:
@@ -160,26 +160,26 @@ def living(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[rang
 
 
 def hold_places(
-    cell: GridEngineCell, array: str, _name: str, places: tuple[range, ...]
+    cell: GridEngineCell, array: str, _name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Put a user hold on tasks of an array; return those that wait then, and are held."""
-    for some in _in_calls(array, places):
-        hold(cell, some, gone_is_fine=True)
+    for tasks in _in_calls(array, indices):
+        hold(cell, tasks, gone_is_fine=True)
     listed = call(cell, client_commands.own_status(cell)).checked().stdout
     return listed_places(listed, (array,), b"pending", "h")[array]
 
 
-def release_places(cell: GridEngineCell, array: str, places: tuple[range, ...]) -> None:
+def release_places(cell: GridEngineCell, array: str, indices: tuple[range, ...]) -> None:
     """Take the user hold of tasks back."""
-    for some in _in_calls(array, places):
-        release(cell, some, gone_is_fine=True)
+    for tasks in _in_calls(array, indices):
+        release(cell, tasks, gone_is_fine=True)
 
 
-def _in_calls(array: str, places: tuple[range, ...]) -> "Iterator[str]":
+def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
     """Give tasks as qalter names them, so many at once as a command line may have."""
-    for begin in range(0, len(places), A_CALL):
-        some = places[begin : begin + A_CALL]
-        yield ",".join(f"{array}.{each[0]}-{each[-1]}" for each in some)
+    for begin in range(0, len(indices), A_CALL):
+        portion = indices[begin : begin + A_CALL]
+        yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
 
 
 def request_of(cell: GridEngineCell, job: str) -> JobRequest:
@@ -264,9 +264,9 @@ def delete_array(cell: GridEngineCell, array: str) -> None:
     _do(cell, client_commands.delete(cell, array), gone_is_fine=True)
 
 
-def delete_places(cell: GridEngineCell, array: str, _name: str, places: str) -> None:
+def delete_places(cell: GridEngineCell, array: str, _name: str, indices: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
-    _do(cell, client_commands.delete_places(cell, array, places), gone_is_fine=True)
+    _do(cell, client_commands.delete_places(cell, array, indices), gone_is_fine=True)
 
 
 def pin(
@@ -281,11 +281,11 @@ def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 
     Returns that list if there are no such queues, by its owner's words or by now; any will do then.
     """
-    done = call(cell, client_commands.unpin(cell, job, queues, hard))
-    if done.status and any(sign in done.stdout + done.stderr for sign in NO_QUEUES):
+    answer = call(cell, client_commands.unpin(cell, job, queues, hard))
+    if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
         _do(cell, client_commands.unpin(cell, job, ANY_QUEUE, hard))
         return queues
-    done.checked()
+    answer.checked()
     return ""
 
 
@@ -304,11 +304,11 @@ def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
 
     The qmaster says of the same request whether it forgot a waiting job or kills a started one.
     """
-    done = call(cell, client_commands.delete(cell, job))
-    words = done.stdout + done.stderr
+    answer = call(cell, client_commands.delete(cell, job))
+    words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
         return None
-    done.checked()
+    answer.checked()
     return DELETED in words
 
 
@@ -351,10 +351,10 @@ def state(cell: GridEngineCell, job: str) -> "JobState":
         raise ParseError("qstat -xml: not a whole answer")
     number, _, task = job.partition(".")
     for entry in xml.split(b"<JB_job_number>")[1:]:
-        found = entry.partition(b"</job_list>")[0]
-        tasks = found.partition(b"<tasks>")[2].partition(b"<")[0]
-        if found.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
-            return read_job(found.partition(b"<state>")[2].partition(b"<")[0].decode())
+        row = entry.partition(b"</job_list>")[0]
+        tasks = row.partition(b"<tasks>")[2].partition(b"<")[0]
+        if row.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
+            return read_job(row.partition(b"<state>")[2].partition(b"<")[0].decode())
     return UNSEEN
 
 
@@ -362,7 +362,7 @@ def _names(tasks: str, task: str) -> bool:
     """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
     if not (tasks and task):
         return tasks == task
-    return any(int(task) in some for some in read_tasks(tasks))
+    return any(int(task) in span for span in read_tasks(tasks))
 
 
 def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
@@ -375,10 +375,10 @@ def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
 
 
 def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
-    done = call(cell, argv)
-    words = done.stdout + done.stderr
-    if done.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
-        done.checked()
+    answer = call(cell, argv)
+    words = answer.stdout + answer.stderr
+    if answer.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
+        answer.checked()
 
 
 def call(

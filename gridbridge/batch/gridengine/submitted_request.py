@@ -64,8 +64,8 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
 def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
     """Return a job's values of a variable SGE_O_*, which qsub noted of its own environment."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
-    parts = (each.partition(b"</VA_variable>") for each in variables)
-    values = (_leaves(rest, b"VA_value") for name, _, rest in parts if name == variable)
+    parts = (text.partition(b"</VA_variable>") for text in variables)
+    values = (_leaves(content, b"VA_value") for name, _, content in parts if name == variable)
     return frozenset(value for group in values for value in group)
 
 
@@ -98,13 +98,13 @@ def listed_places(
     Only the id shows which array a job is: an operator may give it any name. With the word
     `pending` or `running` only such places count, and with a letter only states that have it.
     """
-    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    indices: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _rows(xml):
         array = _leaf(row, b"JB_job_number")
         is_wanted = row.startswith(b'state="%b' % state) and letter in _leaf(row, b"state")
-        if is_wanted and array in found:
-            found[array] += tuple(read_tasks(_leaf(row, b"tasks")))
-    return found
+        if is_wanted and array in indices:
+            indices[array] += tuple(read_tasks(_leaf(row, b"tasks")))
+    return indices
 
 
 def _rows(xml: bytes) -> list[bytes]:
@@ -152,7 +152,7 @@ def has_task(xml: bytes, task: int) -> bool:
     tasks = _section(xml, b"JB_ja_structure")
     ends = (map(int, _leaves(tasks, tag)) for tag in (b"RN_min", b"RN_max", b"RN_step"))
     ranges = (range(low, high + 1, max(step, 1)) for low, high, step in zip(*ends, strict=True))
-    return bool(_type(xml) & ARRAY) and any(task in each for each in ranges)
+    return bool(_type(xml) & ARRAY) and any(task in span for span in ranges)
 
 
 def _type(xml: bytes) -> int:

@@ -61,11 +61,11 @@ def guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
         submit.hold(cell, local.local)
 
 
-def keep_off(cell: GridEngineCell, local: TransferId, others: Callable[[str], str]) -> None:
+def keep_off(cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]) -> None:
     """Give a job another list of queues, and keep its own in its context; unpin gives it back."""
     job = str(local.job)
     own = submit.request_of(cell, job)
-    queues = others(own.own_queues)
+    queues = other_queues(own.own_queues)
     if not queues or not home_queues.could_run(cell, home_queues.instead(own, None, queues)):
         raise GridbridgeError("no other queue could run it")
     submit.pin(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
@@ -87,8 +87,8 @@ def check(
 ) -> None:
     """Verify each variant of the request, in which the job stays at home."""
     own = submit.request_of(cell, str(local.job))
-    asked = (home_queues.instead(own, hard, queues) for hard, queues in variants(own))
-    if not any(home_queues.could_run(cell, each) for each in asked):
+    requests = (home_queues.instead(own, hard, queues) for hard, queues in variants(own))
+    if not any(home_queues.could_run(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
 
 

@@ -43,29 +43,29 @@ def standing(cell: GridEngineCell, job: int) -> JobStanding | None:
     If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
     a waiting job. Only the job's owner and operators get an answer.
     """
-    told = call(cell, client_commands.detail(cell, str(job)))
-    if UNKNOWN_JOB in told.stdout:  # some versions end with 1 then
+    answer = call(cell, client_commands.detail(cell, str(job)))
+    if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
         return None
-    found = parse_job_detail(told.checked().stdout)[0]
-    listed = call(cell, client_commands.jobs_of(cell, found.owner), zone="UTC").checked().stdout
+    detail = parse_job_detail(answer.checked().stdout)[0]
+    listed = call(cell, client_commands.jobs_of(cell, detail.owner), zone="UTC").checked().stdout
     taken_at = datetime.now(UTC)
-    snapshot = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)
+    snapshot = parse_status(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
     rows = snapshot.jobs.get(job, ())
-    hindrances = found.messages
+    hindrances = detail.messages
     if not hindrances and any(row.state.can_start for row in rows):
         hindrances = _verified(cell, str(job))
     return JobStanding(
-        job_id=job, owner=found.owner, rows=rows, errors=found.errors, hindrances=hindrances
+        job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances
     )
 
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
-    done = call(cell, client_commands.verify_waiting(cell, job))
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    answer = call(cell, client_commands.verify_waiting(cell, job))
+    lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
     reasons = (line for line in lines if not line.startswith(heads[1]))
-    return () if done.status else tuple(line.removeprefix(heads[0]) for line in reasons)
+    return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
 def limits(cell: GridEngineCell, queue: str) -> QueueLimits:
@@ -84,7 +84,10 @@ def limits(cell: GridEngineCell, queue: str) -> QueueLimits:
     return QueueLimits(
         slots=int(slots) if slots.isdigit() else None,
         environments=words(plain["pe_list"]) if "pe_list" in plain else None,
-        people=tuple(who for one in shown for who in words(one.get("entries", ""))) or None,
+        people=tuple(
+            person for user_list in shown for person in words(user_list.get("entries", ""))
+        )
+        or None,
     )
 
 
@@ -99,14 +102,14 @@ def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
     return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
 
 
-def would_submit(cell: GridEngineCell, given: Argv, person: str) -> SubmittedJob:
+def would_submit(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
     """Return the job that qsub would submit, in its directory and as its caller."""
-    done = call(cell, client_commands.verify(cell, given))
-    if done.status:
-        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
-        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
+    answer = call(cell, client_commands.verify(cell, argv))
+    if answer.status:
+        lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
         raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
-    return _read(as_detail(done.stdout, person))
+    return _read(as_detail(answer.stdout, person))
 
 
 def alteration(cell: GridEngineCell, job: str, options: Argv) -> Argv:

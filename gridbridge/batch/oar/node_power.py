@@ -53,14 +53,14 @@ def setting(word: str, host: str) -> Argv:
 
 def tagging(host: str, text: str) -> tuple[Argv, ...]:
     """Return those by which root has a node keep a text as its tags; the property is made first."""
-    made = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
-    return (("/bin/sh", "-c", made), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
+    declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
+    return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
 def saves_itself(configuration: str) -> str:
     """Return the line of oar.conf by which OAR halts or wakes nodes itself; empty: it does not."""
-    found = OWNER.search(configuration)
-    return found.group().strip() if found else ""
+    match = OWNER.search(configuration)
+    return match.group().strip() if match else ""
 
 
 def as_root(*words: str) -> None:
@@ -75,17 +75,19 @@ def look(server: OarServer, host: str) -> OarNodeFacts:
 
 def looked(document: bytes, host: str) -> OarNodeFacts:
     """Read what the whole answer tells of a node."""
-    every, jobs = read_cluster(document)
-    own = [one for one in every if one.host == host and one.is_slot]
-    ids = {one.id for one in own}
-    taken = (one.resources | one.reserved for one in jobs if not (one.is_over or one.is_besteffort))
+    resources, jobs = read_cluster(document)
+    own = [resource for resource in resources if resource.host == host and resource.is_slot]
+    ids = {resource.id for resource in own}
+    occupied = (
+        job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort)
+    )
     return OarNodeFacts(
         is_listed=bool(own),
-        is_idle=all(ids.isdisjoint(some) for some in taken),
-        is_drained=all(one.is_drained for one in own),
-        is_alive=bool(own) and all(one.is_alive for one in own),
-        is_halted=bool(own) and all(one.is_halted for one in own),
-        is_settled=all(one.is_settled for one in own),
+        is_idle=all(ids.isdisjoint(job_resources) for job_resources in occupied),
+        is_drained=all(resource.is_drained for resource in own),
+        is_alive=bool(own) and all(resource.is_alive for resource in own),
+        is_halted=bool(own) and all(resource.is_halted for resource in own),
+        is_settled=all(resource.is_settled for resource in own),
     )
 
 
@@ -96,22 +98,24 @@ def tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
 
 def hosts(server: OarServer) -> tuple[str, ...]:
     """Return all nodes."""
-    told = read_resources(call(server, oar_commands.show_nodes(server)).checked().stdout)
-    return tuple(dict.fromkeys(one.host for one in told))
+    resources = read_resources(call(server, oar_commands.show_nodes(server)).checked().stdout)
+    return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
 def read_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Read them; available_upto says what may not be woken."""
-    return {host: tuple(text.split(BETWEEN)) for host, text in _told(read_resources(document))}
+    return {
+        host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(read_resources(document))
+    }
 
 
-def _told(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
-    for one in resources:
-        if one.tags and (one.is_halted or one.is_alive):
-            yield one.host, one.tags
+def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
+    for resource in resources:
+        if resource.tags and (resource.is_halted or resource.is_alive):
+            yield resource.host, resource.tags
 
 
-def set_tags(server: OarServer, host: str, wanted: tuple[str, ...]) -> None:
+def set_tags(server: OarServer, host: str, host_tags: tuple[str, ...]) -> None:
     """Give a node exactly these tags; CommandFailed when that is refused."""
     del server  # root asks the one that is here
-    as_root("tag", host, *filter(None, (BETWEEN.join(wanted),)))
+    as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

@@ -50,8 +50,8 @@ def oarsub(server: OarServer, spec: JobSpec) -> Argv:
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
     needs: Argv = ("-l", resources(request, spec.slots))
-    wanted = properties(request)
-    needs += ("-p", wanted) if wanted else ()
+    condition = properties(request)
+    needs += ("-p", condition) if condition else ()
     needs += ("-q", request.targets) if request.targets else ()
     needs += tuple(word for kind in request.types for word in ("-t", kind))
     needs += ("--project", request.project) if request.project else ()
@@ -68,7 +68,7 @@ def resources(request: JobRequest, slots: int) -> str:
     Without groups all are on one node.
     """
     groups = request.groups or ((1, slots),)
-    return "+".join(_group(request, *each) for each in groups) + _walltime(request)
+    return "+".join(_group(request, *group) for group in groups) + _walltime(request)
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
@@ -77,7 +77,7 @@ def _group(request: JobRequest, nodes: int, slots: int) -> str:
     Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
-    for name, value in _asked(request):
+    for name, value in _requested(request):
         if name.startswith(LEVEL):
             levels += f"{name}={value}"
             slots = -(-slots // int(value))
@@ -94,10 +94,12 @@ def _walltime(request: JobRequest) -> str:
 
 def properties(request: JobRequest) -> str:
     """Return the resources that are properties there, as a condition of SQL."""
-    asked = ((name, value) for name, value in _asked(request) if not name.startswith(LEVEL))
-    found = [_condition(name, value) for name, value in asked]
-    found += [f"({' OR '.join(_condition(*each) for each in some)})" for some in request.either]
-    return " AND ".join(found)
+    pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
+    conditions = [_condition(name, value) for name, value in pairs]
+    conditions += [
+        f"({' OR '.join(_condition(*pair) for pair in clause)})" for clause in request.either
+    ]
+    return " AND ".join(conditions)
 
 
 def _condition(name: str, value: str) -> str:
@@ -110,11 +112,11 @@ def refusal(request: JobRequest) -> str:
     """Return why OAR can't give what a job asked for; empty when it can, as far as we know."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
-    either = [each for some in request.either for each in some]
-    lacking += [name for name, _ in (*_asked(request), *either) if not _is_property(name)]
-    every = (*request.hard, *either)
-    wrong = [f"{name}={value}" for name, value in every if not _is_right(name, value)]
-    lacking += [each for each in wrong if each.partition("=")[0] not in lacking]
+    either = [pair for clause in request.either for pair in clause]
+    lacking += [name for name, _ in (*_requested(request), *either) if not _is_property(name)]
+    conditions = (*request.hard, *either)
+    wrong = [f"{name}={value}" for name, value in conditions if not _is_right(name, value)]
+    lacking += [text for text in wrong if text.partition("=")[0] not in lacking]
     lacking += [f"-q {request.targets}, only one queue"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""
 
@@ -142,8 +144,8 @@ def seconds_of(limit: str) -> int:
 
 def keeper(spec: JobSpec, tells: bool) -> str:
     """Return what stands above keeper.pl; it notes the usage if an end is told."""
-    known = f"{perl(spec.shell)}, {perl(spec.cwd)}, {tells:d}, {spec.tasks}"
-    return f"my ($shell, $cwd, $tells, $tasks) = ({known});\n"
+    arguments = f"{perl(spec.shell)}, {perl(spec.cwd)}, {tells:d}, {spec.tasks}"
+    return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
 
 def perl(text: str) -> str:
@@ -168,23 +170,23 @@ def show_job(server: OarServer, job: str) -> Argv:
 
 def show_end(server: OarServer, job: str) -> Argv:
     """Show one job, with the usage notes of everybody who claims it."""
-    show, place = " ".join(map(quote, show_job(server, job))), server.ends.rpartition("/")[0]
+    show, folder = " ".join(map(quote, show_job(server, job))), server.ends.rpartition("/")[0]
     with open(USED, encoding="ascii") as program:
-        used = " ".join(map(quote, ("/usr/bin/perl", "-e", program.read(), f"{place}/used", job)))
+        used = " ".join(map(quote, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
     return ("/bin/sh", "-c", f"{show} && printf %s {quote(BREAK.decode())} && {{ {used} || :; }}")
 
 
 def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show a person's held jobs of a name."""
-    wanted = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
-    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    condition = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
+    return call(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show the live jobs that OAR made by itself from a person's job of a name."""
-    whose = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
-    wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    own_jobs = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
+    condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
+    return call(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_version(server: OarServer) -> Argv:
@@ -225,17 +227,19 @@ def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
 
 def show_living(server: OarServer, *arrays: str) -> Argv:
     """Show the jobs of arrays that are not over."""
-    wanted = f"array_id IN ({', '.join(str(int(one)) for one in arrays)}) AND state NOT IN {OVER}"
-    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    condition = (
+        f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
+    )
+    return call(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_ended(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
     """Show the jobs at some places of arrays that are over."""
-    asked = " OR ".join(
-        f"array_id = {array} AND array_index IN ({', '.join(map(str, places))})"
-        for array, places in arrays
+    condition = " OR ".join(
+        f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})"
+        for array, indices in arrays
     )
-    return call(server, "oarstat", "-f", "-J", "--sql", f"({asked}) AND state IN {OVER}")
+    return call(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
 
 
 def send(server: OarServer, signal: str, job: str) -> Argv:
@@ -248,7 +252,7 @@ def delete(server: OarServer, job: str) -> Argv:
     return _far(server, "delete", job, *call(server, "oardel", job))
 
 
-def _asked(request: JobRequest) -> list[tuple[str, str]]:
+def _requested(request: JobRequest) -> list[tuple[str, str]]:
     return [
         (name, value) for name, value in request.hard if not is_place(name) and name != WALLTIME
     ]

@@ -127,16 +127,16 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
 
     `queue` is the name of the one queue that all jobs but best-effort ones are in.
     """
-    told, whole, up = document.rpartition(WHOLE)
-    nodes, shown, *more = read_parts(told + whole)
+    answer, whole, up = document.rpartition(WHOLE)
+    nodes, shown, *more = read_parts(answer + whole)
     resources, jobs = read_resources(nodes), read_jobs(shown)
     lines = [line for part in more for line in read_lines(part)]
-    slots = [one for one in resources if one.is_slot]
+    slots = [resource for resource in resources if resource.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resource")
     of_host = _of_host(slots)
     reachable = frozenset(up.decode("ascii", "replace").split())
-    facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
+    facts = {host: _facts(host_slots, host in reachable) for host, host_slots in of_host.items()}
     waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
@@ -144,17 +144,20 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
         waiting=waiting,
     )
     shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
-    every = [part for shape in shapes for part in (shape, *shape.groups)]
-    return cell, _layout(queue, {part.pe for part in every if part.pe})
+    parts = [part for shape in shapes for part in (shape, *shape.groups)]
+    return cell, _layout(queue, {part.pe for part in parts if part.pe})
 
 
 def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
     """Return the living resources of each node, or all resources of one where none lives."""
-    found = defaultdict[str, list[OarResource]](list)
-    for one in slots:
-        found[one.host].append(one)
-    living = {host: [one for one in some if one.is_alive] for host, some in found.items()}
-    return {host: living[host] or some for host, some in found.items()}
+    all_resources = defaultdict[str, list[OarResource]](list)
+    for slot in slots:
+        all_resources[slot.host].append(slot)
+    living = {
+        host: [slot for slot in host_slots if slot.is_alive]
+        for host, host_slots in all_resources.items()
+    }
+    return {host: living[host] or host_slots for host, host_slots in all_resources.items()}
 
 
 def _sizes(
@@ -163,10 +166,10 @@ def _sizes(
     jobs: Iterable[OarJob],
 ) -> NodeSlotCounts:
     named = {level for job in jobs if not job.is_over for level in levels_in(job.wanted)}
-    some = [resource for resources in of_host.values() for resource in resources]
-    found = {level: _inside(level, some) for level in named - {*NODES, *SLOTS}}
+    cell_resources = [resource for resources in of_host.values() for resource in resources]
+    slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
     return NodeSlotCounts(
-        inside={level: slots for level, slots in found.items() if slots},
+        inside={level: slots for level, slots in slots_inside.items() if slots},
         every=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
     )
@@ -180,18 +183,22 @@ def _inside(level: str, resources: Iterable[OarResource]) -> int:
         if unit is not None:
             hosts.setdefault(unit, set()).add(resource.host)
             slots[unit] += 1
-    return min(slots.values(), default=0) if all(len(some) == 1 for some in hosts.values()) else 0
+    return (
+        min(slots.values(), default=0)
+        if all(len(unit_hosts) == 1 for unit_hosts in hosts.values())
+        else 0
+    )
 
 
 def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
     """Return what keeps jobs from a node; one that is only absent may still answer."""
-    found = set[str]()
-    for one in resources:
-        if one.is_drained or one.is_halted:
-            found.add(QueueFact.DISABLED)
-        if not one.is_alive and not (one.is_halted and is_reachable):
-            found.add(QueueFact.UNREACHABLE)
-    return frozenset(found)
+    facts = set[str]()
+    for resource in resources:
+        if resource.is_drained or resource.is_halted:
+            facts.add(QueueFact.DISABLED)
+        if not resource.is_alive and not (resource.is_halted and is_reachable):
+            facts.add(QueueFact.UNREACHABLE)
+    return frozenset(facts)
 
 
 def _host(name: str, facts: frozenset[str]) -> Host:
@@ -210,23 +217,31 @@ def _instances(
     a node for it. A resource that several jobs share, as a container job and those inside it do,
     counts once.
     """
-    where = {one.id: host for host, some in of_host.items() for one in some}
+    where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[StartedTasks]](list)
     reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
-        taken = Counter(where[one] for one in job.resources - shared[kind] if one in where)
+        slots_on = Counter(
+            where[resource_id]
+            for resource_id in job.resources - shared[kind]
+            if resource_id in where
+        )
         if job.is_active:
             shared[kind] |= job.resources
-            for host, slots in taken.items():
+            for host, slots in slots_on.items():
                 running[kind, host].append(_begun(job, slots))
         else:
-            reserved.update(where[one] for one in job.reserved | job.resources if one in where)
-    for host, some in of_host.items():
+            reserved.update(
+                where[resource_id]
+                for resource_id in job.reserved | job.resources
+                if resource_id in where
+            )
+    for host, resources in of_host.items():
         state = QueueState(facts[host], queue_letters(facts[host]))
-        for kind, total in ((queue, len(some)), (BEST_EFFORT, len(some))):
+        for kind, total in ((queue, len(resources)), (BEST_EFFORT, len(resources))):
             begun = tuple(running[kind, host])
-            tasks = tuple(one.slots for one in begun)
+            tasks = tuple(start.slots for start in begun)
             yield QueueInstance(
                 queue=kind,
                 host=host,
@@ -248,11 +263,11 @@ def _waiting(
     jobs: Sequence[OarJob], lines: Iterable[OarstatLine], sizes: NodeSlotCounts
 ) -> tuple[WaitingJobs, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
-    others = defaultdict[tuple[str, bool], list[int]](list)
+    ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
-        others[line.array, line.is_waiting].append(int(line.id))
+        ids_by_array[line.array, line.is_waiting].append(int(line.id))
     alive, groups = {job.id for job in jobs}, defaultdict[_OarJobGroup, list[_JobSample]](list)
-    alive |= {str(number) for numbers in others.values() for number in numbers}
+    alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
     for job in jobs:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
@@ -267,10 +282,10 @@ def _waiting(
                 is_campaign=is_campaign,
                 is_inner=job.is_inner,
             )
-            tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
+            tasks = {int(job.id), *ids_by_array.pop((job.array, job.is_waiting), ())}
             groups[key].append(_JobSample(job, tuple(sorted(tasks))))
-    rows = tuple(_row(key, some) for key, some in groups.items())
-    held = [job for (_, waits), some in others.items() if not waits for job in some]
+    rows = tuple(_row(key, samples) for key, samples in groups.items())
+    held = [job for (_, waits), numbers in ids_by_array.items() if not waits for job in numbers]
     return (*rows, _held(held)) if held else rows
 
 
@@ -310,8 +325,8 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
 def _shape(job: OarJob, sizes: NodeSlotCounts) -> TaskShape:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
     ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
-    least, *others = (_way(job, distribution) for distribution in ways)
-    return replace(least, others=tuple(others))
+    least, *alternatives = (_way(job, distribution) for distribution in ways)
+    return replace(least, others=tuple(alternatives))
 
 
 def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
@@ -327,14 +342,14 @@ def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
 
 def _layout(queue: str, environments: Iterable[str]) -> CellLayout:
     """Return that slots may lie as jobs ask."""
-    found = {name: _environment(name) for name in sorted(environments)}
-    usual = CellQueue(name=queue, environments=tuple(found))
-    others = CellQueue(name=BEST_EFFORT, is_best_effort=True)
+    parallel_environments = {name: _environment(name) for name in sorted(environments)}
+    usual = CellQueue(name=queue, environments=tuple(parallel_environments))
+    besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)
     whole = Complex(name=WHOLE_NODES, relation=ResourceRelation.EXCLUSIVE)
     return CellLayout(
         resources={WHOLE_NODES: whole},
-        environments=found,
-        queues={queue: usual, BEST_EFFORT: others},
+        environments=parallel_environments,
+        queues={queue: usual, BEST_EFFORT: besteffort},
     )
 
 

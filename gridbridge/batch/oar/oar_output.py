@@ -179,8 +179,8 @@ class OarJob:
     @property
     def is_suspended(self) -> bool:
         """Whether the last that its keeper was told is to stop, or OAR itself suspended it."""
-        told = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
-        return self.state == "Suspended" or (self.state in ACTIVE and told[-1:] == [SUSPENDED])
+        signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
+        return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
     @property
     def event_types(self) -> list[str]:
@@ -201,8 +201,8 @@ class OarJob:
 
     def why(self, *kinds: str) -> str:
         """Return the words of the first event of these kinds, empty when there is none."""
-        found = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
-        return next(found, "")
+        texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
+        return next(texts, "")
 
 
 class OarResource:
@@ -289,9 +289,9 @@ def read_lines(answer: bytes) -> Iterator[OarstatLine]:
 
 def read_end(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
     """Return what `show_end` shows: the job, and by account the user and system time it used."""
-    job, _, told = answer.partition(BREAK)
+    job, _, usage = answer.partition(BREAK)
     used = {}
-    for line in told.decode("ascii", "replace").splitlines():
+    for line in usage.decode("ascii", "replace").splitlines():
         with suppress(ValueError):  # one that tells nothing
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
@@ -308,8 +308,8 @@ def read_properties(answer: bytes) -> frozenset[str]:
 
     ParseError without any resource: that tells nothing.
     """
-    if found := frozenset(name.lower() for resource in _objects(answer) for name in resource):
-        return found
+    if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
+        return names
     raise ParseError("oarnodes: no resource")
 
 
@@ -320,7 +320,7 @@ def _objects(answer: bytes) -> list[dict[str, object]]:
         shown = json.loads(answer.decode("utf-8", "surrogateescape"), strict=False)
     except ValueError as error:
         raise ParseError(f"OAR: no JSON: {error}") from error
-    if not isinstance(shown, dict) or not all(isinstance(one, dict) for one in shown.values()):
+    if not isinstance(shown, dict) or not all(isinstance(entry, dict) for entry in shown.values()):
         raise ParseError("OAR: JSON of another form")
     return list(shown.values())
 

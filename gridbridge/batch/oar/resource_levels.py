@@ -65,18 +65,18 @@ def slots_each(pe: str) -> int:
 
 
 def lies(
-    wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
+    request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> SlotDistribution:
     """Return the least of the ways in which a request's slots may lie."""
-    return ways_of(wanted, NodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
+    return ways_of(request, NodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
 
 
-def levels_in(wanted: str) -> list[str]:
+def levels_in(request: str) -> list[str]:
     """Return the levels that a request names."""
-    return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", wanted))]
+    return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
-def ways_of(wanted: str, sizes: NodeSlotCounts, message: str = "") -> list[SlotDistribution]:
+def ways_of(request: str, sizes: NodeSlotCounts, message: str = "") -> list[SlotDistribution]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
@@ -87,26 +87,28 @@ def ways_of(wanted: str, sizes: NodeSlotCounts, message: str = "") -> list[SlotD
     Of several ways (`-l` more than once) the least comes first: fewest whole nodes, then fewest
     slots, then as written; ways on all nodes come last. Of more than WAYS the least are returned.
     """
-    text = PROPERTIES.sub(_kind_kept, wanted)
+    text = PROPERTIES.sub(_kind_kept, request)
     ways = text.split("-l ")[1:] or [text]
-    found = REPORTED.match(message)
-    reports = [int(found[1]) if found else 0, *[0] * (len(ways) - 1)]
+    match = REPORTED.match(message)
+    reports = [int(match[1]) if match else 0, *[0] * (len(ways) - 1)]
     distributions = [_way(*way, sizes) for way in zip(ways, reports, strict=True)]
     distributions.sort(key=lambda way: (way.is_on_all, way.whole_nodes, way.slots))
     return distributions[:WAYS]
 
 
-def _kind_kept(found: re.Match[str]) -> str:
+def _kind_kept(match: re.Match[str]) -> str:
     """Return what stays of properties: whether they ask for resources that are no slots."""
-    kinds = KIND.findall(found[0])
+    kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
 def _way(text: str, reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
     """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
     texts = text.partition(",")[0].split("+")
-    others = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
-    reported -= sum(math.prod(_count(value, 1) for value in levels.values()) for levels in others)
+    other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
+    reported -= sum(
+        math.prod(_count(value, 1) for value in levels.values()) for levels in other_kinds
+    )
     groups = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND not in group]
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
@@ -126,10 +128,10 @@ def _each_group(
 ) -> list[SlotDistribution]:
     """Read each group; the last of which OAR alone knows the slots has what the others leave."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
-    left = reported - sum(way.slots for way in distributions)
-    for place, levels in reversed(list(enumerate(groups))):
-        if left > 0 and _is_open(levels):
-            distributions[place] = _group(levels, distributions[place].slots + left, sizes)
+    remainder = reported - sum(way.slots for way in distributions)
+    for index, levels in reversed(list(enumerate(groups))):
+        if remainder > 0 and _is_open(levels):
+            distributions[index] = _group(levels, distributions[index].slots + remainder, sizes)
             break
     return distributions
 
@@ -143,38 +145,38 @@ def _is_open(levels: dict[str, str]) -> bool:
 
 def _group(levels: dict[str, str], reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
     values = list(levels.values())
-    place = next((place for place, name in enumerate(levels) if name in NODES), None)
-    if place is None:
+    index = next((index for index, name in enumerate(levels) if name in NODES), None)
+    if index is None:
         return _without_nodes(levels, reported, sizes)
-    *above, wanted = values[: place + 1]
-    below = values[place + 1 :]
-    is_on_all = wanted == ALL and not above and bool(sizes.usable)
+    *above, requested = values[: index + 1]
+    below = values[index + 1 :]
+    is_on_all = requested == ALL and not above and bool(sizes.usable)
     least = min(sizes.usable) if is_on_all else sizes.least
     is_whole = not below or below[-1] == ALL
-    each = least if is_whole else math.prod(_count(value, least) for value in below)
-    nodes = math.prod(_count(value, 1) for value in above) * _count(wanted, len(sizes.usable))
-    if above and ALL in (*above, wanted):
-        nodes = max(1, min(reported // each, len(sizes.usable)))
+    per_node = least if is_whole else math.prod(_count(value, least) for value in below)
+    nodes = math.prod(_count(value, 1) for value in above) * _count(requested, len(sizes.usable))
+    if above and ALL in (*above, requested):
+        nodes = max(1, min(reported // per_node, len(sizes.usable)))
     elif not is_whole and reported and _is_open(levels):
-        each = max(1, reported // nodes)
-    return _on_nodes(nodes, each, is_whole=is_whole, is_on_all=is_on_all)
+        per_node = max(1, reported // nodes)
+    return _on_nodes(nodes, per_node, is_whole=is_whole, is_on_all=is_on_all)
 
 
-def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> SlotDistribution:
+def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> SlotDistribution:
     if is_on_all:
-        return SlotDistribution(nodes * each, f"{ON_ALL}{each}", is_whole)
-    if nodes == each == 1 and not is_whole:
+        return SlotDistribution(nodes * per_node, f"{ON_ALL}{per_node}", is_whole)
+    if nodes == per_node == 1 and not is_whole:
         return SlotDistribution(1, "")
-    return SlotDistribution(nodes * each, ONE if nodes == 1 else f"{EACH}{each}", is_whole)
+    return SlotDistribution(nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole)
 
 
 def _without_nodes(
     levels: dict[str, str], reported: int, sizes: NodeSlotCounts
 ) -> SlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
-        found := _in_units(levels, inside, reported, sizes)
+        distribution := _in_units(levels, inside, reported, sizes)
     ):
-        return found
+        return distribution
     values, slots = list(levels.values()), sum(sizes.usable)
     if values == [ALL] and slots:
         return SlotDistribution(slots, EVERY)
@@ -187,29 +189,29 @@ def _in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: NodeSlotCounts
 ) -> SlotDistribution | None:
     """Return the slots of units that are each on one node; None if OAR alone knows their number."""
-    values, place = list(levels.values()), list(levels).index(inside)
-    above, below = values[: place + 1], values[place + 1 :]
+    values, index = list(levels.values()), list(levels).index(inside)
+    above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:
         return None
     units = math.prod(_count(value, 1) for value in above)
     if not below:
-        each = max(1, reported // units) if reported > 0 else sizes.inside[inside]
+        per_unit = max(1, reported // units) if reported > 0 else sizes.inside[inside]
     elif reported > 0 and list(levels)[-1] not in SLOTS:
-        each = max(1, reported // units)
+        per_unit = max(1, reported // units)
     else:
-        each = math.prod(_count(value, 1) for value in below)
-    if each == 1 or units > MOST_UNITS:
-        return _anywhere(units * each)
-    unit = SlotDistribution(each, ONE)
-    return unit if units == 1 else SlotDistribution(units * each, ANY, groups=(unit,) * units)
+        per_unit = math.prod(_count(value, 1) for value in below)
+    if per_unit == 1 or units > MOST_UNITS:
+        return _anywhere(units * per_unit)
+    unit = SlotDistribution(per_unit, ONE)
+    return unit if units == 1 else SlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
 
 
 def _anywhere(slots: int) -> SlotDistribution:
     return SlotDistribution(slots, ANY) if slots > 1 else SlotDistribution(1, "")
 
 
-def _count(value: str, every: int) -> int:
+def _count(value: str, total: int) -> int:
     """Read the requested number of a level; BEST counts as one."""
     if value == ALL:
-        return max(1, every)
+        return max(1, total)
     return max(1, int(value)) if value.isdecimal() else 1

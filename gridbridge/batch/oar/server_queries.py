@@ -49,12 +49,12 @@ LINES = (
 )
 
 
-def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -> Argv:
+def status(server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
     """Show the nodes with what runs there, our jobs, and a line for each job that counts.
 
     Waiting jobs come before running ones, so a job that starts meanwhile is in one of both lists.
     """
-    ours = f"array_id IN ({_numbers(wanted)})"
+    ours = f"array_id IN ({_numbers(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _answer(
         show_nodes(server),
@@ -84,9 +84,9 @@ def busy(server: OarServer) -> Argv:
 
 def _counted(uncounted: Iterable[int]) -> str:
     """Return the condition for others' waiting jobs and for best-effort jobs."""
-    others = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
-    which = f"{WAITS} AND {others} LIMIT {MOST_LINES}"
-    waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {which}) AS waiting"  # noqa: S608
+    ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
+    condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
+    waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
     return f"job_id IN ({waiting}) OR {YIELDS} AND {ACTIVE}"
 
 
@@ -101,5 +101,9 @@ def _listed(server: OarServer, condition: str, *how: str) -> Argv:
 def _answer(*questions: Argv) -> Argv:
     """Return one command for several questions: it prints the answers in order, then an end."""
     between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
-    asked = (" ".join(map(quote, question)) for question in questions)
-    return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(asked)} && printf %s {after}")
+    commands = (" ".join(map(quote, question)) for question in questions)
+    return (
+        "/bin/sh",
+        "-c",
+        f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}",
+    )

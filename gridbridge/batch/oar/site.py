@@ -51,19 +51,19 @@ def place(server: OarServer) -> str:
 
 def version(server: OarServer) -> str:
     """Return what the client programs call themselves, e.g. `OAR 2.5.9`."""
-    said = (
+    text = (
         call(server, oar_commands.show_version(server)).checked().stdout.decode("utf-8", "replace")
     )
-    return f"OAR {said.partition(':')[2].split('(')[0].strip()}" if ":" in said else said.strip()
+    return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
 def ahead_s(server: OarServer, now: float) -> float:
     """Return how far the clock of its client programs' host is ahead of `now`."""
-    said = call(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
+    text = call(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
     try:
-        return float(said) - now
+        return float(text) - now
     except ValueError as error:
-        raise ParseError(f"date: {said[:40]!r} is no time") from error
+        raise ParseError(f"date: {text[:40]!r} is no time") from error
 
 
 def slots(server: OarServer) -> int:

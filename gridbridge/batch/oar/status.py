@@ -59,7 +59,7 @@ SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 def snapshot(
     server: OarServer,
     cluster: str,
-    wanted: Collection[int],
+    job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
@@ -69,28 +69,28 @@ def snapshot(
     MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, server_queries.status(server, wanted, uncounted))
+    answer = _ask(server, server_queries.status(server, job_ids, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, others, counted = read_parts(answer, server_queries.PARTS_OF_STATUS)
-    resources, jobs = read_resources(nodes), _latest(waiting, others)
+    nodes, waiting, active, counted = read_parts(answer, server_queries.PARTS_OF_STATUS)
+    resources, jobs = read_resources(nodes), _latest(waiting, active)
     lines = tuple(read_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
     queues = _queues(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
     copies = [job for job in jobs if _is_copy(job)]
-    ours = [job for job in jobs if int(job.id) in wanted or (_is_ours(job) and not _is_copy(job))]
-    found = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, wanted)
-    seen = ClusterSnapshot(
+    ours = [job for job in jobs if int(job.id) in job_ids or (_is_ours(job) and not _is_copy(job))]
+    rows = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, job_ids)
+    snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=queues,
-        jobs=found,
+        jobs=rows,
         copies=tuple(map(_status, copies)),
         pending=sum(line.is_waiting for line in lines),
         free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
     )
-    return seen, took_s
+    return snapshot, took_s
 
 
 def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
@@ -99,10 +99,10 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     A job that was deleted before it started has no end.
     """
     show = oar_commands.show_end if server.ends else oar_commands.show_job
-    found, used = read_end(_ask(server, show(server, str(job_id))))
-    if not found or not found[0].is_over or found[0].account != account:
+    jobs, used = read_end(_ask(server, show(server, str(job_id))))
+    if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
-    return _end_of(found[0], used.get(found[0].owner, NOT_TOLD))
+    return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
 def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
@@ -110,21 +110,23 @@ def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[i
 
     A question tells of so many at most that it ends in time.
     """
-    answers = (_ask(server, oar_commands.show_ended(server, asked)) for asked in _questions(arrays))
+    answers = (
+        _ask(server, oar_commands.show_ended(server, question)) for question in _questions(arrays)
+    )
     jobs = [job for answer in answers for job in read_jobs(answer)]
-    return {one.account: _ends(job for job in jobs if _is_of(one, job)) for one in arrays}
+    return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
 
 
 def _questions(arrays: Iterable[AskedArray]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
     """Give the places in portions, each by the arrays' numbers."""
-    places = [(one.job_id, place) for one in arrays for place in one.places]
-    for begin in range(0, len(places), ENDS_AT_ONCE):
-        by_array = groupby(places[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
-        yield [(array, tuple(place for _, place in some)) for array, some in by_array]
+    pairs = [(array.job_id, index) for array in arrays for index in array.places]
+    for begin in range(0, len(pairs), ENDS_AT_ONCE):
+        by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
+        yield [(array, tuple(index for _, index in group)) for array, group in by_array]
 
 
-def _is_of(one: AskedArray, job: OarJob) -> bool:
-    return int(job.array) == one.job_id and job.account == one.account
+def _is_of(array: AskedArray, job: OarJob) -> bool:
+    return int(job.array) == array.job_id and job.account == array.account
 
 
 def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
@@ -133,11 +135,11 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
 
 def living_of(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the places of arrays that have not ended, of those that have some."""
-    found: dict[int, list[int]] = {}
+    living: dict[int, list[int]] = {}
     for job in read_jobs(_ask(server, oar_commands.show_living(server, *map(str, arrays)))):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
-            found.setdefault(int(job.array), []).append(job.place)
-    return {array: frozenset(places) for array, places in found.items()}
+            living.setdefault(int(job.array), []).append(job.place)
+    return {array: frozenset(indices) for array, indices in living.items()}
 
 
 def array_limits(_: OarServer) -> ArrayLimits:
@@ -147,13 +149,13 @@ def array_limits(_: OarServer) -> ArrayLimits:
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     """Return what is known of a job that waits or runs, nothing when it does neither."""
-    found = read_jobs(_ask(server, oar_commands.show_job(server, str(job_id))))
-    return tuple(_detail(job) for job in found if not job.is_over)
+    jobs = read_jobs(_ask(server, oar_commands.show_job(server, str(job_id))))
+    return tuple(_detail(job) for job in jobs if not job.is_over)
 
 
-def _latest(waiting: bytes, others: bytes) -> list[OarJob]:
+def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
-    jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(others))}
+    jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(active))}
     return [jobs[number] for number in sorted(jobs)]
 
 
@@ -165,14 +167,14 @@ def _is_copy(job: OarJob) -> bool:
     return job.copy_of != 0 and job.name.startswith(OURS)
 
 
-def _arrays(jobs: list[OarJob], wanted: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
+def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
     """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
     rows = defaultdict[int, list[JobStatus]](list)
     for job in jobs:
-        if (array := int(job.array)) in wanted and job.is_of_array:
-            place = range(job.place, job.place + 1)
-            rows[array].append(replace(_status(job), job_id=array, tasks=(place,)))
-    return {array: tuple(some) for array, some in rows.items()}
+        if (array := int(job.array)) in job_ids and job.is_of_array:
+            span = range(job.place, job.place + 1)
+            rows[array].append(replace(_status(job), job_id=array, tasks=(span,)))
+    return {array: tuple(statuses) for array, statuses in rows.items()}
 
 
 def _queues(
@@ -183,15 +185,17 @@ def _queues(
     A node in standby is free: OAR wakes it for a job. A node counts with its living resources; it
     is silent when it has none. `yielding` are the best-effort jobs.
     """
-    every = [each for each in resources if each.is_slot]
-    silent = {each.host for each in every} - {each.host for each in every if each.can_run(now)}
-    slots = [each for each in every if each.host in silent or each.can_run(now)]
-    used = {each.id for each in slots if each.jobs}
-    taken = {each.id for each in slots if any(job not in yielding for job in each.jobs)}
-    total = Counter(each.host for each in slots)
-    busy = Counter(each.host for each in slots if each.id in used)
-    freed = Counter(each.host for each in slots if each.id in used - taken)
-    drained = {each.host for each in slots if each.is_drained}
+    all_slots = [slot for slot in resources if slot.is_slot]
+    silent = {slot.host for slot in all_slots} - {
+        slot.host for slot in all_slots if slot.can_run(now)
+    }
+    slots = [slot for slot in all_slots if slot.host in silent or slot.can_run(now)]
+    used = {slot.id for slot in slots if slot.jobs}
+    occupied = {slot.id for slot in slots if any(job not in yielding for job in slot.jobs)}
+    total = Counter(slot.host for slot in slots)
+    busy = Counter(slot.host for slot in slots if slot.id in used)
+    freed = Counter(slot.host for slot in slots if slot.id in used - occupied)
+    drained = {slot.host for slot in slots if slot.is_drained}
     return tuple(
         QueueStatus(
             name=f"{QUEUE}@{host}",
@@ -292,8 +296,8 @@ def _is_preempted(job: OarJob) -> bool:
 
 def _killed_for(job: OarJob) -> KilledFor:
     """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
-    found = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
-    return next(found, KilledFor.UNKNOWN)
+    causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
+    return next(causes, KilledFor.UNKNOWN)
 
 
 def _killed_by(job: OarJob) -> str:
@@ -308,7 +312,11 @@ def vocabulary(server: OarServer) -> ClusterVocabulary:
     OAR's admission rules decide about everything else.
     """
     answer, now = _ask(server, oar_commands.show_nodes(server)), time.time()
-    slots = [one for one in read_resources(answer) if one.is_slot and not one.is_drained]
+    slots = [
+        resource
+        for resource in read_resources(answer)
+        if resource.is_slot and not resource.is_drained
+    ]
     everything = frozenset({ANY})
     return ClusterVocabulary(
         resource=read_properties(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
@@ -316,13 +324,15 @@ def vocabulary(server: OarServer) -> ClusterVocabulary:
         project=everything,
         queue=everything,
         rule=everything,
-        node=frozenset(one.host for one in slots if one.can_run(now) or one.is_suspected),
+        node=frozenset(
+            resource.host for resource in slots if resource.can_run(now) or resource.is_suspected
+        ),
     )
 
 
 def _ask(server: OarServer, argv: oar_commands.Argv) -> bytes:
     """Return the answer; ParseError for a failed query, which only stderr shows (DBI(3))."""
-    done = call(server, argv, most_bytes=LIST_BYTES).checked()
-    if QUERY_FAILED in done.stderr:
-        raise ParseError(f"OAR: {done.stderr.decode('utf-8', 'replace').strip()}")
-    return done.stdout
+    answer = call(server, argv, most_bytes=LIST_BYTES).checked()
+    if QUERY_FAILED in answer.stderr:
+        raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
+    return answer.stdout

@@ -39,31 +39,31 @@ def submit(server: OarServer, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the server answers, or does not."""
     if reason := oar_commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
-    whole = kept(spec, tells=bool(server.ends))
+    whole = job_file(spec, tells=bool(server.ends))
     try:
-        done = call(server, oar_commands.submit_held(server, spec, len(whole)), whole)
+        answer = call(server, oar_commands.submit_held(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return unanswered(error)
-    return _read_answer(done)
+    return _read_answer(answer)
 
 
-def kept(spec: JobSpec, tells: bool) -> bytes:
+def job_file(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that the job runs: keeper.pl, told what to start, and the script."""
     with open(oar_commands.KEEPER, "rb") as body:
-        told = oar_commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
-        return told + body.read() + oar_commands.END_OF_KEEPER + spec.script
+        header = oar_commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
+        return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(done: CompletedProgram) -> Submission:
+def _read_answer(answer: CompletedProgram) -> Submission:
     """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
-    words = done.stdout + done.stderr
+    words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
-    if done.status == 0 and number.isdigit():
+    if answer.status == 0 and number.isdigit():
         return Submission(Result.ACCEPTED, remote_id=number.decode())
-    reason = _reason(words, done.status)
-    if done.status in NOT_BEGUN:
+    reason = _reason(words, answer.status)
+    if answer.status in NOT_BEGUN:
         return Submission(Result.LATER, reason=reason)
-    if done.status in REFUSALS and not any(sign in words for sign in DATABASE):
+    if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
         return Submission(Result.REFUSED, reason=reason)
     return Submission(Result.UNSURE, reason=reason)
 
@@ -71,10 +71,10 @@ def _read_answer(done: CompletedProgram) -> Submission:
 def _reason(words: bytes, status: int) -> str:
     """Return the line that says why, without what stands around it."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(CHATTER)]
+    messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
-        told = lines[-1:]
-    line = (told or lines or [f"oarsub said nothing: {status}"])[0]
+        messages = lines[-1:]
+    line = (messages or lines or [f"oarsub said nothing: {status}"])[0]
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
@@ -88,12 +88,12 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
     if not held:
         return ""
     scripts = call(server, oar_commands.show_scripts(server)).checked().stdout.decode().split()
-    return next((one for one, script in held.items() if script in scripts), "")
+    return next((job for job, script in held.items() if script in scripts), "")
 
 
 def find_others(server: OarServer, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's held arrays under the name, but for that one."""
-    return [one for one in _held(server, transfer, owner) if one != array]
+    return [job for job in _held(server, transfer, owner) if job != array]
 
 
 def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
@@ -112,17 +112,17 @@ def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
 
     OAR may have made copies of it, which have both from it.
     """
-    found = _listed(server, job) or next(iter(_copies(server, job)), None)
-    found = found or _living(server, job)
-    return (found.owner, found.account) if found else ("", "")
+    oar_job = _listed(server, job) or next(iter(_copies(server, job)), None)
+    oar_job = oar_job or _living(server, job)
+    return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
 def state(server: OarServer, job: str) -> "JobState":
     """Return what a job is; UNSEEN when it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN
 
-    found = _listed(server, job)
-    return found.known if found else UNSEEN
+    oar_job = _listed(server, job)
+    return oar_job.known if oar_job else UNSEEN
 
 
 def release_as(server: OarServer, job: str, _name: str) -> None:
@@ -132,10 +132,10 @@ def release_as(server: OarServer, job: str, _name: str) -> None:
 
 def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
     """Let the held tasks of arrays start; those that were released before are no failure."""
-    done = call(server, oar_commands.release_arrays(server, arrays))
-    lines = done.stderr.splitlines()
+    answer = call(server, oar_commands.release_arrays(server, arrays))
+    lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
-        done.checked()
+        answer.checked()
 
 
 def delete_array(server: OarServer, array: str) -> None:
@@ -143,16 +143,16 @@ def delete_array(server: OarServer, array: str) -> None:
     _delete(server, oar_commands.delete_array(server, array))
 
 
-def delete_places(server: OarServer, array: str, name: str, places: str) -> None:
+def delete_places(server: OarServer, array: str, name: str, indices: str) -> None:
     """Delete some tasks of an array, which are jobs; those that are over are deleted."""
     from gridbridge.model.campaigns.attempt_numbers import read_places  # transfers do without it
 
-    wanted = read_places(places)
+    ranges = read_places(indices)
     living = [
         job for job in _jobs(server, oar_commands.show_living(server, array)) if not job.is_over
     ]
     ours = [job for job in living if job.account == name]
-    jobs = {job.id: job.place for job in ours if any(job.place in some for some in wanted)}
+    jobs = {job.id: job.place for job in ours if any(job.place in span for span in ranges)}
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
@@ -160,14 +160,14 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
 
 
 def hold_places(
-    server: OarServer, array: str, name: str, places: tuple[range, ...]
+    server: OarServer, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold tasks of an array, which are jobs; return those that are held then."""
-    for job in _at(server, array, name, places):
+    for job in _at(server, array, name, indices):
         if job.is_waiting:
             _try_to_hold(server, job.id)
-    held = (job.place for job in _at(server, array, name, places) if job.is_held)
-    return tuple(range(place, place + 1) for place in held)
+    held = (job.place for job in _at(server, array, name, indices) if job.is_held)
+    return tuple(range(index, index + 1) for index in held)
 
 
 def _try_to_hold(server: OarServer, job: str) -> None:
@@ -177,48 +177,48 @@ def _try_to_hold(server: OarServer, job: str) -> None:
         return
 
 
-def release_places(server: OarServer, array: str, places: tuple[range, ...]) -> None:
+def release_places(server: OarServer, array: str, indices: tuple[range, ...]) -> None:
     """Let held tasks start again."""
     for job in _jobs(server, oar_commands.show_living(server, array)):
-        if job.is_held and any(job.place in some for some in places):
+        if job.is_held and any(job.place in span for span in indices):
             release(server, job.id)
 
 
-def _at(server: OarServer, array: str, name: str, places: tuple[range, ...]) -> "list[OarJob]":
+def _at(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
     """Return the tasks at some places of the array of that name that are not over."""
     living = _jobs(server, oar_commands.show_living(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
-    return [job for job in ours if any(job.place in some for some in places)]
+    return [job for job in ours if any(job.place in span for span in indices)]
 
 
 def _delete(server: OarServer, argv: oar_commands.Argv) -> None:
-    done = call(server, argv)
-    if done.status not in (0, KILLED_BEFORE):
-        done.checked()
+    answer = call(server, argv)
+    if answer.status not in (0, KILLED_BEFORE):
+        answer.checked()
 
 
 def hold(server: OarServer, job: str) -> None:
     """Keep a waiting job from starting."""
-    done = call(server, oar_commands.hold(server, job))
-    found = _settled(server, job, lambda seen: not seen.is_waiting)
-    if done.status and (found is None or not found.is_held):
-        done.checked()
+    answer = call(server, oar_commands.hold(server, job))
+    oar_job = _settled(server, job, lambda current: not current.is_waiting)
+    if answer.status and (oar_job is None or not oar_job.is_held):
+        answer.checked()
 
 
 def release(server: OarServer, job: str) -> None:
     """Let it start again."""
-    done = call(server, oar_commands.release(server, job))
-    if NOT_HELD not in done.stderr:
-        done.checked()
+    answer = call(server, oar_commands.release(server, job))
+    if NOT_HELD not in answer.stderr:
+        answer.checked()
 
 
 def living(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; nobody can rename arrays of OAR."""
-    found: dict[str, list[range]] = {array: [] for array in arrays}
+    indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, oar_commands.show_living(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
-            found[job.array].append(range(job.place, job.place + 1))
-    return {array: tuple(some) for array, some in found.items()}
+            indices[job.array].append(range(job.place, job.place + 1))
+    return {array: tuple(spans) for array, spans in indices.items()}
 
 
 def suspend_any(server: OarServer, job: str) -> None:
@@ -226,21 +226,21 @@ def suspend_any(server: OarServer, job: str) -> None:
 
     Its keeper stops it, for `oarhold -r` needs cpusets and gives its resources to others.
     """
-    found = _listed(server, job)
-    if found and found.is_waiting:
+    oar_job = _listed(server, job)
+    if oar_job and oar_job.is_waiting:
         call(server, oar_commands.hold(server, job))  # refused if it has just been started
-    if found and found.is_starting:
-        found = _settled(server, job, lambda seen: not seen.is_starting)
-    if found and found.is_running and not found.is_suspended:
+    if oar_job and oar_job.is_starting:
+        oar_job = _settled(server, job, lambda current: not current.is_starting)
+    if oar_job and oar_job.is_running and not oar_job.is_suspended:
         _unless_over(server, job, oar_commands.send(server, oar_commands.SUSPEND, job))
 
 
 def resume_any(server: OarServer, job: str) -> None:
     """Take back what suspend_any did, whichever it was."""
-    found = _listed(server, job)
-    if found and found.is_running and found.is_suspended:
+    oar_job = _listed(server, job)
+    if oar_job and oar_job.is_running and oar_job.is_suspended:
         _unless_over(server, job, oar_commands.send(server, oar_commands.RESUME, job))
-    elif found and (found.is_held or found.is_suspended):
+    elif oar_job and (oar_job.is_held or oar_job.is_suspended):
         release(server, job)
 
 
@@ -253,18 +253,18 @@ def delete(server: OarServer, job: str) -> None:
 
 def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
     """Do something to a job; that it is over by now is no failure. Say whether it was done."""
-    done = call(server, argv)
-    if done.status not in (0, fine) and _listed(server, job):
-        done.checked()
-    return done.status == 0
+    answer = call(server, argv)
+    if answer.status not in (0, fine) and _listed(server, job):
+        answer.checked()
+    return answer.status == 0
 
 
 def _copies(server: OarServer, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR made from a job that is over, and from those."""
-    found = _jobs(server, oar_commands.show_job(server, job))
-    if not found or not found[0].is_over:
+    jobs = _jobs(server, oar_commands.show_job(server, job))
+    if not jobs or not jobs[0].is_over:
         return []
-    return _jobs(server, oar_commands.show_copies(server, found[0].name, found[0].owner))
+    return _jobs(server, oar_commands.show_copies(server, jobs[0].name, jobs[0].owner))
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
@@ -272,8 +272,8 @@ def _living(server: OarServer, array: str) -> "OarJob | None":
     first = _jobs(server, oar_commands.show_job(server, array))
     if not first or not first[0].is_of_array:
         return None
-    every = _jobs(server, oar_commands.show_living(server, array))
-    return next((one for one in every if not one.is_over), None)
+    jobs = _jobs(server, oar_commands.show_living(server, array))
+    return next((task for task in jobs if not task.is_over), None)
 
 
 def _settled(
@@ -284,18 +284,18 @@ def _settled(
     Raises CommandFailed when that takes longer than the server's time limit.
     """
     deadline = time.monotonic() + server.timeout_s
-    while (found := _listed(server, job)) and not is_settled(found):
+    while (oar_job := _listed(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:
-            words = f"OAR has not come to job {job}, it is {found.state}".encode()
+            words = f"OAR has not come to job {job}, it is {oar_job.state}".encode()
             raise CommandFailed(("oarstat",), None, b"", words, transient=True)
         time.sleep(LOOK_AGAIN_S)
-    return found
+    return oar_job
 
 
 def _listed(server: OarServer, job: str) -> "OarJob | None":
     """Return a job that is not over, None when there is none of that id."""
-    found = _jobs(server, oar_commands.show_job(server, job))
-    return found[0] if found and not found[0].is_over else None
+    jobs = _jobs(server, oar_commands.show_job(server, job))
+    return jobs[0] if jobs and not jobs[0].is_over else None
 
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":

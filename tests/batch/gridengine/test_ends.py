@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.job_end import settled, told
+from gridbridge.batch.gridengine.job_end import settled, settled_or_future
 from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.job import FutureEnd, JobEnd
 
@@ -75,7 +75,7 @@ def test_an_end_in_the_future_is_known_and_not_judged(
     records: list[RemoteRecord], status: int | None
 ) -> None:
     """Its host's clock may be ahead; what it will count as contradicts another or not."""
-    end, disputed = told(records, NOON)
+    end, disputed = settled_or_future(records, NOON)
 
     assert isinstance(end, FutureEnd)
     assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
@@ -84,7 +84,7 @@ def test_an_end_in_the_future_is_known_and_not_judged(
 
 def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
     """The run that failed before it was put back."""
-    end, disputed = told([UNSEEN, LATER], NOON + timedelta(minutes=2))
+    end, disputed = settled_or_future([UNSEEN, LATER], NOON + timedelta(minutes=2))
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)

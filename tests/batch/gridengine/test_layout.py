@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.cell_layout_reader import arrays, asked, read
+from gridbridge.batch.gridengine.cell_layout_reader import arrays, read, requested_resources
 from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
@@ -283,7 +283,7 @@ def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     assert found.groups == {"@all": {"n1", "n2"}}
     assert found.environments["smp"].spread is SlotSpread.ONE_HOST
     assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
-    assert asked(b"", documents.qconf) == ("arch", "h_vmem")
+    assert requested_resources(b"", documents.qconf) == ("arch", "h_vmem")
     first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
     assert (array.tasks, array.capped) == (996, 992)

@@ -31,7 +31,7 @@ class Everything:
 
 def parse(data: bytes, wanted: object = None) -> ClusterSnapshot:
     keep = Everything() if wanted is None else wanted
-    return parse_status(data, cluster="beta", taken_at=TAKEN_AT, wanted=keep, zone=UTC)
+    return parse_status(data, cluster="beta", taken_at=TAKEN_AT, job_ids=keep, zone=UTC)
 
 
 def read(path: Path) -> ClusterSnapshot:

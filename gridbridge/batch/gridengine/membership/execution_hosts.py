@@ -64,43 +64,43 @@ def instances_on(cell: GridEngineCell, host: str) -> Argv:
 
 def read_instances(data: bytes) -> tuple[HostInstance, ...]:
     """Read what qstat shows of a host; ParseError for anything else."""
-    return tuple(_instance(one) for one in whole(data).iterfind("queue_info/Queue-List"))
+    return tuple(_instance(element) for element in whole(data).iterfind("queue_info/Queue-List"))
 
 
-def _instance(one: "_Element") -> HostInstance:
-    taken = [int(one.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
-    values = {each.get("name"): each.text for each in one.iterfind("resource")}
+def _instance(element: "_Element") -> HostInstance:
+    used = [int(element.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
+    values = {resource.get("name"): resource.text for resource in element.iterfind("resource")}
     return HostInstance(
-        queue=one.findtext("name", "").partition("@")[0],
-        slots=int(one.findtext("slots_total") or 0),
-        is_used=any(taken) or one.find("job_list") is not None,
-        is_disabled=DISABLED in (one.findtext("state") or ""),
+        queue=element.findtext("name", "").partition("@")[0],
+        slots=int(element.findtext("slots_total") or 0),
+        is_used=any(used) or element.find("job_list") is not None,
+        is_disabled=DISABLED in (element.findtext("state") or ""),
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
-        is_suspended=SUSPENDED in (one.findtext("state") or ""),
-        tasks=tuple(map(_task, one.iterfind("job_list"))),
+        is_suspended=SUSPENDED in (element.findtext("state") or ""),
+        tasks=tuple(map(_task, element.iterfind("job_list"))),
     )
 
 
-def _task(told: "_Element") -> str:
+def _task(element: "_Element") -> str:
     """Return a task as qdel takes it: the number of an array alone is all of its tasks."""
-    job, task = told.findtext("JB_job_number", ""), told.findtext("tasks", "")
+    job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
 
 
 def has_reported(data: bytes, host: str) -> bool:
     """Read from `qhost -xml` whether a host's execution daemon has told of its load."""
-    told = whole(data, "qhost").xpath(
+    loads = whole(data, "qhost").xpath(
         "host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host
     )
-    return bool(told) and told != [NOT_TOLD]
+    return bool(loads) and loads != [NOT_TOLD]
 
 
 def instances(cell: GridEngineCell, host: str) -> tuple[HostInstance, ...]:
     """Return the queue instances of a host; none where the cell has none, or no such host."""
-    done = call(cell, instances_on(cell, host))
-    if done.status == NONE_LEFT and not (done.stdout + done.stderr).strip():
+    answer = call(cell, instances_on(cell, host))
+    if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
-    return read_instances(done.checked().stdout)
+    return read_instances(answer.checked().stdout)
 
 
 def is_up(cell: GridEngineCell, host: str) -> bool:
@@ -138,14 +138,14 @@ def join_group(cell: GridEngineCell, host: str, group: str) -> None:
 
 def join_queue(cell: GridEngineCell, host: str, queue: str) -> None:
     """Have a host in a queue, by its own name if no group of the queue has it."""
-    if queue not in (one.queue for one in instances(cell, host)):
+    if queue not in (instance.queue for instance in instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
 def set_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
     """Give a queue its slots on a host."""
-    told = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
-    if (host, str(slots)) not in varying(told).others:
+    setting = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
+    if (host, str(slots)) not in varying(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
@@ -155,31 +155,33 @@ def queue_up(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
     That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
     has a number keeps it.
     """
-    numbers = {one["qname"]: varying(one.get("seq_no", "0")) for one in queue_settings(cell)}
+    numbers = {
+        settings["qname"]: varying(settings.get("seq_no", "0")) for settings in queue_settings(cell)
+    }
     for queue in queues:
         own = numbers[queue]
         if host in (where for where, _ in own.others):
             continue
-        others = (int(one.usual) for name, one in numbers.items() if name != queue)
-        number = next_number(own, others)
+        other_numbers = (int(values.usual) for name, values in numbers.items() if name != queue)
+        number = next_number(own, other_numbers)
         if number is not None:
             _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
-def next_number(own: ValuesByHost, others: Iterable[int]) -> int | None:
+def next_number(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return the lowest seq_no above a queue's own that no host has yet in that queue.
 
     It is above those of host groups, too. It stays below those of the queues that come later
     (others: what each usually has), or jobs would be offered to them before; the last hosts share
     one number. None where no room is left.
     """
-    told = [(name, int(number)) for name, number in own.others]
-    groups = (number for name, number in told if name.startswith(GROUP))
+    numbers = [(name, int(number)) for name, number in own.others]
+    groups = (number for name, number in numbers if name.startswith(GROUP))
     first = max((int(own.usual), *groups))
-    last = min((one for one in others if one > first), default=LARGEST_NUMBER) - 1
-    taken = {number for _, number in told}
-    found = next(one for one in itertools.count(first + 1) if one not in taken)
-    return min(found, last) if last > first else None
+    last = min((number for number in other_numbers if number > first), default=LARGEST_NUMBER) - 1
+    used = {number for _, number in numbers}
+    free = next(number for number in itertools.count(first + 1) if number not in used)
+    return min(free, last) if last > first else None
 
 
 def close(cell: GridEngineCell, host: str) -> None:
@@ -193,12 +195,16 @@ def open_up(cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES)
     Best-effort ones that were suspended to make way go on before. Those of `closed` queues stay as
     they are: return the queues of which that is so.
     """
-    there = instances(cell, host)
-    for one in there:
-        if one.is_best_effort and one.is_suspended:
-            call(cell, (f"{cell.binaries}/qmod", "-usq", f"{one.queue}@{host}")).checked()
+    queue_instances = instances(cell, host)
+    for instance in queue_instances:
+        if instance.is_best_effort and instance.is_suspended:
+            call(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
     _switch(cell, host, "-e", is_disabled=False, but=closed)
-    return tuple(one.queue for one in there if one.is_disabled and one.queue in closed)
+    return tuple(
+        instance.queue
+        for instance in queue_instances
+        if instance.is_disabled and instance.queue in closed
+    )
 
 
 def _switch(
@@ -212,16 +218,18 @@ def _switch(
     """Enable or disable the queue instances of a host, but those of some queues."""
 
     def wrong() -> list[str]:
-        there = (one for one in instances(cell, host) if one.is_disabled != is_disabled)
-        return [one.queue for one in there if one.queue not in but]
+        wrong_instances = (
+            instance for instance in instances(cell, host) if instance.is_disabled != is_disabled
+        )
+        return [instance.queue for instance in wrong_instances if instance.queue not in but]
 
-    if not (left := wrong()):
+    if not (queues := wrong()):
         return
-    which = [f"{queue}@{host}" for queue in left] if but else [_all_on(host)]
-    argv = (f"{cell.binaries}/qmod", option, *which)
-    done = call(cell, argv).checked()
+    targets = [f"{queue}@{host}" for queue in queues] if but else [_all_on(host)]
+    argv = (f"{cell.binaries}/qmod", option, *targets)
+    answer = call(cell, argv).checked()
     if wrong():
-        raise CommandFailed(argv, done.status, b"", b"a queue instance is as it was before")
+        raise CommandFailed(argv, answer.status, b"", b"a queue instance is as it was before")
 
 
 def suspend(cell: GridEngineCell, host: str, queue: str) -> None:
@@ -272,11 +280,11 @@ def forget(cell: GridEngineCell, host: str) -> str:
     That is in qconf's words.
     """
     if host in admitted(cell):
-        done = call(cell, qconf.show(cell, "-de", host))
-        said = done.stdout + done.stderr
-        if done.status and REFERENCED in said:
-            return " ".join(said.decode("utf-8", "replace").split())
-        done.checked()
+        answer = call(cell, qconf.show(cell, "-de", host))
+        message = answer.stdout + answer.stderr
+        if answer.status and REFERENCED in message:
+            return " ".join(message.decode("utf-8", "replace").split())
+        answer.checked()
     if host in names(cell, "-sconfl"):
         _do(cell, "-dconf", host)
     return f"{host} is an execution host still" if host in admitted(cell) else ""
@@ -286,8 +294,8 @@ def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
     return words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
 
 
-def _do(cell: GridEngineCell, *what: str) -> None:
-    call(cell, qconf.show(cell, *what)).checked()
+def _do(cell: GridEngineCell, *options: str) -> None:
+    call(cell, qconf.show(cell, *options)).checked()
 
 
 def _all_on(host: str) -> str:

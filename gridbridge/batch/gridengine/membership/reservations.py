@@ -31,23 +31,25 @@ def granted(cell: GridEngineCell) -> Mapping[str, int]:
         if error.status == NO_PROGRAM:
             return {}
         raise
-    ids = [one.text or "" for one in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
-    found = Counter[str]()
+    ids = [
+        element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")
+    ]
+    slots = Counter[str]()
     for start in range(0, len(ids), AT_ONCE):
-        asked = ",".join(ids[start : start + AT_ONCE])
-        done = call(cell, (_program(cell), "-ar", asked, "-xml"))
-        if done.status and GONE in done.stdout + done.stderr:
+        portion = ",".join(ids[start : start + AT_ONCE])
+        answer = call(cell, (_program(cell), "-ar", portion, "-xml"))
+        if answer.status and GONE in answer.stdout + answer.stderr:
             continue
-        found.update(read_granted(done.checked().stdout))
-    return dict(found)
+        slots.update(read_granted(answer.checked().stdout))
+    return dict(slots)
 
 
 def read_granted(data: bytes) -> Mapping[str, int]:
     """Read what `qrstat -ar IDS -xml` shows; ParseError for anything else."""
-    found = Counter[str]()
-    for one in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
-        found[one.get("queue_instance", "")] += int(one.get("slots", "0"))
-    return found
+    slots = Counter[str]()
+    for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
+        slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))
+    return slots
 
 
 def _shown(data: bytes) -> "_Element":

@@ -27,16 +27,16 @@ def parse_judged(data: bytes) -> dict[int, tuple[str, str]]:
 
 
 def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
-    found, job = dict[int, tuple[str, str]](), 0
+    judgements, job = dict[int, tuple[str, str]](), 0
     for tag, text in leaf_texts(walk(document)):
         if tag == "JB_job_number":
             job = int(text)
-            found[job] = "", ""
+            judgements[job] = "", ""
         elif job and tag == "JB_group":
-            found[job] = unescaped(text), found[job][1]
+            judgements[job] = unescaped(text), judgements[job][1]
         elif job and tag == "JB_checkpoint_name":
-            found[job] = found[job][0], unescaped(text)
-    return found
+            judgements[job] = judgements[job][0], unescaped(text)
+    return judgements
 
 
 def parse_caps(data: bytes) -> dict[int, int]:
@@ -67,13 +67,13 @@ def _read_begun(document: bytes) -> list[int]:
 
 
 def _read_caps(document: bytes) -> dict[int, int]:
-    found, job = dict[int, int](), 0
+    caps, job = dict[int, int](), 0
     for tag, text in leaf_texts(walk(document)):
         if tag == "JB_job_number":
             job = int(text)
         elif tag == "JB_ja_task_concurrency" and int(text) > 0:
-            found[job] = int(text)
-    return found
+            caps[job] = int(text)
+    return caps
 
 
 def _detail(leafs: _Leafs, messages: list[str]) -> JobDetail:

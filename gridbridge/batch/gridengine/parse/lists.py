@@ -36,7 +36,7 @@ def parse_status(
     *,
     cluster: str,
     taken_at: datetime,
-    wanted: Container[int] = (),
+    job_ids: Container[int] = (),
     transfer_queues: Container[str] = (),
     uncounted: Container[int] = (),
     zone: tzinfo | None = None,
@@ -48,10 +48,12 @@ def parse_status(
     queues. `uncounted` jobs are not pending. `zone` is that of qstat's own process, by default this
     system's. ParseError for anything but one whole document, repaired if need be.
     """
-    read = partial(_read_lists, wanted=wanted, uncounted=uncounted, zone=zone)
+    read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
     lists = read_xml(data, read)
     own = (
-        each for each in lists.queues if not each.sends_away and each.queue not in transfer_queues
+        queue
+        for queue in lists.queues
+        if not queue.sends_away and queue.queue not in transfer_queues
     )
     return ClusterSnapshot(
         cluster=cluster,
@@ -59,14 +61,14 @@ def parse_status(
         queues=tuple(lists.queues),
         jobs=lists.jobs,
         pending=lists.pending,
-        free_slots=sum(each.free_for_others for each in own),
+        free_slots=sum(queue.free_for_others for queue in own),
         besteffort_slots=_besteffort(lists.queues),
     )
 
 
 def _besteffort(queues: Iterable[QueueStatus]) -> int | None:
     """Count the free slots of best-effort queues; what another queue suspended takes nothing."""
-    free = [each.free_slots for each in queues if each.is_besteffort]
+    free = [queue.free_slots for queue in queues if queue.is_besteffort]
     return sum(free) if free else None
 
 
@@ -74,11 +76,11 @@ class _Lists:
     """What one walk through a document gathers."""
 
     def __init__(
-        self, wanted: Container[int], uncounted: Container[int], zone: tzinfo | None
+        self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
     ) -> None:
         self.queues: list[QueueStatus] = []
         self.jobs: dict[int, tuple[JobStatus, ...]] = {}
-        self._wanted = wanted
+        self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
         self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
@@ -102,21 +104,21 @@ class _Lists:
 
 def _joined(rows: tuple[JobStatus, ...], row: JobStatus) -> tuple[JobStatus, ...]:
     """Add a row; with -f a parallel job has one on each host, which become one with all slots."""
-    parts = [other for other in rows if other.tasks == row.tasks and other.state.is_running]
+    parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
         return (*rows, row)
     whole = replace(parts[0], slots=parts[0].slots + row.slots)
-    return tuple(whole if other is parts[0] else other for other in rows)
+    return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
 
 
 def _read_lists(
     document: bytes,
     *,
-    wanted: Container[int],
+    job_ids: Container[int],
     uncounted: Container[int],
     zone: tzinfo | None,
 ) -> _Lists:
-    lists = _Lists(wanted, uncounted, zone)
+    lists = _Lists(job_ids, uncounted, zone)
     take_rows(document, lists.take)
     return lists
 
@@ -138,8 +140,8 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
 
 def _values(queue: "_Element") -> dict[str | None, str | None]:
     """Return what a queue says of its resources: a BOOL, which 8.1.9 prints as a number here."""
-    own = (one for one in queue.iterfind("resource") if one.get("type") == FIXED)
-    return {one.get("name"): one.text for one in own}
+    own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
+    return {resource.get("name"): resource.text for resource in own}
 
 
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:

@@ -33,20 +33,20 @@ def hosts(cell: GridEngineCell) -> tuple[str, ...]:
 
 def read(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Read them from `qhost -F gb_tags -xml`."""
-    told = ((one.name, dict(one.values).get(NAME, "")) for one in read_hosts(document))
-    return {name: tuple(text.split(BETWEEN)) for name, text in told if text}
+    texts = ((host.name, dict(host.values).get(NAME, "")) for host in read_hosts(document))
+    return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 
 
-def set_tags(cell: GridEngineCell, host: str, wanted: tuple[str, ...]) -> None:
+def set_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
     """Give a host exactly these tags; CommandFailed when the cell refuses."""
-    known = qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout)
-    if NAME not in known:
+    complexes = qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout)
+    if NAME not in complexes:
         line = qconf.command(SetupEdit(verb=EditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
-        done = call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}"))
-        if done.status:  # told as qconf's, not as the shell's
-            raise CommandFailed(("qconf", "-Mc"), done.status, done.stdout, done.stderr)
-    if wanted:
-        what = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(wanted)}", host)
-        call(cell, qconf.show(cell, *what)).checked()
+        answer = call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}"))
+        if answer.status:  # told as qconf's, not as the shell's
+            raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
+    if host_tags:
+        options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
+        call(cell, qconf.show(cell, *options)).checked()
     elif host in tags(cell):
         call(cell, qconf.show(cell, "-dattr", "exechost", VALUES, NAME, host)).checked()

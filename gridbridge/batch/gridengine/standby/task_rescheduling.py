@@ -58,13 +58,13 @@ def running(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
 
 def read_running(data: bytes) -> Mapping[str, tuple[HostTask, ...]]:
     """Read it by host; tasks that make way for others are left out."""
-    found = defaultdict[str, list[HostTask]](list)
+    by_host = defaultdict[str, list[HostTask]](list)
     for queue in whole(data).iterfind("queue_info/Queue-List"):
-        values = {one.get("name"): one.text for one in queue.iterfind("resource")}
+        values = {resource.get("name"): resource.text for resource in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
         if values.get(BEST_EFFORT) not in TRUE:
-            found[host] += [_task(row) for row in queue.iterfind("job_list")]
-    return {host: tuple(tasks) for host, tasks in found.items()}
+            by_host[host] += [_task(row) for row in queue.iterfind("job_list")]
+    return {host: tuple(tasks) for host, tasks in by_host.items()}
 
 
 def _task(row: "_Element") -> HostTask:
@@ -79,9 +79,9 @@ def _task(row: "_Element") -> HostTask:
 def read_movable(data: bytes, now_s: float) -> Mapping[str, TaskShape]:
     """Read from `qstat -xml -j` which jobs may run elsewhere again, now, and what they ask for."""
     return {
-        one.findtext("JB_job_number", ""): _shape(one)
-        for one in whole(data).iterfind("djob_info/element")
-        if _may_move(one, now_s)
+        job.findtext("JB_job_number", ""): _shape(job)
+        for job in whole(data).iterfind("djob_info/element")
+        if _may_move(job, now_s)
     }
 
 
@@ -101,30 +101,30 @@ def _shape(job: "_Element") -> TaskShape:
 
 
 def _leafs(job: "_Element", section: str, tag: str) -> tuple[str, ...]:
-    found = job.find(section)
-    return () if found is None else tuple(one.text or "" for one in found.iter(tag))
+    element = job.find(section)
+    return () if element is None else tuple(leaf.text or "" for leaf in element.iter(tag))
 
 
 def _may_move(job: "_Element", now_s: float) -> bool:
-    asked = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
+    reruns = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
     is_interactive = int(job.findtext("JB_type") or 0) & INTERACTIVE
     is_deferred = int(job.findtext("JB_execution_time") or 0) > now_s
-    return asked and job.find("JB_pe") is None and not is_interactive and not is_deferred
+    return reruns and job.find("JB_pe") is None and not is_interactive and not is_deferred
 
 
 def movable(
     cell: GridEngineCell, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskShape, ...]]:
     """Return what each task on hosts asks for that may run elsewhere again."""
-    there = tasks_on(cell, list(hosts))
-    free = movable_jobs(cell, {one.job for tasks in there.values() for one in tasks}, now_s)
+    by_host = tasks_on(cell, list(hosts))
+    free = movable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
     return {
         host: tuple(
-            replace(free[one.job], slots=one.slots)
-            for one in tasks
-            if one.job in free and not one.is_stopped
+            replace(free[task.job], slots=task.slots)
+            for task in tasks
+            if task.job in free and not task.is_stopped
         )
-        for host, tasks in there.items()
+        for host, tasks in by_host.items()
     }
 
 
@@ -134,31 +134,31 @@ def put_elsewhere(cell: GridEngineCell, host: str, now_s: float) -> bool:
     A task that is just starting or ending is left for the next look.
     """
     tasks = tasks_on(cell, [host]).get(host, ())
-    free = movable_jobs(cell, {one.job for one in tasks}, now_s)
-    if any(one.job not in free or one.is_stopped for one in tasks):
+    free = movable_jobs(cell, {task.job for task in tasks}, now_s)
+    if any(task.job not in free or task.is_stopped for task in tasks):
         return False
-    for one in tasks:
-        if one.state in PUSHED:
-            call(cell, (f"{cell.binaries}/qmod", "-rj", one.name)).checked()
+    for task in tasks:
+        if task.state in PUSHED:
+            call(cell, (f"{cell.binaries}/qmod", "-rj", task.name)).checked()
     return True
 
 
 def tasks_on(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[str, tuple[HostTask, ...]]:
     """Return the tasks that are on hosts now."""
-    found = dict[str, tuple[HostTask, ...]]()
+    by_host = dict[str, tuple[HostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = call(cell, running(cell, hosts[at : at + AT_ONCE]))
-        found |= read_running(answer.checked().stdout)
-    return found
+        by_host |= read_running(answer.checked().stdout)
+    return by_host
 
 
 def movable_jobs(
     cell: GridEngineCell, jobs: Iterable[str], now_s: float
 ) -> Mapping[str, TaskShape]:
     """Return which jobs may run elsewhere again; one that has ended meanwhile is none."""
-    wanted, found = sorted(jobs, key=int), dict[str, TaskShape]()
-    for at in range(0, len(wanted), AT_ONCE):
-        named = ",".join(wanted[at : at + AT_ONCE])
+    numbers, shapes = sorted(jobs, key=int), dict[str, TaskShape]()
+    for at in range(0, len(numbers), AT_ONCE):
+        named = ",".join(numbers[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
-        found |= read_movable(call(cell, argv).checked().stdout, now_s)
-    return found
+        shapes |= read_movable(call(cell, argv).checked().stdout, now_s)
+    return shapes
