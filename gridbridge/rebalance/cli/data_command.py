@@ -67,19 +67,19 @@ def add(
     Example:
       gridbridge data add reads ~/reads --replicas 2
     """
-    wanted = (name, os.path.abspath(source), replicas)
-    known = _datasets(path, records)
+    specification = (name, os.path.abspath(source), replicas)
+    datasets = _datasets(path, records)
     if not records:
         from gridbridge.rebalance.replicas import delegation_requests
 
         delegation_requests.require_room((name,))
-    done = known.add(
-        *wanted,
+    result = datasets.add(
+        *specification,
         may_move=not is_fixed,
         is_later=is_later,
-        noted=lambda: _let(name, records, is_later=is_later),
+        notify=lambda: _let(name, records, is_later=is_later),
     )
-    return _outcome(done)
+    return _outcome(result)
 
 
 @data.command(name="list")
@@ -121,8 +121,8 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    done = _datasets(path, records).verify(name)
-    return dataset_tables.replicas(done, Clock().now(), is_json=is_json)
+    result = _datasets(path, records).verify(name)
+    return dataset_tables.replicas(result, Clock().now(), is_json=is_json)
 
 
 @data.command()
@@ -141,8 +141,8 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
       gridbridge data replicate reads
       gridbridge data replicate reads --to gamma-scratch
     """
-    done = _datasets(path, records).replicate(name, to, noted=lambda: _let(name, records))
-    return _outcome(done)
+    result = _datasets(path, records).replicate(name, to, notify=lambda: _let(name, records))
+    return _outcome(result)
 
 
 @data.command()
@@ -165,10 +165,10 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    done = _datasets(path, records).drop(
-        name, storage, is_lost=is_lost, noted=lambda: _take_back(name, records)
+    result = _datasets(path, records).drop(
+        name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records)
     )
-    return dataset_tables.dropped(done, storage)
+    return dataset_tables.dropped(result, storage)
 
 
 @data.command()
@@ -188,7 +188,9 @@ def drain(storage: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    statuses = [dataset_tables.drained(one) for one in _datasets(path, records).drain(storage)]
+    statuses = [
+        dataset_tables.drained(result) for result in _datasets(path, records).drain(storage)
+    ]
     if not statuses:
         output.line(f"{storage}: no replica of yours is there")
     return max(statuses, default=0)
@@ -226,7 +228,7 @@ def _take_back(name: str, records: str) -> None:
         delegation_requests.take_back(name)
 
 
-def _outcome(one: "DatasetOutcome") -> int:
+def _outcome(result: "DatasetOutcome") -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
-    return dataset_tables.outcome(one)
+    return dataset_tables.outcome(result)

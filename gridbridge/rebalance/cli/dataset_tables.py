@@ -20,135 +20,141 @@ from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 DONE, NOT_ALL = 0, 1
 
 
-def outcome(one: DatasetOutcome) -> int:
+def outcome(result: DatasetOutcome) -> int:
     """Tell what a command did, and return its exit status."""
     output.progress("")
-    output.line(sentence(one.dataset))
-    for refused in one.refused:
+    output.line(sentence(result.dataset))
+    for refused in result.refused:
         output.line(f"  not {printable(refused.what)}: {printable(refused.reason)}")
-    return DONE if one.is_done else NOT_ALL
+    return DONE if result.is_done else NOT_ALL
 
 
-def drained(one: DatasetOutcome | RefusedArea) -> int:
+def drained(result: DatasetOutcome | RefusedArea) -> int:
     """Tell what became of a dataset in an area that is drained, and return the exit status."""
-    if isinstance(one, DatasetOutcome):
-        return outcome(one)
-    output.line(f"not {one.what}: {one.reason}")
+    if isinstance(result, DatasetOutcome):
+        return outcome(result)
+    output.line(f"not {result.what}: {result.reason}")
     return NOT_ALL
 
 
-def sentence(one: Dataset) -> str:
+def sentence(dataset: Dataset) -> str:
     """Say how much there is of a dataset, and where."""
-    where = f": {', '.join(map(printable, sorted(one.whole)))}" if one.whole else ""
-    size = f"{count(one.files, 'file')}, {bytes_text(one.size_bytes)}"
-    return f"{one.name}: {size}, {len(one.whole)} of {count(one.wished, 'replica')} whole{where}"
+    where = f": {', '.join(map(printable, sorted(dataset.whole)))}" if dataset.whole else ""
+    size = f"{count(dataset.files, 'file')}, {bytes_text(dataset.size_bytes)}"
+    whole = f"{len(dataset.whole)} of {count(dataset.wished, 'replica')} whole{where}"
+    return f"{dataset.name}: {size}, {whole}"
 
 
-def dropped(one: DatasetOutcome, storage: str) -> int:
+def dropped(result: DatasetOutcome, storage: str) -> int:
     """Tell what is left of a dataset."""
-    if storage or not one.is_done:
-        return outcome(one)
-    output.line(f"{one.dataset.name}: dropped; {shown(one.dataset.path)} is as it was")
+    if storage or not result.is_done:
+        return outcome(result)
+    output.line(f"{result.dataset.name}: dropped; {shown(result.dataset.path)} is as it was")
     return DONE
 
 
 def datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     """Print a row for each dataset, as it was last seen."""
-    found = list(all_of)
+    listed = list(all_of)
     if is_json:
-        output.as_json([plain(one) for one in found])
+        output.as_json([plain(dataset) for dataset in listed])
         return DONE
     head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
     rows = [
         (
-            one.name,
-            str(one.size_bytes),
-            str(one.files),
-            str(len(one.whole)),
-            str(one.wished),
-            ",".join(map(printable, sorted(one.storages))) or "-",
-            shown(one.path),
+            dataset.name,
+            str(dataset.size_bytes),
+            str(dataset.files),
+            str(len(dataset.whole)),
+            str(dataset.wished),
+            ",".join(map(printable, sorted(dataset.storages))) or "-",
+            shown(dataset.path),
         )
-        for one in found
+        for dataset in listed
     ]
     output.table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
     return DONE
 
 
-def replicas(one: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
+def replicas(result: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
     """Print a row for each replica."""
     if is_json:
-        output.as_json(plain(one.dataset))
+        output.as_json(plain(result.dataset))
     else:
-        output.line(sentence(one.dataset))
-        rows = [_row(each, now) for each in _sorted(one.dataset)]
+        output.line(sentence(result.dataset))
+        rows = [_row(replica, now) for replica in _sorted(result.dataset)]
         output.table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
-    return DONE if one.is_done else NOT_ALL
+    return DONE if result.is_done else NOT_ALL
 
 
-def told(one: DatasetReport, now: datetime, *, is_json: bool) -> int:
+def print_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
     """Tell of a dataset, its replicas, and what the service had done about it, the newest last."""
     if is_json:
-        known = plain(one.dataset) if one.dataset else {"name": one.name}
-        output.as_json(known | {"busy": one.is_busy, "moves": [_done(each) for each in one.done]})
+        table = plain(report.dataset) if report.dataset else {"name": report.name}
+        output.as_json(
+            table
+            | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
+        )
         return DONE
-    output.line(sentence(one.dataset) if one.dataset else f"{one.name}: gone")
-    if one.is_busy:
+    output.line(sentence(report.dataset) if report.dataset else f"{report.name}: gone")
+    if report.is_busy:
         output.line("  a command works on it just now")
-    for each in _sorted(one.dataset) if one.dataset else ():
-        state = "whole" if each.is_whole_now else f"not whole: {printable(each.why)}"
-        storage = printable(each.storage)
-        output.line(f"  {storage}: {state} (as of {clock(each.checked_at, now)})")
-    for done in one.done:
-        why = f": not done, {done.why}" if done.why else ""
-        output.line(f"  {clock(done.at, now):<10} the service {_deed(done)}{why}")
+    for replica in _sorted(report.dataset) if report.dataset else ():
+        state = "whole" if replica.is_whole_now else f"not whole: {printable(replica.why)}"
+        storage = printable(replica.storage)
+        output.line(f"  {storage}: {state} (as of {clock(replica.checked_at, now)})")
+    for outcome in report.done:
+        why = f": not done, {outcome.why}" if outcome.why else ""
+        output.line(f"  {clock(outcome.at, now):<10} the service {_deed(outcome)}{why}")
     return DONE
 
 
-def _deed(done: ReplicaOutcome) -> str:
-    if not done.target:
-        return f"removed it from {done.source}"
-    return f"carried it to {done.target}" + (f" instead of {done.source}" if done.source else "")
+def _deed(outcome: ReplicaOutcome) -> str:
+    if not outcome.target:
+        return f"removed it from {outcome.source}"
+    return f"carried it to {outcome.target}" + (
+        f" instead of {outcome.source}" if outcome.source else ""
+    )
 
 
-def _done(done: ReplicaOutcome) -> dict[str, object]:
+def _outcome_row(outcome: ReplicaOutcome) -> dict[str, object]:
     return {
-        "at": done.at.isoformat(),
-        "to": done.target or None,
-        "from": done.source or None,
-        "why": done.why or None,
+        "at": outcome.at.isoformat(),
+        "to": outcome.target or None,
+        "from": outcome.source or None,
+        "why": outcome.why or None,
     }
 
 
-def plain(one: Dataset) -> dict[str, object]:
+def plain(dataset: Dataset) -> dict[str, object]:
     """Return a dataset as JSON has it."""
     return {
-        "name": one.name,
-        "path": one.path,
-        "kind": "tree" if one.is_tree else "file",
-        "files": one.files,
-        "bytes": one.size_bytes,
-        "sha256": one.sha256,
-        "wished": one.wished,
-        "replicas": [_plain(each) for each in _sorted(one)],
+        "name": dataset.name,
+        "path": dataset.path,
+        "kind": "tree" if dataset.is_tree else "file",
+        "files": dataset.files,
+        "bytes": dataset.size_bytes,
+        "sha256": dataset.sha256,
+        "wished": dataset.wished,
+        "replicas": [_plain(replica) for replica in _sorted(dataset)],
     }
 
 
-def _plain(one: Replica) -> dict[str, object]:
+def _plain(replica: Replica) -> dict[str, object]:
     return {
-        "storage": one.storage,
-        "bytes": one.size_bytes,
-        "whole": one.is_whole_now,
-        "checked_at": one.checked_at.isoformat(),
-        "why": one.why or None,
+        "storage": replica.storage,
+        "bytes": replica.size_bytes,
+        "whole": replica.is_whole_now,
+        "checked_at": replica.checked_at.isoformat(),
+        "why": replica.why or None,
     }
 
 
-def _row(one: Replica, now: datetime) -> tuple[str, ...]:
-    size, whole = str(one.size_bytes), "yes" if one.is_whole_now else "no"
-    storage, why = printable(one.storage), printable(one.why)
-    return storage, size, whole, clock(one.checked_at, now), why
+def _row(replica: Replica, now: datetime) -> tuple[str, ...]:
+    size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
+    storage, why = printable(replica.storage), printable(replica.why)
+    return storage, size, whole, clock(replica.checked_at, now), why
 
 
-def _sorted(one: Dataset) -> list[Replica]:
-    return sorted(one.replicas, key=lambda each: each.storage)
+def _sorted(dataset: Dataset) -> list[Replica]:
+    return sorted(dataset.replicas, key=lambda replica: replica.storage)

@@ -50,7 +50,9 @@ def rebalance() -> None:
 
 @rebalance.command()
 @click.argument(
-    "what", required=False, type=click.Choice([each.value for each in RebalanceRequest if each])
+    "what",
+    required=False,
+    type=click.Choice([request.value for request in RebalanceRequest if request]),
 )
 @click.argument("name", required=False, metavar="[NAME]")
 @FROM
@@ -84,8 +86,8 @@ def plan(
     """
     if what and not name:
         raise click.UsageError(f"{what}: several; expected its name")
-    asked = RebalanceQuestion(what=RebalanceRequest(what or ""), name=name or "")
-    planned = _of_file(source, asked) if source else _of_site(path, asked)
+    question = RebalanceQuestion(what=RebalanceRequest(what or ""), name=name or "")
+    planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second
 
@@ -93,36 +95,36 @@ def plan(
     show(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, asked: RebalanceQuestion) -> RebalancePlan:
+def _of_file(source: str, question: RebalanceQuestion) -> RebalancePlan:
     from gridbridge.rebalance.mover import offline_plan
 
-    return offline_plan.plan(source, asked.what, asked.name)
+    return offline_plan.plan(source, question.what, question.name)
 
 
-def _of_site(path: str, asked: RebalanceQuestion) -> RebalancePlan:
+def _of_site(path: str, question: RebalanceQuestion) -> RebalancePlan:
     from gridbridge.rebalance.mover.service_account import policy_for_plan
 
     policy = policy_for_plan(path)
     from gridbridge.rebalance.mover import mover_wiring  # a third of a second: clients log in
 
-    return mover_wiring.plan(asked, policy)
+    return mover_wiring.plan(question, policy)
 
 
-def _acting(word: str, asked: RebalanceQuestion, told: str) -> None:
+def _acting(word: str, question: RebalanceQuestion, help_text: str) -> None:
     """Add a command that decides about what there is now, and acts if that is wanted."""
 
-    @rebalance.command(word, help=told.format(ends=ENDS))
+    @rebalance.command(word, help=help_text.format(ends=ENDS))
     @APPLY
     @CONFIG_FILE
     @JSON
     def act(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
         from gridbridge.rebalance.mover import mover_wiring
 
-        about = replace(asked, name=name)
+        about = replace(question, name=name)
         planned, checked = mover_wiring.run(about, path, is_acting=is_acting)
         show(planned, checked, is_json=is_json)
 
-    if asked.what:
+    if question.what:
         act.params.insert(0, click.Argument(["name"]))
 
 
@@ -221,21 +223,23 @@ def show(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: boo
     """Print what is advised, and what was done of it."""
     advice = planned.advice
     if is_json:
-        done = {"moved": len(checked.moves)} if checked else {}
-        dropped = {"dropped": [_rejected(one) for one in checked.dropped]} if checked else {}
-        output.as_json(plain(advice) | done | dropped)
+        moved = {"moved": len(checked.moves)} if checked else {}
+        dropped = (
+            {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
+        )
+        output.as_json(plain(advice) | moved | dropped)
         return
     _say(advice.sentence)
     for move in advice.moves:
         _say(f"  {worded(move)}")
-    for one in advice.rejected[:MOST_SHOWN]:
-        _say(f"  not {_named(one)}: {one.reason}")
+    for rejected in advice.rejected[:MOST_SHOWN]:
+        _say(f"  not {_named(rejected)}: {rejected.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
         _say(f"  and {more} more that are not moved; --json has all")
     if checked:
         _say(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
-        for one in checked.dropped:
-            _say(f"  not {_named(one)} any more: {one.reason}")
+        for rejected in checked.dropped:
+            _say(f"  not {_named(rejected)} any more: {rejected.reason}")
 
 
 def _say(text: str) -> None:
@@ -256,19 +260,19 @@ def plain(advice: MovePlan) -> dict[str, object]:
             }
             for move in advice.moves
         ],
-        "rejected": [_rejected(one) for one in advice.rejected],
+        "rejected": [_rejected(rejected) for rejected in advice.rejected],
         "sentence": advice.sentence,
     }
 
 
-def _rejected(one: RejectedMove) -> dict[str, object]:
+def _rejected(rejected: RejectedMove) -> dict[str, object]:
     return {
-        "job": one.job,
-        "number": one.number,
-        "to": one.target or None,
-        "reason": one.reason,
+        "job": rejected.job,
+        "number": rejected.number,
+        "to": rejected.target or None,
+        "reason": rejected.reason,
     }
 
 
-def _named(one: RejectedMove) -> str:
-    return f"{one.job} {one.number}{f' to {one.target}' if one.target else ''}"
+def _named(rejected: RejectedMove) -> str:
+    return f"{rejected.job} {rejected.number}{f' to {rejected.target}' if rejected.target else ''}"

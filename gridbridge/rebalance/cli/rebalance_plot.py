@@ -23,8 +23,8 @@ def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
-    _panel(disk, hosts, "disk used", lambda one: one.disk, lambda one: one.disk_after)
-    _panel(load, hosts, "load", lambda one: one.score, lambda one: one.score_after)
+    _panel(disk, hosts, "disk used", lambda host: host.disk, lambda host: host.disk_after)
+    _panel(load, hosts, "load", lambda host: host.score, lambda host: host.score_after)
     disk.yaxis.set_major_formatter(PercentFormatter(1.0))
     disk.set_ylim(0, 1.05)
     load.set_ylim(0, 105)
@@ -33,17 +33,17 @@ def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
     plot_file.save(figure, path, DOTS)
 
 
-def _panel(axes: Axes, hosts: Sequence[HostLoad], what: str, before: Value, after: Value) -> None:
+def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, after: Value) -> None:
     """Draw a pair of bars a host, or two lines where they are too many for bars."""
-    places = range(len(hosts))
-    first, second = [before(one) for one in hosts], [after(one) for one in hosts]
+    positions = range(len(hosts))
+    first, second = [before(host) for host in hosts], [after(host) for host in hosts]
     if len(hosts) > MOST_NAMED:
-        axes.plot(places, first, ".", color=BEFORE, label="before", markersize=4)
-        axes.plot(places, second, ".", color=AFTER, label="after", markersize=2)
+        axes.plot(positions, first, ".", color=BEFORE, label="before", markersize=4)
+        axes.plot(positions, second, ".", color=AFTER, label="after", markersize=2)
     else:
-        axes.bar([at - 0.2 for at in places], first, 0.4, color=BEFORE, label="before")
-        axes.bar([at + 0.2 for at in places], second, 0.4, color=AFTER, label="after")
-    axes.set_ylabel(what)
+        axes.bar([at - 0.2 for at in positions], first, 0.4, color=BEFORE, label="before")
+        axes.bar([at + 0.2 for at in positions], second, 0.4, color=AFTER, label="after")
+    axes.set_ylabel(label)
     axes.grid(axis="y", alpha=0.3)
 
 
@@ -52,4 +52,4 @@ def _name(axes: Axes, hosts: Sequence[HostLoad]) -> None:
         axes.set_xlabel(f"{count(len(hosts), 'host')}, by kind and name")
         return
     turned = 60 if len(hosts) > 10 else 0
-    axes.set_xticks(range(len(hosts)), [one.host for one in hosts], rotation=turned)
+    axes.set_xticks(range(len(hosts)), [host.host for host in hosts], rotation=turned)

@@ -69,9 +69,9 @@ class OwnerTurns:
 
     def left(self) -> list[list[CarriedReplica]]:
         """Give up what waits still."""
-        found = [group for theirs in self._waiting.values() for group in theirs]
+        groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
-        return found
+        return groups
 
     def _begin(self, group: list[CarriedReplica]) -> None:
         self._going[_owner(group)] += 1
@@ -89,22 +89,22 @@ class OwnerTurns:
 
 def _comes(group: list[CarriedReplica]) -> set[tuple[str, str]]:
     """Return into which areas replicas of a dataset come, with its owner."""
-    return {(_owner(group), one.target) for one in group if one.target}
+    return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
 def _owner(group: list[CarriedReplica]) -> str:
     return owner_of(group[0])
 
 
-def owner_of(one: CarriedReplica) -> str:
+def owner_of(carried: CarriedReplica) -> str:
     """Return whose dataset it is about."""
-    return one.dataset.partition("/")[0]
+    return carried.dataset.partition("/")[0]
 
 
 def _last(before: Iterable[CarriedReplica]) -> Mapping[str, datetime]:
     """Return when each owner had a turn last."""
-    found: dict[str, datetime] = {}
-    for one in before:
-        owner = owner_of(one)
-        found[owner] = max(one.began_at, found.get(owner, one.began_at))
-    return found
+    latest: dict[str, datetime] = {}
+    for carried in before:
+        owner = owner_of(carried)
+        latest[owner] = max(carried.began_at, latest.get(owner, carried.began_at))
+    return latest

@@ -29,7 +29,7 @@ NAME, LOCKED = "gridbridge rebalance", 1
 
 
 def run(
-    asked: RebalanceQuestion, path: str, *, is_acting: bool
+    question: RebalanceQuestion, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
     """Decide about what there is now, and act if that is wanted; return what came of it.
 
@@ -39,9 +39,9 @@ def run(
     begin: reading all of them takes longer than a round.
     """
     policy = policy_at(path)
-    is_of_data = asked.is_of_data or _is_of_data(asked, policy)
+    is_of_data = question.is_of_data or _is_of_data(question, policy)
     if not is_acting:
-        return _run(policy, asked, is_of_data=is_of_data, is_acting=False)
+        return _run(policy, question, is_of_data=is_of_data, is_acting=False)
     lock, kind = (
         (REPLICAS_LOCK, RebalanceRound.DATASETS)
         if is_of_data
@@ -49,22 +49,22 @@ def run(
     )
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(cycle.held(lock, NAME, LOCKED))
-        alone.enter_context(_shown(kind, is_asked=bool(asked.what)))
+        alone.enter_context(_shown(kind, is_asked=bool(question.what)))
         let_go = partial(_let_go, going, alone)
-        done = _run(policy, asked, is_of_data=is_of_data, is_acting=True, let_go=let_go)
-    if is_of_data and not asked.what:
+        outcome = _run(policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go)
+    if is_of_data and not question.what:
         _read(policy)
-    return done
+    return outcome
 
 
-def plan(asked: RebalanceQuestion, policy: Policy) -> RebalancePlan:
+def plan(question: RebalanceQuestion, policy: Policy) -> RebalancePlan:
     """Say what would be done: about all that there is, or what is asked about."""
-    if asked.what or not policy.storage:
-        is_of_data = _is_of_data(asked, policy)
-        return _run(policy, asked, is_of_data=is_of_data, is_acting=False)[0]
+    if question.what or not policy.storage:
+        is_of_data = _is_of_data(question, policy)
+        return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
     with ThreadPoolExecutor(2) as threads:  # both mostly wait for answers
         tasks, replicas = (
-            threads.submit(_run, policy, asked, is_of_data=is_of_data, is_acting=False)
+            threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
         )
     return merged(tasks.result()[0], replicas.result()[0])
@@ -73,9 +73,9 @@ def plan(asked: RebalanceQuestion, policy: Policy) -> RebalancePlan:
 def quiesce(path: str, *, is_quiesced: bool) -> None:
     """Let nothing be moved from now on, or again."""
     clock = Clock()
-    one = Rebalancer(policy_at(path), clock, RebalanceQuestion())
-    with closing(one.database):
-        one.quiesce(is_quiesced=is_quiesced)
+    rebalancer = Rebalancer(policy_at(path), clock, RebalanceQuestion())
+    with closing(rebalancer.database):
+        rebalancer.quiesce(is_quiesced=is_quiesced)
     published_round_files.quiesce(clock.now() if is_quiesced else None)
 
 
@@ -92,22 +92,22 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
 
 def _run(
     policy: Policy,
-    asked: RebalanceQuestion,
+    question: RebalanceQuestion,
     *,
     is_of_data: bool,
     is_acting: bool,
     let_go: Callable[[], bool] = lambda: True,
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
-    one: ReplicaReconciler | Rebalancer
+    mover: ReplicaReconciler | Rebalancer
     if is_of_data:
-        one = ReplicaReconciler(policy, Clock(), asked, is_dry=not is_acting, let_go=let_go)
-        with closing(one.database):
-            planned = cycle.once(one, _untold, is_dry=not is_acting)
+        mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
+        with closing(mover.database):
+            planned = cycle.once(mover, _untold, is_dry=not is_acting)
     else:
-        one = Rebalancer(policy, Clock(), asked, is_dry=not is_acting)
-        with closing(one.database):
-            planned = cycle.once(one, _untold, is_dry=not is_acting)
-    return planned, one.checked if is_acting else None
+        mover = Rebalancer(policy, Clock(), question, is_dry=not is_acting)
+        with closing(mover.database):
+            planned = cycle.once(mover, _untold, is_dry=not is_acting)
+    return planned, mover.checked if is_acting else None
 
 
 def _read(policy: Policy) -> None:
@@ -148,15 +148,15 @@ def _untold(_: str) -> None:
     """Say nothing: what was decided is shown by who asked."""
 
 
-def _is_of_data(asked: RebalanceQuestion, policy: Policy) -> bool:
+def _is_of_data(question: RebalanceQuestion, policy: Policy) -> bool:
     """Say whether what is asked about is an area, or a dataset, OWNER/NAME.
 
     ConfigError for a name that is neither a cluster's nor an area's.
     """
-    if asked.what in (RebalanceRequest.HOST, RebalanceRequest.FAIL):
-        known = (*sorted(policy.clusters), *sorted(policy.storage))
-        if asked.name not in known:
-            there = f"there are {', '.join(known)}"
-            raise ConfigError((f"{asked.name}: no cluster and no storage area; {there}",))
-        return asked.name in policy.storage
-    return "/" in asked.name
+    if question.what in (RebalanceRequest.HOST, RebalanceRequest.FAIL):
+        names = (*sorted(policy.clusters), *sorted(policy.storage))
+        if question.name not in names:
+            hint = f"there are {', '.join(names)}"
+            raise ConfigError((f"{question.name}: no cluster and no storage area; {hint}",))
+        return question.name in policy.storage
+    return "/" in question.name

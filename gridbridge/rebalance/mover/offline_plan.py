@@ -64,14 +64,14 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and it
 
 
 def plan(
-    path: str, what: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
+    path: str, request: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
 ) -> RebalancePlan:
     """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
 
     Raises ParseError for what is no JSON, and ConfigError with a line for each thing that is wrong.
     """
     snapshot, policy = snapshot_file.read(path)
-    return planned(path, snapshot, _rules(path, policy), RebalanceQuestion(what=what, name=name))
+    return planned(path, snapshot, _rules(path, policy), RebalanceQuestion(what=request, name=name))
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
@@ -80,17 +80,17 @@ def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
     names: dict[str, str] = {}
     problems = []
     for key, value in policy.items():
-        own, told = _ours(key, value)
+        own, setting = _ours(key, value)
         if own in table:
             right = f"{names[own]} is the same; expected one of the two"
             problems.append(f"{path}: policy: {key}: {right}")
-        names[own], table[own] = key, told
-    problems += [f"{path}: policy: {told}" for told in SECTION.problems(table)]
+        names[own], table[own] = key, setting
+    problems += [f"{path}: policy: {problem}" for problem in SECTION.problems(table)]
     if problems:
         raise ConfigError(tuple(problems))
-    given = SECTION.read(table)
-    assert isinstance(given, Rebalance)
-    return given
+    rules = SECTION.read(table)
+    assert isinstance(rules, Rebalance)
+    return rules
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:

@@ -21,38 +21,43 @@ PROGRAM = "rebalance"
 MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
 
 
-def entry(planned: RebalancePlan, asked: RebalanceQuestion, now: datetime) -> JournalEntry | None:
+def entry(
+    planned: RebalancePlan, question: RebalanceQuestion, now: datetime
+) -> JournalEntry | None:
     """Tell a decision with its rows; nothing for one to move nothing."""
     if not planned.advice.moves:
         return None
-    seen = _looked_at(planned.snapshot, asked)
-    rows = len(seen.hosts) + len(seen.jobs) + len(seen.tasks)
-    kept = {
-        "snapshot": encode(seen) if rows <= MOST_ROWS else None,
+    snapshot = _looked_at(planned.snapshot, question)
+    rows = len(snapshot.hosts) + len(snapshot.jobs) + len(snapshot.tasks)
+    situation = {
+        "snapshot": encode(snapshot) if rows <= MOST_ROWS else None,
         "rows": rows,
         "rules": encode(planned.rules),
-        "asked": encode(asked),
+        "asked": encode(question),
     }
-    return telling(PROGRAM, now, kept, [*sentences(planned.advice)], [planned.advice.sentence])
+    return telling(PROGRAM, now, situation, [*sentences(planned.advice)], [planned.advice.sentence])
 
 
-def _looked_at(snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> PlacementSnapshot:
+def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> PlacementSnapshot:
     """Return what a decision looked at: about a job its own tasks alone."""
-    if asked.what is not RebalanceRequest.JOB:
+    if question.what is not RebalanceRequest.JOB:
         return snapshot
     return replace(
         snapshot,
-        jobs=tuple(one for one in snapshot.jobs if one.name == asked.name),
-        tasks=tuple(one for one in snapshot.tasks if one.job == asked.name),
+        jobs=tuple(job for job in snapshot.jobs if job.name == question.name),
+        tasks=tuple(task for task in snapshot.tasks if task.job == question.name),
     )
 
 
-def again(kept: Mapping[str, Any]) -> list[str]:
+def again(situation: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept; NotKept where that was too much."""
-    if kept["snapshot"] is None:
-        raise NotKept(f"its {kept['rows']} hosts, jobs and tasks were too many to be kept")
-    snapshot, rules = decode(kept["snapshot"], PlacementSnapshot), decode(kept["rules"], Rebalance)
-    return [*sentences(plan(snapshot, rules, decode(kept["asked"], RebalanceQuestion)))]
+    if situation["snapshot"] is None:
+        raise NotKept(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
+    snapshot, rules = (
+        decode(situation["snapshot"], PlacementSnapshot),
+        decode(situation["rules"], Rebalance),
+    )
+    return [*sentences(plan(snapshot, rules, decode(situation["asked"], RebalanceQuestion)))]
 
 
 def said(actions: Sequence[str]) -> list[str]:

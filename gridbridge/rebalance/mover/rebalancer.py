@@ -50,13 +50,13 @@ class Rebalancer:
     """The verbs of one rebalancing."""
 
     def __init__(
-        self, policy: Policy, clock: Clock, asked: RebalanceQuestion, *, is_dry: bool = False
+        self, policy: Policy, clock: Clock, question: RebalanceQuestion, *, is_dry: bool = False
     ) -> None:
         """Open the state file; StateError when that can't be done."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._rules = policy.rebalance
-        self._asked = asked
+        self._asked = question
         self._clock = clock
         self._looking = TaskObserver(policy, self.database, clock)
         self._notes = RebalanceNotes(self.database)
@@ -70,23 +70,23 @@ class Rebalancer:
             gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None
         )
 
-    def decide(self, seen: RebalanceSituation) -> RebalancePlan:
+    def decide(self, situation: RebalanceSituation) -> RebalancePlan:
         """Decide by the rules, unless somebody wants nothing to be moved.
 
         ConfigError for a host or a job that is not there.
         """
-        snapshot = waiting_tasks.snapshot(seen.gathered)
-        why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
+        snapshot = waiting_tasks.snapshot(situation.gathered)
+        why = QUIESCED if situation.is_quiesced else later(snapshot, self._asked)
         return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, seen: RebalanceSituation, plan: RebalancePlan) -> JournalEntry | None:
+    def entry(self, situation: RebalanceSituation, plan: RebalancePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
-        del seen
+        del situation
         return rebalance_journal.entry(plan, self._asked, self._clock.now())
 
-    def apply(self, seen: RebalanceSituation, plan: RebalancePlan) -> None:
+    def apply(self, situation: RebalanceSituation, plan: RebalancePlan) -> None:
         """Look at each move again, and note those that hold."""
-        del seen
+        del situation
         if not plan.advice.moves:
             return
         now = self._looking.look()
@@ -99,53 +99,53 @@ class Rebalancer:
                 checked = none_of(plan.advice.moves, QUIESCED)
             self.checked, moves = checked, checked.moves
             for move in moves:
-                if away := sent.get((move.job, move.number)):
-                    self._moves.put(_moving(away, move, self._clock.now()))
+                if transferred := sent.get((move.job, move.number)):
+                    self._moves.put(_moving(transferred, move, self._clock.now()))
                 else:
                     self._mark(at[move.job, move.number])
             self._note(moves)
 
-    def _mark(self, one: ListedTask) -> None:
+    def _mark(self, task: ListedTask) -> None:
         """Have nikita move a task."""
-        self._marks.put(_wipe(one))
-        self._notes.note_moved([(one.campaign, one.array, one.place)], self._clock.now())
+        self._marks.put(_wipe(task))
+        self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
     def _note(self, moves: tuple[PlacementMove, ...]) -> None:
         if not moves:
             return
         now = self._clock.now()
-        self._notes.note(HOST, sorted({one.target for one in moves}), now)
+        self._notes.note(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.NONE):
-            self._notes.note(JOB, sorted({one.job for one in moves}), now)
-        self._notes.forget(now - kept(self._rules))
+            self._notes.note(JOB, sorted({move.job for move in moves}), now)
+        self._notes.forget(now - retention(self._rules))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
         """Let nothing be moved from now on, or again."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
 
 
-def kept(rules: Rebalance) -> timedelta:
+def retention(rules: Rebalance) -> timedelta:
     """Return for how long what was done is known: as long as it keeps anything from being done."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 
 
-def _wipe(one: ListedTask) -> ArrayCancellation:
+def _wipe(task: ListedTask) -> ArrayCancellation:
     return ArrayCancellation(
-        campaign=one.campaign,
-        array=one.array,
-        cluster=one.cluster,
+        campaign=task.campaign,
+        array=task.array,
+        cluster=task.cluster,
         wiped_for=WipedFor.MOVED,
-        places=(range(one.place, one.place + 1),),
+        places=(range(task.place, task.place + 1),),
     )
 
 
-def _moving(one: TransferredTask, move: PlacementMove, now: datetime) -> TaskMoveState:
+def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> TaskMoveState:
     return TaskMoveState(
-        name=one.transfer,
-        uid=one.uid,
-        source=one.cluster,
+        name=task.transfer,
+        uid=task.uid,
+        source=task.cluster,
         target=move.target,
         asked_at=now,
-        slots=one.slots,
+        slots=task.slots,
     )

@@ -52,14 +52,14 @@ class RebalancePlan:
         return loads(self.snapshot, self.rules, self.advice)
 
 
-def plan(snapshot: PlacementSnapshot, rules: Rebalance, asked: RebalanceQuestion) -> MovePlan:
+def plan(snapshot: PlacementSnapshot, rules: Rebalance, question: RebalanceQuestion) -> MovePlan:
     """Decide; what is asked about has to be there."""
-    if not asked.what:
-        return (plan_replicas if asked.is_of_data else plan_round)(snapshot, rules)
-    if asked.what is RebalanceRequest.JOB:
-        return plan_job(snapshot, asked.name, rules)
-    return (plan_host if asked.what is RebalanceRequest.HOST else plan_fail)(
-        snapshot, asked.name, rules
+    if not question.what:
+        return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
+    if question.what is RebalanceRequest.JOB:
+        return plan_job(snapshot, question.name, rules)
+    return (plan_host if question.what is RebalanceRequest.HOST else plan_fail)(
+        snapshot, question.name, rules
     )
 
 
@@ -67,7 +67,7 @@ def planned(
     where: str,
     snapshot: PlacementSnapshot,
     rules: Rebalance,
-    asked: RebalanceQuestion,
+    question: RebalanceQuestion,
     *,
     why_none: str = "",
 ) -> RebalancePlan:
@@ -75,28 +75,30 @@ def planned(
 
     ConfigError for a host or a job that is not there; `where` says of what origin the snapshot is.
     """
-    _require(where, snapshot, asked)
-    advice = MovePlan(sentence=why_none) if why_none else plan(snapshot, rules, asked)
+    _require(where, snapshot, question)
+    advice = MovePlan(sentence=why_none) if why_none else plan(snapshot, rules, question)
     return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def later(snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> str:
+def later(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> str:
     """Say why a host or a job is not evened out just now; empty when it is."""
     return (
-        why_later(snapshot) if asked.what in (RebalanceRequest.HOST, RebalanceRequest.JOB) else ""
+        why_later(snapshot)
+        if question.what in (RebalanceRequest.HOST, RebalanceRequest.JOB)
+        else ""
     )
 
 
-def _require(where: str, snapshot: PlacementSnapshot, asked: RebalanceQuestion) -> None:
+def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceQuestion) -> None:
     """Refuse a name that is not there; ConfigError."""
-    if not asked.what:
+    if not question.what:
         return
-    is_of_job = asked.what is RebalanceRequest.JOB
+    is_of_job = question.what is RebalanceRequest.JOB
     kind = "jobs" if is_of_job else "hosts"
-    known = sorted(one.name for one in (snapshot.jobs if is_of_job else snapshot.hosts))
-    if asked.name not in known:
-        some = ", ".join(known[:NEAR]) + (" ..." if len(known) > NEAR else "")
-        raise ConfigError((f"{where}: {kind}: no {asked.name}; there are {some or 'none'}",))
+    names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
+    if question.name not in names:
+        listed = ", ".join(names[:NEAR]) + (" ..." if len(names) > NEAR else "")
+        raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
 
 
 def sentences(advice: MovePlan) -> Iterator[str]:

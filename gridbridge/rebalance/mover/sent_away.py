@@ -40,8 +40,10 @@ class SentAway:
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return those that home's list has proved and whose ends are not known."""
-        proved = (one for one in self._transfers.open() if one.listed == OwnershipProof.YES)
-        return tuple(one for one in proved if not one.verdict)
+        proved = (
+            transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES
+        )
+        return tuple(transfer for transfer in proved if not transfer.verdict)
 
     def listed(
         self,
@@ -55,25 +57,35 @@ class SentAway:
         What could not be moved for long holds up nobody else: its owner can stop its starter.
         """
         now, listed = self._clock.now(), set[_Task]()
-        every = {_task(one.key): one for one in self._moves.in_flight()}
-        moves = {key: one for key, one in every.items() if is_lately(one.asked_at, now, STUCK)}
+        all_moves = {_task(move.key): move for move in self._moves.in_flight()}
+        moves = {
+            key: move for key, move in all_moves.items() if is_lately(move.asked_at, now, STUCK)
+        }
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
-        for one in transfers:
-            seen = answers.get(one.remote)
-            if one.remote in dead and one.remote_id and _task(one.key) not in every:
-                yield _unheard_of(one)
+        for transfer in transfers:
+            snapshot = answers.get(transfer.remote)
+            if (
+                transfer.remote in dead
+                and transfer.remote_id
+                and _task(transfer.key) not in all_moves
+            ):
+                yield _unheard_of(transfer)
                 continue
-            row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
+            row = (
+                self._own(transfer, snapshot.find(transfer.remote_id))
+                if snapshot and transfer.remote_id
+                else None
+            )
             if row is not None:
-                task = _task(one.key)
+                task = _task(transfer.key)
                 listed.add(task)
                 move = moves.get(task)
-                is_stuck = task in every and move is None
-                stays = StayReason.STUCK if is_stuck else self._stays(one, row, dropped)
+                is_stuck = task in all_moves and move is None
+                stays = StayReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
                 yield TransferredTask(
-                    transfer=one.name,
-                    uid=one.uid,
-                    cluster=one.remote,
+                    transfer=transfer.name,
+                    uid=transfer.uid,
+                    cluster=transfer.remote,
                     slots=row.slots,
                     is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
@@ -81,78 +93,83 @@ class SentAway:
                     stays=stays or StayReason.HELD,
                     target=move.target if move else "",
                 )
-        yield from (self._on_its_way(one) for key, one in moves.items() if key not in listed)
+        yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
 
-    def staying(self, away: Iterable[TransferredTask]) -> frozenset[str]:
+    def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs of waiting tasks which their owners want to stay where they are.
 
         GridbridgeError when home does not tell.
         """
-        jobs = {parse_transfer(one.transfer).job: one.key[0] for one in away if one.is_waiting}
+        jobs = {parse_transfer(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
     def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
         """Return the clusters to which home's scheduler may send a task: home, by open queues."""
         home = self._policy.site.cluster
-        if (seen := answers.get(home)) is None:
+        if (snapshot := answers.get(home)) is None:
             return frozenset()
         queues = self._policy.queues
-        open_to = (one.queue for one in seen.queues if one.takes_work and one.queue in queues)
+        open_to = (
+            queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues
+        )
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _on_its_way(self, one: TaskMoveState) -> TransferredTask:
-        is_home = one.stage is MoveStage.HOME
+    def _on_its_way(self, move: TaskMoveState) -> TransferredTask:
+        is_home = move.stage is MoveStage.HOME
         return TransferredTask(
-            transfer=one.name,
-            uid=one.uid,
-            cluster=self._policy.site.cluster if is_home else one.source,
-            slots=one.slots,
+            transfer=move.name,
+            uid=move.uid,
+            cluster=self._policy.site.cluster if is_home else move.source,
+            slots=move.slots,
             is_waiting=False,
             is_moving=True,
-            target=one.target,
+            target=move.target,
         )
 
-    def _own(self, one: Transfer, row: JobStatus | None) -> JobStatus | None:
+    def _own(self, transfer: Transfer, row: JobStatus | None) -> JobStatus | None:
         """Return the row if it is of the transfer's owner, by their account there."""
-        cluster = self._policy.clusters.get(one.remote)
+        cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
-        owner = cluster.users.person_of(row.owner, one.remote) if cluster.ssh else row.owner
-        return row if owner == one.owner else None
+        owner = cluster.users.person_of(row.owner, transfer.remote) if cluster.ssh else row.owner
+        return row if owner == transfer.owner else None
 
-    def _stays(self, one: Transfer, row: JobStatus, dropped: Set[Key]) -> StayReason | None:
+    def _stays(self, transfer: Transfer, row: JobStatus, dropped: Set[Key]) -> StayReason | None:
         """Say why a task is not to be moved; nothing for one that waits and could come."""
-        if not self._waits(one, row):
+        if not self._waits(transfer, row):
             return StayReason.HELD
-        if one.key in dropped:
+        if transfer.key in dropped:
             return StayReason.DROPPED
-        return StayReason.RECALLED if self._is_at_limit(one) else None
+        return StayReason.RECALLED if self._is_at_limit(transfer) else None
 
-    def _is_at_limit(self, one: Transfer) -> bool:
-        name = parse_transfer(one.name)
-        every = self._transfers.of_task(name.cluster, name.job, name.task)
-        recalls = sum(each.uid == one.uid and each.cause == FailureCause.RECALLED for each in every)
-        return recalls >= self._policy.queues[one.queue].recall_limit
+    def _is_at_limit(self, transfer: Transfer) -> bool:
+        name = parse_transfer(transfer.name)
+        transfers = self._transfers.of_task(name.cluster, name.job, name.task)
+        recalls = sum(
+            attempt.uid == transfer.uid and attempt.cause == FailureCause.RECALLED
+            for attempt in transfers
+        )
+        return recalls >= self._policy.queues[transfer.queue].recall_limit
 
-    def _waits(self, one: Transfer, row: JobStatus) -> bool:
+    def _waits(self, transfer: Transfer, row: JobStatus) -> bool:
         """Say whether a task waits, so long that it will not start just now, and could come."""
-        queue = self._policy.queues.get(one.queue)
-        if queue is None or not queue.recall_wait_s or one.since is None:
+        queue = self._policy.queues.get(transfer.queue)
+        if queue is None or not queue.recall_wait_s or transfer.since is None:
             return False
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
-        if row.state.word != JobFact.WAITING or self._clock.now() - one.since < least:
+        if row.state.word != JobFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = adapter_of(away(self._policy, one.remote)).recalls is not None
-        may_come = one.claimed != JOB if one.claim else tells
-        return may_come and one.desired in WANTED and one.phase == StarterPhase.RELEASED
+        tells = adapter_of(away(self._policy, transfer.remote)).recalls is not None
+        may_come = transfer.claimed != JOB if transfer.claim else tells
+        return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
 
 
-def _unheard_of(one: Transfer) -> TransferredTask:
+def _unheard_of(transfer: Transfer) -> TransferredTask:
     return TransferredTask(
-        transfer=one.name,
-        uid=one.uid,
-        cluster=one.remote,
+        transfer=transfer.name,
+        uid=transfer.uid,
+        cluster=transfer.remote,
         slots=1,
         is_waiting=False,
         stays=StayReason.SILENT,

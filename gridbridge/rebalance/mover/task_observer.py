@@ -51,12 +51,16 @@ class TaskObserver:
     def look(self) -> ObservedTasks:
         """Return everything as it is now."""
         campaigns = tuple(
-            one for one in self._campaigns.unfinished() if one.state is CampaignState.IN_TREATMENT
+            campaign
+            for campaign in self._campaigns.unfinished()
+            if campaign.state is CampaignState.IN_TREATMENT
         )
-        going = {one.number for one in campaigns}
-        arrays = [one for one in self._campaigns.open_arrays() if one.campaign in going]
+        going = {campaign.number for campaign in campaigns}
+        arrays = [array for array in self._campaigns.open_arrays() if array.campaign in going]
         transfers = self._sent_away.transfers()
-        answers = self._ask(arrays, {one.remote_id for one in transfers if one.remote_id})
+        answers = self._ask(
+            arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id}
+        )
         dead = self._dead(transfers, answers)
         sent = tuple(self._sent_away.listed(transfers, answers, dead))
         staying, reached = self._at_home(sent, answers)
@@ -73,7 +77,9 @@ class TaskObserver:
             reached=reached,
             unsent=self._campaigns.waiting(),
             closed=frozenset(
-                (one.campaign, one.cluster) for one in self._events.open() if one.code in BARRING
+                (event.campaign, event.cluster)
+                for event in self._events.open()
+                if event.code in BARRING
             ),
             drained=drains.names(),
             dead=dead,
@@ -88,23 +94,23 @@ class TaskObserver:
         Of a cluster where nobody has looked before nothing is known.
         """
         heard = {
-            one.cluster: one.opened_at
-            for one in self._events.open()
-            if one.code is EventCode.GET_JOBS
+            event.cluster: event.opened_at
+            for event in self._events.open()
+            if event.code is EventCode.GET_JOBS
         }
-        for one in transfers:
-            last = one.seen_at or one.created_at
-            heard[one.remote] = max(heard.get(one.remote, last), last)
+        for transfer in transfers:
+            last = transfer.seen_at or transfer.created_at
+            heard[transfer.remote] = max(heard.get(transfer.remote, last), last)
         now = self._clock.now()
         return frozenset(
             name
-            for name, seen in answers.items()
-            if seen is None and name in heard and now - heard[name] >= self._patience(name)
+            for name, snapshot in answers.items()
+            if snapshot is None and name in heard and now - heard[name] >= self._patience(name)
         )
 
     def _patience(self, cluster: str) -> timedelta:
         queues = self._policy.queues.values()
-        limits = (one.recall_unreachable_s for one in queues if one.cluster == cluster)
+        limits = (queue.recall_unreachable_s for queue in queues if queue.cluster == cluster)
         return timedelta(seconds=max(limits, default=SILENT_S))
 
     def _unheard_of(
@@ -114,15 +120,18 @@ class TaskObserver:
 
         Each may start there yet.
         """
-        known = {one.number: one for one in campaigns}
+        by_number = {campaign.number: campaign for campaign in campaigns}
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
-            listed = _of(array, known[array.campaign])
-            for one in self._campaigns.pending(array):
-                if not is_step(one.task):
+            listed = _of(array, by_number[array.campaign])
+            for attempt in self._campaigns.pending(array):
+                if not is_step(attempt.task):
                     yield listed(
-                        task=one.task, place=one.place, is_waiting=False, stays=StayReason.SILENT
+                        task=attempt.task,
+                        place=attempt.place,
+                        is_waiting=False,
+                        stays=StayReason.SILENT,
                     )
 
     def _at_home(
@@ -140,22 +149,24 @@ class TaskObserver:
             )
             return frozenset(), frozenset()
 
-    def _ask(self, arrays: Iterable[Array], others: Set[int]) -> dict[str, ClusterSnapshot | None]:
-        submitted = [one for one in arrays if one.job_id]
+    def _ask(self, arrays: Iterable[Array], job_ids: Set[int]) -> dict[str, ClusterSnapshot | None]:
+        submitted = [array for array in arrays if array.job_id]
         names = [
             name
             for name in sorted(self._policy.clusters)
             if adapter_of(away(self._policy, name)).array_ends
         ]
-        sent = {name: sent_to(self._database, name).jobs | others for name in names}
+        sent = {name: sent_to(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-            answers = dict(zip(names, threads.map(self._one, names, sent.values()), strict=True))
+            answers = dict(
+                zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True)
+            )
         return {
-            name: ours_alone(self._policy, seen, submitted) if seen else None
-            for name, seen in answers.items()
+            name: ours_alone(self._policy, snapshot, submitted) if snapshot else None
+            for name, snapshot in answers.items()
         }
 
-    def _one(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
+    def _snapshot_of(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
         where, queues = away(self._policy, name), self._policy.queues_at(name)
         try:
             return status_of(where).snapshot(where, name, jobs, queues)[0]
@@ -173,25 +184,25 @@ class TaskObserver:
 
         What could not be moved for long holds up nobody else: its owner's key may be gone.
         """
-        marks, known = self._marks.all(), {one.number: one for one in campaigns}
-        noted, now = self._notes.moved(), self._clock.now()
+        marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
+        moved_at, now = self._notes.moved(), self._clock.now()
         for array in arrays:
-            seen = answers.get(array.cluster)
-            if seen is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
+            snapshot = answers.get(array.cluster)
+            if snapshot is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
                 continue
-            listed = _of(array, known[array.campaign])
-            at = {one.place: one.task for one in self._campaigns.pending(array)}
+            listed = _of(array, by_number[array.campaign])
+            at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
-            moved = dict.fromkeys(place for place, mark in marked.items() if _is_moved(mark))
-            for place, row in (moved | dict(_places(array, seen))).items():
-                if place in at and not is_step(at[place]):
-                    since = noted.get((array.campaign, array.number, place), NEVER)
-                    is_moved = place in moved
+            moved = dict.fromkeys(index for index, mark in marked.items() if _is_moved(mark))
+            for index, row in (moved | dict(_places(array, snapshot))).items():
+                if index in at and not is_step(at[index]):
+                    since = moved_at.get((array.campaign, array.number, index), NEVER)
+                    is_moved = index in moved
                     is_stuck = is_moved and not is_lately(since, now, STUCK)
                     yield listed(
-                        task=at[place],
-                        place=place,
-                        is_waiting=bool(row and self._waits(array, row) and place not in marked),
+                        task=at[index],
+                        place=index,
+                        is_waiting=bool(row and self._waits(array, row) and index not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=is_moved and not is_stuck,
                         stays=StayReason.STUCK if is_stuck else StayReason.HELD,
@@ -215,12 +226,12 @@ def _of(array: Array, campaign: Campaign) -> Callable[..., ListedTask]:
     )
 
 
-def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
+def _places(array: Array, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
     whole = (range(1, array.size + 1),)
-    for row in seen.jobs.get(array.job_id, ()):
-        for some in row.tasks or whole:
-            for place in some:
-                yield place, row
+    for row in snapshot.jobs.get(array.job_id, ()):
+        for span in row.tasks or whole:
+            for index in span:
+                yield index, row
 
 
 def _is_moved(mark: CancellationMark) -> bool:

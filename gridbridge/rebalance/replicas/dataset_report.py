@@ -36,32 +36,38 @@ def tell(name: str, path: str) -> DatasetReport:
         return _anybodys(name, path)
     name = own if slash else name
     served = owner_wiring.served(users_configuration.load(path)[0])
-    found = served.look(name)
-    if found is None:
-        names = ", ".join(one.name for one in served.listed()) or "you have none yet"
+    entry = served.look(name)
+    if entry is None:
+        names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
-    dataset, is_busy = found
+    dataset, is_busy = entry
     return DatasetReport(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
 
 
 def _anybodys(name: str, path: str) -> DatasetReport:
     policy = policy_at(path)
-    let = [one for one in delegation_files.listed() if f"{one.owner}/{one.dataset}" == name]
-    found = next(iter(owner_processes.look(let)), None)
+    let = [
+        delegation
+        for delegation in delegation_files.listed()
+        if f"{delegation.owner}/{delegation.dataset}" == name
+    ]
+    delegated = next(iter(owner_processes.look(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
-        done = tuple(_done(database, name))
-    if not found and not done:
+        outcomes = tuple(_outcomes(database, name))
+    if not delegated and not outcomes:
         raise GridbridgeError(f"{name}: no dataset that its owner lets the service look after")
     return DatasetReport(
-        dataset=found.dataset if found else None,
+        dataset=delegated.dataset if delegated else None,
         name=name,
-        done=done,
-        is_busy=bool(found and found.is_busy),
+        done=outcomes,
+        is_busy=bool(delegated and delegated.is_busy),
     )
 
 
-def _done(database: StateFile, name: str) -> Iterable[ReplicaOutcome]:
-    for one in CarriedReplicas(database).all():
-        if one.dataset == name:
-            why = one.why if one.ended_at else "it goes on"
-            yield ReplicaOutcome(at=one.began_at, target=one.target, source=one.source, why=why)
+def _outcomes(database: StateFile, name: str) -> Iterable[ReplicaOutcome]:
+    for carried in CarriedReplicas(database).all():
+        if carried.dataset == name:
+            why = carried.why if carried.ended_at else "it goes on"
+            yield ReplicaOutcome(
+                at=carried.began_at, target=carried.target, source=carried.source, why=why
+            )

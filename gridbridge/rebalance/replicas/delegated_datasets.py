@@ -47,11 +47,11 @@ class DelegatedDatasets(OwnerDatasets):
             dataset = self._replicas.looked(dataset, sums)
             if to in dataset.whole and leaving:
                 return DatasetOutcome(dataset=dataset, is_done=True)
-            others = len(set(dataset.whole) - {leaving})
-            is_met = others >= dataset.wished
+            whole_elsewhere = len(set(dataset.whole) - {leaving})
+            is_met = whole_elsewhere >= dataset.wished
             if to in dataset.whole or is_met:
                 are = count(dataset.wished, "replica is", "replicas are")
-                has = f"{others} of {are} whole" if is_met else "it has a whole replica"
+                has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
                 refused = (RefusedArea(what=to, reason=f"{has}: it is not needed"),)
                 return DatasetOutcome(dataset=dataset, refused=refused, is_done=False)
@@ -83,12 +83,12 @@ class DelegatedDatasets(OwnerDatasets):
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:
-        now, done = self._clock.now(), self._records.done(name)
-        if sum(is_lately(one.at, now, DAY) for one in done) >= MOST_A_DAY:
+        now, outcomes = self._clock.now(), self._records.done(name)
+        if sum(is_lately(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
     def _note(self, outcome: DatasetOutcome, target: str = "", source: str = "") -> None:
-        why = "" if outcome.is_done else "; ".join(one.reason for one in outcome.refused)
-        done = ReplicaOutcome(at=self._clock.now(), target=target, source=source, why=why)
+        why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
+        record = ReplicaOutcome(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # no room: what is done is done
-            self._records.note_done(outcome.dataset.name, done)
+            self._records.note_done(outcome.dataset.name, record)

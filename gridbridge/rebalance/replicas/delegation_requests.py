@@ -46,31 +46,31 @@ def take_back(name: str, folder: str = CAMPAIGNS) -> None:
         delegation_files.take_back(name, folder)
 
 
-def take_in(wishes: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
+def take_in(requests: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
     """Add the datasets that a campaign names, for the service to make their replicas.
 
     One that is there stays as it is if it is of the same path and has as many replicas; else
     GridbridgeError, and nothing is added.
     """
-    if not wishes:
+    if not requests:
         return
     served = owner_wiring.served(users_configuration.load(path)[0])
-    new = [name for name, wish in wishes.items() if not _is_there(served, name, wish)]
-    require_room(wishes)
+    new = [name for name, request in requests.items() if not _is_there(served, name, request)]
+    require_room(requests)
     for name in new:
-        served.add(name, wishes[name].path, wishes[name].replicas, is_later=True)
-    for name in wishes:
+        served.add(name, requests[name].path, requests[name].replicas, is_later=True)
+    for name in requests:
         if why := let(name):
             raise GridbridgeError(f"the service does not look after {name}: {why}")
 
 
-def _is_there(served: DelegatedDatasets, name: str, wish: DatasetWish) -> bool:
+def _is_there(served: DelegatedDatasets, name: str, request: DatasetWish) -> bool:
     """Say whether a dataset is there as it is wished for; GridbridgeError for another one."""
-    found = served.look(name)
-    if found is None:
+    entry = served.look(name)
+    if entry is None:
         return False
-    dataset, _ = found
-    if (dataset.path, dataset.wished) != (wish.path, wish.replicas):
+    dataset, _ = entry
+    if (dataset.path, dataset.wished) != (request.path, request.replicas):
         raise GridbridgeError(
             f"{name}: you have such a dataset of {dataset.path} with"
             f" {count(dataset.wished, 'replica')};"

@@ -84,17 +84,17 @@ def _survey(path: str) -> OriginalFiles:
 
 def _names(top: str) -> Iterator[str]:
     """Give the names of all files; a link to a folder that holds it would have no end."""
-    left: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
-    while left:
-        below, above = left.pop()
+    pending: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
+    while pending:
+        below, above = pending.pop()
         facts = os.stat(f"{top}/{below}")
-        here = (facts.st_dev, facts.st_ino)
-        if here in above:
+        folder_id = (facts.st_dev, facts.st_ino)
+        if folder_id in above:
             raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
         for entry in os.listdir(f"{top}/{below}"):
             name = f"{below}/{entry}" if below else entry
             if os.path.isdir(f"{top}/{name}"):
-                left.append((name, (*above, here)))
+                pending.append((name, (*above, folder_id)))
             else:
                 yield name
 

@@ -32,14 +32,14 @@ class OwnerDatasets:
     def __init__(
         self,
         records: DatasetRecords,
-        known: Mapping[str, StorageArea],
+        areas: Mapping[str, StorageArea],
         rules: Rebalance,
         copier: ReplicaCopier,
     ) -> None:
         self._records = records
-        self._areas = known
+        self._areas = areas
         self._clock = copier.clock
-        self._replicas = OwnerReplicas(records, known, rules, copier)
+        self._replicas = OwnerReplicas(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all of them, as they were last seen."""
@@ -53,7 +53,7 @@ class OwnerDatasets:
         *,
         may_move: bool = True,
         is_later: bool = False,
-        noted: Noted = lambda: None,
+        notify: Noted = lambda: None,
     ) -> DatasetOutcome:
         """Note a new dataset with its checksums, and make its replicas, or leave that for later.
 
@@ -73,7 +73,7 @@ class OwnerDatasets:
             original = originals.survey(path)
             dataset = replace(_new(name, path, wished, original), may_move=may_move)
             self._records.save(dataset, original.sums)
-            noted()
+            notify()
             if is_later:
                 return DatasetOutcome(dataset=dataset, is_done=True)
             source = ReplicaFolder(login=None, folder=original.top)
@@ -85,7 +85,7 @@ class OwnerDatasets:
             dataset = self._replicas.looked(dataset, sums)
             return DatasetOutcome(dataset=dataset, is_done=is_met(dataset) and not _broken(dataset))
 
-    def replicate(self, name: str, to: str = "", *, noted: Noted = lambda: None) -> DatasetOutcome:
+    def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetOutcome:
         """Make the replicas that are missing, and repair those that are not whole.
 
         With `to` one is made or repaired in that area, beyond what is wished for if need be.
@@ -94,14 +94,14 @@ class OwnerDatasets:
         if to:
             self._require(to)
         with self._opened(name) as (dataset, sums):
-            noted()
+            notify()
             dataset = self._replicas.looked(dataset, sums)
             return (
                 self._replicas.to(dataset, sums, to) if to else self._replicas.fill(dataset, sums)
             )
 
     def drop(
-        self, name: str, storage: str = "", *, is_lost: bool = False, noted: Noted = lambda: None
+        self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
     ) -> DatasetOutcome:
         """Remove a replica, or all of them with the dataset; the original stays.
 
@@ -111,7 +111,7 @@ class OwnerDatasets:
         """
         with self._alone(name) as dataset:
             if not storage:
-                noted()
+                notify()
                 return self._drop_all(dataset, is_lost=is_lost)
             self._require_touched(dataset, storage)
             dataset = self._replicas.looked(dataset, self._records.sums(dataset))
@@ -142,20 +142,20 @@ class OwnerDatasets:
             if len(elsewhere) < dataset.wished:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
-                others = (one for one in filled.refused if one.what != storage)
-                refused = (RefusedArea(what=storage, reason=why), *others)
+                refusals = (refusal for refusal in filled.refused if refusal.what != storage)
+                refused = (RefusedArea(what=storage, reason=why), *refusals)
                 return DatasetOutcome(dataset=filled.dataset, refused=refused, is_done=False)
             dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
             return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetOutcome:
-        told: tuple[RefusedArea, ...] = ()
+        refusals: tuple[RefusedArea, ...] = ()
         for storage in dataset.touched:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
-            told += refused
-        if not told:
+            refusals += refused
+        if not refusals:
             self._records.remove(dataset.name)
-        return DatasetOutcome(dataset=dataset, refused=told, is_done=not told)
+        return DatasetOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
@@ -193,12 +193,19 @@ def _require_name(name: str) -> None:
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     """Raise GridbridgeError for the last whole replica; one that is away counts as it was."""
-    last = next((one for one in dataset.replicas if one.storage == storage and one.is_whole), None)
+    last = next(
+        (
+            replica
+            for replica in dataset.replicas
+            if replica.storage == storage and replica.is_whole
+        ),
+        None,
+    )
     if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
         return
-    away = f", as far as anybody can see now ({last.why})" if last.is_away else ""
+    caveat = f", as far as anybody can see now ({last.why})" if last.is_away else ""
     raise GridbridgeError(
-        f"{storage} has the last whole replica of {dataset.name}{away}: gridbridge data replicate"
+        f"{storage} has the last whole replica of {dataset.name}{caveat}: gridbridge data replicate"
         f" {dataset.name} first, or gridbridge data drop {dataset.name} for all of it"
     )
 

@@ -33,63 +33,65 @@ def look(let: Iterable[Delegation]) -> list[DelegatedDataset]:
     Some owners are asked at once, and who gives no answer is asked no more: an owner whose files
     hang takes no more of the others' time than one answer may take.
     """
-    every = sorted(let, key=lambda one: (one.uid, one.file))
-    by_owner = [list(of_one) for _, of_one in groupby(every, lambda one: one.uid)]
+    delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
+    by_owner = [
+        list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)
+    ]
     with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
-        return [one for found in pool.map(_of_owner, by_owner) for one in found]
+        return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
 
 
 def _of_owner(let: list[Delegation]) -> list[DelegatedDataset]:
-    found: list[DelegatedDataset] = []
-    for some in _some(let):
-        told = _asked(some)
-        if told is None:
+    datasets: list[DelegatedDataset] = []
+    for portion in _portions(let):
+        rows = _ask(portion)
+        if rows is None:
             break
-        found += _known(some, told)
-    return found
+        datasets += _datasets_of(portion, rows)
+    return datasets
 
 
-def verify(one: Delegation | DelegatedDataset) -> str:
+def verify(delegation: Delegation | DelegatedDataset) -> str:
     """Have all replicas of a dataset read; return why that was not done.
 
     By its answer alone: a program that was ended or broke off has the exit status of one that found
     a replica that is not whole.
     """
-    status, told, words = _long("verify", one.file)
-    is_told = isinstance(told, dict) and isinstance(told.get("done"), bool)
+    status, report, words = _long("verify", delegation.file)
+    is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
     if is_told and status in (DONE, NOT_DONE):
         return ""
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy(one: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
+def copy(delegation: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
     """Have a replica made where one is missing; return why there is none."""
-    return _reason(*_long("copy", one.file, to, *([leaving] if leaving else [])))
+    return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 
-def drop(one: Delegation | DelegatedDataset, storage: str) -> str:
+def drop(delegation: Delegation | DelegatedDataset, storage: str) -> str:
     """Have a replica removed of which enough others are whole; return why it stays."""
-    return _reason(*_long("drop", one.file, storage))
+    return _reason(*_long("drop", delegation.file, storage))
 
 
 def _long(*words: str) -> tuple[int, Any, str]:
     try:
-        done = as_user_call.call(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
+        answer = as_user_call.call(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
     except GridbridgeError as error:
         return -1, None, str(error)
     try:
-        told = json.loads(done.stdout or b"null")
+        report = json.loads(answer.stdout or b"null")
     except (ValueError, RecursionError):
-        told = None
-    return done.status, told, as_user_call.last_words(done)
+        report = None
+    return answer.status, report, as_user_call.last_words(answer)
 
 
-def _reason(status: int, told: Any, words: str) -> str:
+def _reason(status: int, report: Any, words: str) -> str:
     if status == DONE:
         return ""
-    refused = told.get("refused") if isinstance(told, dict) else None
+    refused = report.get("refused") if isinstance(report, dict) else None
     reasons = refused.values() if isinstance(refused, dict) else ()
-    told_words = (one for one in reasons if isinstance(one, str))
+    told_words = (reason for reason in reasons if isinstance(reason, str))
     return _line("; ".join(told_words) or words, status)
 
 
@@ -97,45 +99,49 @@ def _line(words: str, status: int) -> str:
     return printable(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _some(let: list[Delegation]) -> Iterator[list[Delegation]]:
+def _portions(let: list[Delegation]) -> Iterator[list[Delegation]]:
     return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
-def _asked(some: list[Delegation]) -> list[Any] | None:
+def _ask(portion: list[Delegation]) -> list[Any] | None:
     """Return what a person's process tells of each; None when it gives no answer."""
-    files = [one.file for one in some]
+    files = [delegation.file for delegation in portion]
     try:
-        done = as_user_call.call("look", *files, most_bytes=ANSWER_BYTES).checked()
-        told = json.loads(done.stdout)
-        if not isinstance(told, list) or len(told) != len(some):
+        answer = as_user_call.call("look", *files, most_bytes=ANSWER_BYTES).checked()
+        rows = json.loads(answer.stdout)
+        if not isinstance(rows, list) or len(rows) != len(portion):
             raise ValueError("no answer for each")
     except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
-        _log.warning("event=datasets_unread owner=%s why=%r", some[0].owner, str(error))
+        _log.warning("event=datasets_unread owner=%s why=%r", portion[0].owner, str(error))
         return None
-    return told
+    return rows
 
 
-def _known(some: list[Delegation], told: list[Any]) -> Iterator[DelegatedDataset]:
-    for one, row in zip(some, told, strict=True):
+def _datasets_of(portion: list[Delegation], rows: list[Any]) -> Iterator[DelegatedDataset]:
+    for delegation, row in zip(portion, rows, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue
         try:
-            yield _kept(one, row)
+            yield _dataset_of(delegation, row)
         except NO_RECORD as error:
             why = row.get("fault") if isinstance(row, dict) else None
             why = why if isinstance(why, str) else ""
             told_why = str(why or repr(error))[:300]
-            _log.warning("event=dataset_unread file=%s why=%r", one.file, told_why)
+            _log.warning("event=dataset_unread file=%s why=%r", delegation.file, told_why)
 
 
-def _kept(one: Delegation, row: dict[str, Any]) -> DelegatedDataset:
-    dataset = decode(one.dataset, row["dataset"])
-    sizes = (dataset.size_bytes, *(each.size_bytes for each in dataset.replicas))
+def _dataset_of(delegation: Delegation, row: dict[str, Any]) -> DelegatedDataset:
+    dataset = decode(delegation.dataset, row["dataset"])
+    sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = (
         all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
     )
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
         raise ValueError("sizes or numbers that no dataset has")
     return DelegatedDataset(
-        uid=one.uid, owner=one.owner, file=one.file, dataset=dataset, is_busy=bool(row["busy"])
+        uid=delegation.uid,
+        owner=delegation.owner,
+        file=delegation.file,
+        dataset=dataset,
+        is_busy=bool(row["busy"]),
     )

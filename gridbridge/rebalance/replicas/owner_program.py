@@ -37,22 +37,22 @@ def main() -> int:
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE
         least, most, act = VERBS[verb]
-        name, *rest = words
-        if not least <= len(rest) <= most:
-            raise GridbridgeError(f"{verb}: {len(rest)} areas")
-        outcome = act(served, name, *rest)
+        name, *arguments = words
+        if not least <= len(arguments) <= most:
+            raise GridbridgeError(f"{verb}: {len(arguments)} areas")
+        outcome = act(served, name, *arguments)
     except (GridbridgeError, OSError) as error:
         print(" ".join(plain_words(error).split()), file=sys.stderr)  # noqa: T201
         return WRONG
-    print(json.dumps(told(outcome)))  # noqa: T201
+    print(json.dumps(outcome_row(outcome)))  # noqa: T201
     return DONE if outcome.is_done else NOT_DONE
 
 
-def told(outcome: DatasetOutcome) -> dict[str, object]:
+def outcome_row(outcome: DatasetOutcome) -> dict[str, object]:
     """Return an outcome as the service reads it."""
     return {
         "dataset": encode(outcome.dataset),
-        "refused": {one.what: one.reason for one in outcome.refused},
+        "refused": {refusal.what: refusal.reason for refusal in outcome.refused},
         "done": outcome.is_done,
     }
 

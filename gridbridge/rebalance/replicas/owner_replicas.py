@@ -43,12 +43,12 @@ class OwnerReplicas:
     def __init__(
         self,
         records: DatasetRecords,
-        known: Mapping[str, StorageArea],
+        areas: Mapping[str, StorageArea],
         rules: Rebalance,
         copier: ReplicaCopier,
     ) -> None:
         self._records = records
-        self._areas = known
+        self._areas = areas
         self._rules = rules
         self._copier = copier
 
@@ -62,7 +62,7 @@ class OwnerReplicas:
     ) -> DatasetOutcome:
         """Make replicas until there are as many as wished, but none in the area that is left."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
-        measured = _at_once(lambda one: _measured(dataset, one), self._areas.values())
+        measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
             target, refused = next_target(dataset, measured, self._rules, barred | failed)
@@ -93,16 +93,16 @@ class OwnerReplicas:
     ) -> tuple[Dataset, str]:
         """Make one replica and note it; the second value says why there is none."""
         try:
-            taken = source or self._source(dataset, sums)
-            known, relay = self.is_known(area.name), self._records.relay(dataset.name)
+            origin = source or self._source(dataset, sums)
+            is_known, relay = self.is_known(area.name), self._records.relay(dataset.name)
             with self._records.turn(area.name, area.copies_at_once):
-                storage_area.prepare(area, dataset, is_known=known)
+                storage_area.prepare(area, dataset, is_known=is_known)
                 dataset = dataset.beginning(area.name)
                 self._records.save(dataset)
-                made = self._copier.copy(dataset, sums, taken, area, relay=relay)
+                replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
         except StorageUnusable as error:
             return dataset, str(error)
-        dataset = dataset.holding(made).ended(area.name)
+        dataset = dataset.holding(replica).ended(area.name)
         self._records.save(dataset)
         return dataset, ""
 
@@ -128,7 +128,7 @@ class OwnerReplicas:
     def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
         """Return where to copy from: a whole replica that is seen here, the original, any other."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
-        best = min(whole, key=lambda one: one.login is not None, default=None)
+        best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
         if not is_here and originals.is_at(dataset.path, sums):  # all of it is read for that
             top = originals.top_of(dataset.path, is_tree=dataset.is_tree)
@@ -141,26 +141,26 @@ class OwnerReplicas:
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica, and note what was found."""
-        found = _at_once(lambda one: self._checked(dataset, sums, one), dataset.replicas)
-        for replica in found:
+        replicas = _at_once(lambda replica: self._checked(dataset, sums, replica), dataset.replicas)
+        for replica in replicas:
             dataset = dataset.holding(replica)
         self._records.save(dataset)
         return dataset
 
     def _checked(self, dataset: Dataset, sums: Sums, last: Replica) -> Replica:
         """Return a replica as it is now; of one that can't be reached what was known stays."""
-        seen = replace(last, checked_at=self._copier.clock.now(), is_away=False)
+        replica = replace(last, checked_at=self._copier.clock.now(), is_away=False)
         area = self._areas.get(last.storage)
         if area is None:
-            return replace(seen, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
+            return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            found = storage_area.check(area, dataset.name, dataset)
+            contents = storage_area.check(area, dataset.name, dataset)
         except StorageAway as error:
-            return replace(seen, why=str(error), is_away=True)
+            return replace(replica, why=str(error), is_away=True)
         except (StorageUnusable, ParseError) as error:
-            return replace(seen, size_bytes=0, is_whole=False, why=str(error))
-        why = difference(sums, found.sums)
-        return replace(seen, size_bytes=found.size_bytes, is_whole=not why, why=why)
+            return replace(replica, size_bytes=0, is_whole=False, why=str(error))
+        why = difference(sums, contents.sums)
+        return replace(replica, size_bytes=contents.size_bytes, is_whole=not why, why=why)
 
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
@@ -178,11 +178,11 @@ class OwnerReplicas:
         return dataset, ()
 
     def _drained_areas(self) -> dict[str, str]:
-        return {name: DRAINED for name, one in self._areas.items() if one.is_drained}
+        return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
         """Say whether we have had a folder in an area: it must be there, then."""
-        return any(storage in one.touched for one in self._readable())
+        return any(storage in dataset.touched for dataset in self._readable())
 
     def _readable(self) -> Iterator[Dataset]:
         for name in self._records.names():
@@ -203,7 +203,7 @@ def _measured(dataset: Dataset, area: StorageArea) -> MeasuredArea:
     )
 
 
-def _at_once(look: Callable[[Asked], Seen], what: Iterable[Asked]) -> list[Seen]:
+def _at_once(look: Callable[[Asked], Seen], subjects: Iterable[Asked]) -> list[Seen]:
     """Look at several areas at the same time: one that does not answer takes its limit."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(look, what))
+        return list(pool.map(look, subjects))

@@ -27,12 +27,12 @@ def datasets(
     Raises GridbridgeError for root, who has no account of their own at clusters by ssh.
     """
     me = pwd.getpwuid(os.geteuid())
-    known = areas(policy)
-    if not me.pw_uid and any(area.login for area in known.values()):
+    by_name = areas(policy)
+    if not me.pw_uid and any(area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = DatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
-    return DelegatedDatasets(folder, known, policy.rebalance, copier)
+    return DelegatedDatasets(folder, by_name, policy.rebalance, copier)
 
 
 def served(policy: Policy) -> DelegatedDatasets:
@@ -44,7 +44,7 @@ def areas(policy: Policy) -> dict[str, StorageArea]:
     """Return the areas as whoever runs this reaches them."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.names()
-    return {name: _area(policy, name, one, me, drained) for name, one in policy.storage.items()}
+    return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
 
 
 def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> StorageArea:

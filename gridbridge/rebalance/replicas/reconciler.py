@@ -77,7 +77,7 @@ class ReplicaReconciler:
         self,
         policy: Policy,
         clock: Clock,
-        asked: RebalanceQuestion,
+        question: RebalanceQuestion,
         *,
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,
@@ -92,7 +92,7 @@ class ReplicaReconciler:
         self.journal = DecisionJournal(self.database)
         self._policy = policy
         self._rules = policy.rebalance
-        self._asked = replace(asked, is_of_data=True)
+        self._asked = replace(question, is_of_data=True)
         self._clock = clock
         self._notes = RebalanceNotes(self.database)
         self._carried = CarriedReplicas(self.database)
@@ -113,77 +113,81 @@ class ReplicaReconciler:
             is_quiesced=self._is_quiesced(),
         )
 
-    def decide(self, seen: DatasetSituation) -> RebalancePlan:
+    def decide(self, situation: DatasetSituation) -> RebalancePlan:
         """Decide by the rules, unless somebody wants nothing to be moved.
 
         ConfigError for an area or a dataset that is not there.
         """
-        snapshot = storage_balance.snapshot(seen.stored, self._rules)
-        why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
+        snapshot = storage_balance.snapshot(situation.stored, self._rules)
+        why = QUIESCED if situation.is_quiesced else later(snapshot, self._asked)
         return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, seen: DatasetSituation, plan: RebalancePlan) -> JournalEntry | None:
+    def entry(self, situation: DatasetSituation, plan: RebalancePlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
-        del seen
+        del situation
         return rebalance_journal.entry(plan, self._asked, self._clock.now())
 
-    def apply(self, seen: DatasetSituation, plan: RebalancePlan) -> None:
+    def apply(self, situation: DatasetSituation, plan: RebalancePlan) -> None:
         """Have it done, what was begun earlier first; a dataset's acts follow each other.
 
         While an earlier round goes on, what was begun is its own to end.
         """
-        if seen.is_quiesced:
+        if situation.is_quiesced:
             return
         now = self._clock.now()
-        sizes = {one.name: one.dataset.size_bytes for one in seen.stored.kept}
+        sizes = {
+            delegated.name: delegated.dataset.size_bytes for delegated in situation.stored.kept
+        }
         is_shared = self._is_carried()
-        made, begun = ([], []) if is_shared else _begun(seen.stored)
-        for one in made:
-            self._end(one, "")
-        told = [
+        finished, begun = ([], []) if is_shared else _begun(situation.stored)
+        for carried in finished:
+            self._end(carried, "")
+        advised = [
             _carried(act, sizes, now)
             for act in storage_balance.acts(plan.snapshot, plan.advice.moves)
         ]
-        kept = {one.name: one for one in seen.stored.kept}
+        datasets = {delegated.name: delegated for delegated in situation.stored.kept}
         if not is_shared:
-            self._close_strays(seen.stored, kept)
-        self._forget_left(seen.stored, kept)
-        earlier = _under_way(seen.stored) if is_shared else []
+            self._close_strays(situation.stored, datasets)
+        self._forget_left(situation.stored, datasets)
+        earlier = _under_way(situation.stored) if is_shared else []
         turns = OwnerTurns(
-            _by_dataset([*begun, *told]),
-            seen.stored.carried,
+            _by_dataset([*begun, *advised]),
+            situation.stored.carried,
             earlier=earlier,
             most=self._rules.copies_at_once,
-            into={name: one.copies_at_once for name, one in self._policy.storage.items()},
+            into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
-        self._do(turns, kept, _left(self._rules.copies_at_once, earlier))
+        self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
         self._carried.forget(now - max(KEPT, storage_balance.longest_rest(self._rules)))
 
-    def _do(self, turns: OwnerTurns, kept: Mapping[str, DelegatedDataset], most: int) -> None:
+    def _do(self, turns: OwnerTurns, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
         """Have acts done, those of so many datasets at once; none begins once that is not wanted.
 
         What may not begin because earlier rounds' copies go on is told.
         """
         going = dict[Future[list[DatasetActOutcome]], list[CarriedReplica]]()
-        told = list[tuple[CarriedReplica, str]]()
+        outcomes = list[tuple[CarriedReplica, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
                 why = self._why_none(until_s)
                 while not why and len(going) < most and (group := turns.next()):
                     self._carried.begin(group)
-                    going[pool.submit(self._act, kept[group[0].dataset], group)] = group
+                    going[pool.submit(self._act, datasets[group[0].dataset], group)] = group
                     why = self._why_none(until_s)
                 if why or not going:
-                    told += [(one, why or TAKEN) for group in turns.left() for one in group]
-                for done in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
-                    turns.end(group := going.pop(done))
-                    told += self._ended(group, done.result())
+                    outcomes += [
+                        (carried, why or TAKEN) for group in turns.left() for carried in group
+                    ]
+                for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
+                    turns.end(group := going.pop(future))
+                    outcomes += self._ended(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
         self.checked = RecheckedMoves(
-            moves=tuple(_move(one) for one, why in told if not why),
-            dropped=tuple(_rejected(one, why) for one, why in told if why),
+            moves=tuple(_move(carried) for carried, why in outcomes if not why),
+            dropped=tuple(_rejected(carried, why) for carried, why in outcomes if why),
         )
 
     def _is_carried(self) -> bool:
@@ -201,58 +205,62 @@ class ReplicaReconciler:
         self, group: list[CarriedReplica], ends: list[DatasetActOutcome]
     ) -> list[tuple[CarriedReplica, str]]:
         """Note how a dataset's acts ended."""
-        for one, done in zip(group, ends, strict=True):
-            self._note_leaving(one, done)
-            self._end(one, done.why)
-        return [(one, done.why) for one, done in zip(group, ends, strict=True)]
+        for carried, outcome in zip(group, ends, strict=True):
+            self._note_leaving(carried, outcome)
+            self._end(carried, outcome.why)
+        return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
 
-    def _note_leaving(self, one: CarriedReplica, done: DatasetActOutcome) -> None:
+    def _note_leaving(self, carried: CarriedReplica, outcome: DatasetActOutcome) -> None:
         """Keep in mind what is to be removed still, also after a removal that failed again."""
-        if not one.source:
+        if not carried.source:
             return
-        if not done.why:
-            self._notes.left(one.dataset, one.source)
-        elif done.is_left or (one.dataset, one.source) in self._notes.leaving():
-            self._notes.leave(one.dataset, one.source, self._clock.now())
+        if not outcome.why:
+            self._notes.left(carried.dataset, carried.source)
+        elif outcome.is_left or (carried.dataset, carried.source) in self._notes.leaving():
+            self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
-    def _act(self, one: DelegatedDataset, group: list[CarriedReplica]) -> list[DatasetActOutcome]:
+    def _act(
+        self, delegated: DelegatedDataset, group: list[CarriedReplica]
+    ) -> list[DatasetActOutcome]:
         """Have a dataset's acts done; return how each ended. Nothing follows a failure."""
         ends: list[DatasetActOutcome] = []
-        for each in group:
-            is_cut = any(done.why for done in ends)
-            ends.append(DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._one(one, each))
+        for carried in group:
+            is_cut = any(outcome.why for outcome in ends)
+            ends.append(
+                DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried)
+            )
         return ends
 
-    def _one(self, one: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
+    def _carry_out(self, delegated: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
         if carried.target and carried.target in _closed(self._policy):
             return DatasetActOutcome(why=f"{carried.target} is drained")
-        if carried.target and (why := owners.copy(one, carried.target, carried.source)):
+        if carried.target and (why := owners.copy(delegated, carried.target, carried.source)):
             return DatasetActOutcome(why=why)
-        why = owners.drop(one, carried.source) if carried.source else ""
+        why = owners.drop(delegated, carried.source) if carried.source else ""
         return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
 
-    def _end(self, one: CarriedReplica, why: str) -> None:
-        self._carried.end(one.token, self._clock.now(), why)
+    def _end(self, carried: CarriedReplica, why: str) -> None:
+        self._carried.end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
-            *(one.dataset, one.target or "-", one.source or "-", why),
+            *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _close_strays(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
+    def _close_strays(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
         """Note the end of what was cut and nobody goes on with: others do, or it can't be seen."""
-        for one in stored.carried:
-            of = kept.get(one.dataset)
+        for carried in stored.carried:
+            of = datasets.get(carried.dataset)
             is_left = of is None or of.is_busy
-            if one.ended_at is None and is_left and stored.now - one.began_at > LONGEST:
-                self._carried.end(one.token, stored.now, CUT)
+            if carried.ended_at is None and is_left and stored.now - carried.began_at > LONGEST:
+                self._carried.end(carried.token, stored.now, CUT)
 
-    def _forget_left(self, stored: StorageState, kept: Mapping[str, DelegatedDataset]) -> None:
+    def _forget_left(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
         """Note which replicas are gone that were to go, by whoever's hand, and which are not."""
         for dataset, area in stored.leaving:
-            one = kept.get(dataset)  # None: it is gone, or nobody knows just now
-            if one and area in one.dataset.storages:
+            delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
+            if delegated and area in delegated.dataset.storages:
                 self._notes.leave(dataset, area, stored.now)
-            elif one:
+            elif delegated:
                 self._notes.left(dataset, area)
         self._notes.forget_leaving(stored.now - KEPT)
 
@@ -261,14 +269,14 @@ class ReplicaReconciler:
 
     def _measure(self) -> list[MeasuredArea]:
         """Measure the areas; what an account may write there is its owner's process to know."""
-        known = owner_wiring.areas(self._policy).values()
-        with ThreadPoolExecutor(max_workers=max(1, len(known))) as pool:
-            return list(pool.map(storage_area.measure_all, known))
+        areas = owner_wiring.areas(self._policy).values()
+        with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
+            return list(pool.map(storage_area.measure_all, areas))
 
 
-def merged(one: RebalancePlan, other: RebalancePlan) -> RebalancePlan:
+def merged(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
     """Return two plans of different hosts, jobs and tasks as one."""
-    first, second = one.snapshot, other.snapshot
+    first, second = plan.snapshot, addition.snapshot
     snapshot = PlacementSnapshot(
         now=first.now,
         hosts=(*first.hosts, *second.hosts),
@@ -277,22 +285,24 @@ def merged(one: RebalancePlan, other: RebalancePlan) -> RebalancePlan:
         recent=first.recent,
     )
     advice = MovePlan(
-        moves=(*one.advice.moves, *other.advice.moves),
-        rejected=(*one.advice.rejected, *other.advice.rejected),
-        sentence=f"{one.advice.sentence}; {other.advice.sentence}",
+        moves=(*plan.advice.moves, *addition.advice.moves),
+        rejected=(*plan.advice.rejected, *addition.advice.rejected),
+        sentence=f"{plan.advice.sentence}; {addition.advice.sentence}",
     )
-    return RebalancePlan(snapshot=snapshot, rules=one.rules, advice=advice)
+    return RebalancePlan(snapshot=snapshot, rules=plan.rules, advice=advice)
 
 
 def _drained(policy: Policy) -> frozenset[str]:
     """Return the clusters and areas that are drained."""
-    return drains.names() | {name for name, one in policy.storage.items() if one.drained}
+    return drains.names() | {name for name, area in policy.storage.items() if area.drained}
 
 
 def _closed(policy: Policy) -> frozenset[str]:
     """Return the areas that are drained, now."""
     drained = _drained(policy)
-    return frozenset(name for name, one in policy.storage.items() if {name, one.cluster} & drained)
+    return frozenset(
+        name for name, area in policy.storage.items() if {name, area.cluster} & drained
+    )
 
 
 def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedReplica]]:
@@ -300,18 +310,26 @@ def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedRepl
 
     The owner's process may have gone on without it.
     """
-    free = {one.name: one.dataset for one in stored.kept if not one.is_busy}
-    begun = [one for one in stored.carried if one.ended_at is None and one.dataset in free]
-    made = [one for one in begun if not one.source and one.target in free[one.dataset].whole]
-    return made, [one for one in begun if one not in made]
+    free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
+    begun = [
+        carried
+        for carried in stored.carried
+        if carried.ended_at is None and carried.dataset in free
+    ]
+    finished = [
+        carried
+        for carried in begun
+        if not carried.source and carried.target in free[carried.dataset].whole
+    ]
+    return finished, [carried for carried in begun if carried not in finished]
 
 
 def _under_way(stored: StorageState) -> list[list[CarriedReplica]]:
     """Return what was begun about datasets, and has not ended."""
-    return [*_by_dataset(one for one in stored.carried if one.ended_at is None)]
+    return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
-def _left(most: int, earlier: list[list[CarriedReplica]]) -> int:
+def _free_turns(most: int, earlier: list[list[CarriedReplica]]) -> int:
     """Return how many may be begun beside what goes on.
 
     Where one owner's are all of them others have one more: else nothing of theirs would be done for
@@ -323,8 +341,8 @@ def _left(most: int, earlier: list[list[CarriedReplica]]) -> int:
 
 def _by_dataset(carried: Iterable[CarriedReplica]) -> Iterable[list[CarriedReplica]]:
     groups: dict[str, list[CarriedReplica]] = {}
-    for one in carried:
-        groups.setdefault(one.dataset, []).append(one)
+    for replica in carried:
+        groups.setdefault(replica.dataset, []).append(replica)
     return groups.values()
 
 
@@ -339,16 +357,18 @@ def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> Carrie
     )
 
 
-def _move(one: CarriedReplica) -> PlacementMove:
-    kind = storage_balance.kind_of(one)
+def _move(carried: CarriedReplica) -> PlacementMove:
+    kind = storage_balance.kind_of(carried)
     return PlacementMove(
         kind=kind,
-        job=one.dataset,
+        job=carried.dataset,
         number=storage_balance.ONLY,
-        source=one.source,
-        target=one.target,
+        source=carried.source,
+        target=carried.target,
     )
 
 
-def _rejected(one: CarriedReplica, why: str) -> RejectedMove:
-    return RejectedMove(job=one.dataset, number=storage_balance.ONLY, target=one.target, reason=why)
+def _rejected(carried: CarriedReplica, why: str) -> RejectedMove:
+    return RejectedMove(
+        job=carried.dataset, number=storage_balance.ONLY, target=carried.target, reason=why
+    )

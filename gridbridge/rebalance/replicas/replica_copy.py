@@ -71,11 +71,11 @@ class ReplicaCopier:
         target = ReplicaFolder(login=area.login, folder=storage_area.located(area).part(name))
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
-            found = storage_area.check(area, f".{name}.part", dataset)
-            spoilt = [each for each, digest in found.sums.items() if sums.get(each) != digest]
+            contents = storage_area.check(area, f".{name}.part", dataset)
+            spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
             storage_area.clean(area, name, spoilt)
-            kept = {each: digest for each, digest in found.sums.items() if each in sums}
-            if not (wrong := difference(sums, kept)):
+            own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
+            if not (wrong := difference(sums, own_sums)):
                 storage_area.finish(area, dataset)
                 return self._whole(area, dataset)
         raise StorageUnusable(f"what came is not the dataset: {wrong}")
@@ -92,11 +92,11 @@ class ReplicaCopier:
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
-        with storage_area.told(area):
+        with storage_area.explaining_failures(area):
             if is_relayed:
-                here = ReplicaFolder(login=None, folder=relay)
-                self.carry(source, here, names, pace)
-                source = here
+                relay_folder = ReplicaFolder(login=None, folder=relay)
+                self.carry(source, relay_folder, names, pace)
+                source = relay_folder
             with _told_when_full(area):
                 self.carry(source, target, names, pace)
         if is_relayed:
@@ -119,7 +119,7 @@ def _told_when_full(area: StorageArea) -> Iterator[None]:
     except CommandFailed as error:
         if error.status != rsync.FILE_ERROR:
             raise
-        found = storage_area.measure(area)
-        if not found.fault and not found.free_bytes:
+        measured = storage_area.measure(area)
+        if not measured.fault and not measured.free_bytes:
             raise StorageUnusable(f"{area.own}: No space left on device") from error
         raise

@@ -52,18 +52,18 @@ class ReplicaScrub:
     ) -> tuple[list[str], list[str]]:
         """Have an owner's datasets read, none after one that can't be; return both."""
         read: list[str] = []
-        for one in line:
+        for delegated in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
                 break
-            if why := owner_processes.verify(one):
-                _log.warning("event=dataset_unread file=%s why=%r", one.file, why)
-                return read, [one.name]
-            read.append(one.name)
+            if why := owner_processes.verify(delegated):
+                _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
+                return read, [delegated.name]
+            read.append(delegated.name)
         return read, []
 
 
 def _lines(
-    kept: list[DelegatedDataset],
+    datasets: list[DelegatedDataset],
     tried: Mapping[str, datetime],
     due: datetime,
     now: datetime,
@@ -78,16 +78,20 @@ def _lines(
         owner = name.partition("/")[0]
         turns[owner] = max(at, turns.get(owner, at))
     lines: dict[str, list[DelegatedDataset]] = {}
-    read_at = {one.name: _read_at(one, tried, now) for one in kept}
-    for one in sorted(kept, key=lambda one: (read_at[one.name], one.name)):
-        is_due = one.name in again or read_at[one.name] <= due
-        if is_due and not one.is_busy and one.dataset.replicas:
-            lines.setdefault(one.owner, []).append(one)
-    return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
+    read_at = {delegated.name: _read_at(delegated, tried, now) for delegated in datasets}
+    for delegated in sorted(
+        datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)
+    ):
+        is_due = delegated.name in again or read_at[delegated.name] <= due
+        if is_due and not delegated.is_busy and delegated.dataset.replicas:
+            lines.setdefault(delegated.owner, []).append(delegated)
+    return [
+        lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))
+    ]
 
 
-def _read_at(one: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
+def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
     """Return when a replica of a dataset was read last, or was to be."""
-    read = (known(each.checked_at, now) for each in one.dataset.replicas)
+    read = (known(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
-    return max(read_at, tried.get(one.name, read_at))
+    return max(read_at, tried.get(delegated.name, read_at))

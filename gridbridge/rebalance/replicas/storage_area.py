@@ -236,8 +236,8 @@ def located(area: StorageArea) -> StorageArea:
 
 def own_folders(area: StorageArea) -> list[str]:
     """Return the folders of an area on this host that are, or would be, the account's."""
-    found = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
-    return [path for path in found if not os.path.lexists(path) or _is_own(path)]
+    paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
+    return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
 
 def _is_own(path: str) -> bool:
@@ -251,17 +251,17 @@ def measure(area: StorageArea) -> MeasuredArea:
     Whatever is wrong is told in the answer. What the account has there is counted, as long as it
     takes, only where `max_bytes` limits it and the area answers.
     """
-    found = _measured(area, MEASURE)
+    measured = _measured(area, MEASURE)
     if not area.max_bytes:
-        return found
-    found, used = _counted(found, area, USED)
-    return replace(found, free_bytes=min(found.free_bytes, max(area.max_bytes - used, 0)))
+        return measured
+    measured, used = _counted(measured, area, USED)
+    return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
 
 
 def measure_begun(area: StorageArea, name: str) -> MeasuredArea:
     """Look as well how much there is of a copy of a dataset that was begun there."""
-    found, begun = _counted(measure(area), area, BEGUN, name)
-    return replace(found, begun_bytes=begun)
+    measured, begun = _counted(measure(area), area, BEGUN, name)
+    return replace(measured, begun_bytes=begun)
 
 
 def measure_all(area: StorageArea) -> MeasuredArea:
@@ -271,8 +271,8 @@ def measure_all(area: StorageArea) -> MeasuredArea:
 
 def _measured(area: StorageArea, script: str) -> MeasuredArea:
     try:
-        told = _ask(area, script, (), area.timeout_s).split()
-        block, blocks, free = map(int, told[:3])
+        words = _ask(area, script, (), area.timeout_s).split()
+        block, blocks, free = map(int, words[:3])
     except (StorageUnusable, ValueError) as error:
         return MeasuredArea(storage=area.name, cluster=area.cluster, fault=str(error))
     return MeasuredArea(
@@ -280,20 +280,20 @@ def _measured(area: StorageArea, script: str) -> MeasuredArea:
         cluster=area.cluster,
         size_bytes=block * blocks,
         free_bytes=block * free,
-        is_read_only=told[3:] != [b"yes"],
+        is_read_only=words[3:] != [b"yes"],
     )
 
 
 def _counted(
-    found: MeasuredArea, area: StorageArea, script: str, *arguments: str
+    measured: MeasuredArea, area: StorageArea, script: str, *arguments: str
 ) -> tuple[MeasuredArea, int]:
     """Count bytes in an area that answers; what is wrong is told in what was measured."""
-    if found.fault:
-        return found, 0
+    if measured.fault:
+        return measured, 0
     try:
-        return found, int(_ask(area, script, arguments, COUNT_S))
+        return measured, int(_ask(area, script, arguments, COUNT_S))
     except (StorageUnusable, ValueError) as error:
-        return replace(found, fault=str(error)), 0
+        return replace(measured, fault=str(error)), 0
 
 
 def check(area: StorageArea, name: str, dataset: Dataset) -> ReplicaContent:
@@ -319,16 +319,16 @@ def prepare(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
     Where there is a replica by its record, what has its name is that. With `is_known` the account
     has had its folder there, and no other one is made.
     """
-    held, place = _held(area, dataset), "known" if is_known else "new"
+    held, history = _held(area, dataset), "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
-        _ask(area, PREPARE, (dataset.name, dataset.sha256, held, place), area.timeout_s)
+        _ask(area, PREPARE, (dataset.name, dataset.sha256, held, history), area.timeout_s)
 
 
 def clean(area: StorageArea, name: str, wrong: list[str]) -> None:
     """Remove files from a growing copy that are not of the dataset, or not as they should be."""
     for first in range(0, len(wrong), A_CALL):
-        some = (f"./{each}" for each in wrong[first : first + A_CALL])
-        _ask(area, CLEAN, (name, *some), area.timeout_s)
+        paths = (f"./{path}" for path in wrong[first : first + A_CALL])
+        _ask(area, CLEAN, (name, *paths), area.timeout_s)
 
 
 def finish(area: StorageArea, dataset: Dataset) -> None:
@@ -353,19 +353,19 @@ def _held(area: StorageArea, dataset: Dataset) -> str:
 
 def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
-    with told(area):
-        done = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
-        return done.checked().stdout
+    with explaining_failures(area):
+        answer = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
+        return answer.checked().stdout
 
 
 @contextmanager
-def told(area: StorageArea) -> Iterator[None]:
+def explaining_failures(area: StorageArea) -> Iterator[None]:
     """Say in a line why something could not be done in an area."""
     try:
         yield
     except CommandFailed as error:
         mark = f"{area.own}/{AREA_MARK}"
-        known = {
+        explanations = {
             remote_stage_folder.MISSING: f"{area.path}: no such folder",
             remote_stage_folder.LOOSE: f"{area.path}: others may write there, and it is not sticky",
             remote_stage_folder.TAKEN: (
@@ -381,7 +381,7 @@ def told(area: StorageArea) -> Iterator[None]:
             f" echo {area.name} >{shlex.quote(mark)}",
         }
         unusable = StorageAway if _is_away(error) else StorageUnusable
-        raise unusable(known.get(error.status or 0) or error.words) from error
+        raise unusable(explanations.get(error.status or 0) or error.words) from error
 
 
 def _is_away(error: CommandFailed) -> bool:

@@ -45,7 +45,7 @@ class CarriedReplicas:
 
     def begin(self, carried: Iterable[CarriedReplica]) -> None:
         """Note what is to be done; again for what goes on."""
-        rows = [asdict(one) for one in carried]
+        rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 

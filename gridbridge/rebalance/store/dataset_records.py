@@ -65,8 +65,8 @@ class DatasetRecords:
             data, _ = files.read(path, MOST_BYTES, os.geteuid())
             return decode(name, json.loads(data))
         except FileNotFoundError as error:
-            known = ", ".join(self.names()) or "you have none yet"
-            raise GridbridgeError(f"{name}: no dataset of yours; yours: {known}") from error
+            names = ", ".join(self.names()) or "you have none yet"
+            raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
         except NO_RECORD as error:
             raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
 
@@ -94,8 +94,8 @@ class DatasetRecords:
                     f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
             files.replace(self._path(dataset.name, SUMS), text, 0o600)
-        told = json.dumps(encode(dataset)).encode()
-        files.replace(self._path(dataset.name, RECORD), told, 0o600)
+        record = json.dumps(encode(dataset)).encode()
+        files.replace(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
         """Forget a dataset; its checksums last, for without a record they say nothing."""
@@ -111,10 +111,13 @@ class DatasetRecords:
         with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
-    def note_done(self, name: str, done: ReplicaOutcome) -> None:
+    def note_done(self, name: str, newest: ReplicaOutcome) -> None:
         """Note what the service had done about a dataset; the oldest of many are forgotten."""
-        kept = [*self.done(name), done][-MOST_DONE:]
-        rows = "".join(f"{json.dumps(asdict(one) | {'at': one.at.isoformat()})}\n" for one in kept)
+        outcomes = [*self.done(name), newest][-MOST_DONE:]
+        rows = "".join(
+            f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
+            for outcome in outcomes
+        )
         files.replace(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[ReplicaOutcome]:
@@ -202,48 +205,48 @@ def _released(path: str) -> Iterator[bool]:
 
 def encode(dataset: Dataset) -> dict[str, Any]:
     """Return a dataset as its record has it."""
-    told = asdict(dataset)
-    for one in told["replicas"]:
-        one["checked_at"] = one["checked_at"].isoformat()
-    return told
+    record = asdict(dataset)
+    for replica in record["replicas"]:
+        replica["checked_at"] = replica["checked_at"].isoformat()
+    return record
 
 
-def decode(name: str, told: dict[str, Any]) -> Dataset:
+def decode(name: str, record: dict[str, Any]) -> Dataset:
     """Return the dataset of a record; one of NO_RECORD for what is none."""
-    if told["name"] != name:
-        raise ValueError(f"it is of {told['name']!r}")
-    replicas = tuple(_replica(one) for one in told["replicas"])
+    if record["name"] != name:
+        raise ValueError(f"it is of {record['name']!r}")
+    replicas = tuple(_replica(row) for row in record["replicas"])
     return Dataset(
         name=name,
-        path=str(told["path"]),
-        is_tree=bool(told["is_tree"]),
-        files=int(told["files"]),
-        size_bytes=int(told["size_bytes"]),
-        sha256=str(told["sha256"]),
-        wished=int(told["wished"]),
+        path=str(record["path"]),
+        is_tree=bool(record["is_tree"]),
+        files=int(record["files"]),
+        size_bytes=int(record["size_bytes"]),
+        sha256=str(record["sha256"]),
+        wished=int(record["wished"]),
         replicas=replicas,
-        may_move=bool(told["may_move"]),
-        begun=tuple(map(str, told["begun"])),
+        may_move=bool(record["may_move"]),
+        begun=tuple(map(str, record["begun"])),
     )
 
 
-def _replica(told: dict[str, Any]) -> Replica:
+def _replica(row: dict[str, Any]) -> Replica:
     return Replica(
-        storage=str(told["storage"]),
-        size_bytes=int(told["size_bytes"]),
-        is_whole=bool(told["is_whole"]),
-        checked_at=_moment(told["checked_at"]),
-        why=str(told["why"]),
-        is_away=bool(told["is_away"]),
+        storage=str(row["storage"]),
+        size_bytes=int(row["size_bytes"]),
+        is_whole=bool(row["is_whole"]),
+        checked_at=_moment(row["checked_at"]),
+        why=str(row["why"]),
+        is_away=bool(row["is_away"]),
     )
 
 
-def _moment(told: str) -> datetime:
+def _moment(text: str) -> datetime:
     """Read a time; ValueError for one without its zone, which can be compared with no other.
 
     The first and the last year have moments that can't be told by every clock.
     """
-    found = datetime.fromisoformat(told)
-    if found.tzinfo is None or not MINYEAR < found.year < MAXYEAR:
-        raise ValueError(f"{told}: a time without its zone, or that no clock tells")
-    return found
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(f"{text}: a time without its zone, or that no clock tells")
+    return moment

@@ -51,11 +51,11 @@ def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if, with these, the service would look after too many datasets of ours."""
     if not os.path.isdir(folder):
         return
-    there = files.names(picked.mine_now(folder))
-    known = {name for name in there if picked.is_of(name, KEPT_DATASET)}
-    if len(known.union(map(_file_of, datasets))) > MOST:
+    file_names = files.names(picked.mine_now(folder))
+    own_files = {name for name in file_names if picked.is_of(name, KEPT_DATASET)}
+    if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
-            f"the service looks after {len(known)} datasets of yours, and after no more than"
+            f"the service looks after {len(own_files)} datasets of yours, and after no more than"
             f" {MOST}: gridbridge data drop NAME removes one"
         )
 
@@ -65,13 +65,13 @@ def listed(folder: str = CAMPAIGNS) -> list[Delegation]:
 
     What is wrong there is left out.
     """
-    found: list[Delegation] = []
+    delegations: list[Delegation] = []
     for paths in picked.staying(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, Delegation] = {}
-        for one in (let for path in paths for let in _read(path, folder)):
-            of_one.setdefault(one.dataset, one)
-        found += of_one.values()
-    return found
+        for delegation in (let for path in paths for let in _read(path, folder)):
+            of_one.setdefault(delegation.dataset, delegation)
+        delegations += of_one.values()
+    return delegations
 
 
 def _read(path: str, folder: str) -> Iterator[Delegation]:

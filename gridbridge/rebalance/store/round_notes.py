@@ -34,7 +34,7 @@ class RebalanceNotes:
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
         """Note that the tasks at these places of campaigns' arrays are to be moved, from now on."""
-        self.note(MOVED, (_place(one) for one in moved), at)
+        self.note(MOVED, (_place(task) for task in moved), at)
 
     def moved(self) -> dict[Place, datetime]:
         """Return since when tasks at which places were to be moved, of late."""
@@ -103,10 +103,10 @@ class RebalanceNotes:
         return {row["name"]: row["at"] for row in rows}
 
 
-def _place(one: Place) -> str:
-    return ".".join(map(str, one))
+def _place(task: Place) -> str:
+    return ".".join(map(str, task))
 
 
 def _read_place(name: str) -> Place:
-    campaign, array, place = map(int, name.split("."))
-    return campaign, array, place
+    campaign, array, index = map(int, name.split("."))
+    return campaign, array, index

@@ -51,7 +51,7 @@ HOST_STATES: Mapping[str, HostState] = {  # what people, Hydra and Grid Engine c
     "failing_fs_okay": HostState.DRAIN,
     "failing_fs_dead": HostState.DEAD,
     "full": HostState.DISK_FULL,
-    **{one.value: one for one in HostState},
+    **{state.value: state for state in HostState},
 }
 TASK_STATES: Mapping[str, TaskState] = {
     "": TaskState.WAITING,
@@ -65,7 +65,7 @@ TASK_STATES: Mapping[str, TaskState] = {
     "held": TaskState.WAITING,
     "r": TaskState.RUNNING,
     "rebalance": TaskState.MOVING,
-    **{one.value: one for one in TaskState},
+    **{state.value: state for state in TaskState},
 }
 
 Value = TypeVar("Value")
@@ -80,16 +80,16 @@ def read(path: str) -> tuple[PlacementSnapshot, Row]:
     """
     try:
         with open(path, "rb") as file:
-            told = json.loads(file.read(MOST_BYTES))
+            content = json.loads(file.read(MOST_BYTES))
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{path}: no JSON: {error}") from error
     reading = _Reading(path)
-    found = reading.snapshot(told), reading.policy(told)
+    parts = reading.snapshot(content), reading.policy(content)
     if reading.problems:
-        raise ConfigError(tuple(reading.told()))
-    return found
+        raise ConfigError(tuple(reading.messages()))
+    return parts
 
 
 class _Reading:
@@ -99,31 +99,31 @@ class _Reading:
         self._path = path
         self.problems: list[str] = []
 
-    def told(self) -> Iterator[str]:
+    def messages(self) -> Iterator[str]:
         """Give a line for each thing that is wrong, the first of many."""
         yield from self.problems[:MOST_TOLD]
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
             yield f"{self._path}: {more} more are wrong"
 
-    def snapshot(self, told: object) -> PlacementSnapshot:
+    def snapshot(self, content: object) -> PlacementSnapshot:
         """Read it whole."""
-        top = self._table(told, "", KEYS)
+        top = self._table(content, "", KEYS)
         snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
             hosts=tuple(self._host(*row) for row in self._rows(top, "hosts", OF_HOST)),
             jobs=tuple(self._job(*row) for row in self._rows(top, "jobs", OF_JOB)),
             tasks=tuple(self._task(*row) for row in self._rows(top, "tasks", OF_TASK)),
-            recent=self._recent(_given(top, "recent")),
+            recent=self._recent(_inner_table(top, "recent")),
         )
         self._twice("hosts", [host.name for host in snapshot.hosts if host.name])
         self._twice("jobs", [job.name for job in snapshot.jobs if job.name])
-        self._twice("tasks", [f"{one.job} {one.number}" for one in snapshot.tasks if one.job])
+        self._twice("tasks", [f"{task.job} {task.number}" for task in snapshot.tasks if task.job])
         return snapshot
 
-    def policy(self, told: object) -> Row:
+    def policy(self, content: object) -> Row:
         """Return what it says of the rules, by their names in gridbridge.toml."""
-        found = _given(told, "policy") if isinstance(told, dict) else {}
-        return self._table(found, "policy", None)
+        table = _inner_table(content, "policy") if isinstance(content, dict) else {}
+        return self._table(table, "policy", None)
 
     def _host(self, at: str, row: Row) -> PlacementHost:
         return PlacementHost(
@@ -159,8 +159,8 @@ class _Reading:
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
         )
 
-    def _recent(self, told: object) -> RecentMoves:
-        table = self._table(told, "recent", OF_RECENT)
+    def _recent(self, content: object) -> RecentMoves:
+        table = self._table(content, "recent", OF_RECENT)
         return RecentMoves(
             hosts=self._times(table, "hosts"),
             replicated=self._times(table, "replicated"),
@@ -169,45 +169,45 @@ class _Reading:
 
     def _times(self, table: Row, key: str) -> Mapping[str, datetime]:
         at = f"recent.{key}"
-        row = self._table(_given(table, key), at, None)
-        found = {name: self._as(row, at, name, _time, A_TIME, None) for name in row}
-        return {name: time for name, time in found.items() if time}
+        row = self._table(_inner_table(table, key), at, None)
+        times = {name: self._as(row, at, name, _time, A_TIME, None) for name in row}
+        return {name: time for name, time in times.items() if time}
 
     def _rows(self, top: Row, key: str, keys: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        told = top.get(key)
-        told = [] if told is None else told
-        if not isinstance(told, list):
-            self._wrong(key, told, "a list of tables")
+        rows = top.get(key)
+        rows = [] if rows is None else rows
+        if not isinstance(rows, list):
+            self._wrong(key, rows, "a list of tables")
             return
-        for number, one in enumerate(told):
+        for number, row in enumerate(rows):
             at = f"{key}[{number}]"
-            yield at, self._table(one, at, keys)
+            yield at, self._table(row, at, keys)
 
-    def _table(self, told: object, at: str, keys: Sequence[str] | None) -> Row:
-        if not isinstance(told, dict):
-            self._wrong(at or "the file", told, "a table")
+    def _table(self, content: object, at: str, keys: Sequence[str] | None) -> Row:
+        if not isinstance(content, dict):
+            self._wrong(at or "the file", content, "a table")
             return {}
-        for key in told if keys is not None else ():
+        for key in content if keys is not None else ():
             if key not in (keys or ()):
                 self._wrong(f"{at}.{key}".lstrip("."), "unknown", f"one of {', '.join(keys or ())}")
-        return told
+        return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
         """Read a state; a word that nobody knows is one of its own, by which nothing is moved."""
-        told = self._as(row, at, "state", _text, A_NAME, "")
-        return words.get(told.lower().replace("-", "_").replace(" ", "_"), unknown)
+        word = self._as(row, at, "state", _text, A_NAME, "")
+        return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
     def _as(
         self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value
     ) -> Value:
         """Read a value; null and a missing one are the usual one."""
-        told = row.get(key)
-        if told is None:
+        content = row.get(key)
+        if content is None:
             return usual
         try:
-            return read(told)
+            return read(content)
         except (TypeError, ValueError):
-            self._wrong(f"{at}.{key}".lstrip("."), told, right)
+            self._wrong(f"{at}.{key}".lstrip("."), content, right)
             return usual
 
     def _required(
@@ -218,64 +218,64 @@ class _Reading:
             self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
         return self._as(row, at, key, read, right, none)
 
-    def _twice(self, what: str, names: Sequence[str]) -> None:
+    def _twice(self, kind: str, names: Sequence[str]) -> None:
         if len(set(names)) == len(names):
             return
-        seen = set[str]()
+        earlier = set[str]()
         for name in names:
-            if name in seen:
-                self._wrong(f"{what}: {name}", "twice", "once")
-            seen.add(name)
+            if name in earlier:
+                self._wrong(f"{kind}: {name}", "twice", "once")
+            earlier.add(name)
 
-    def _wrong(self, key: str, told: object, right: str) -> None:
-        words = told if told in ("missing", "unknown", "twice") else json.dumps(told)[:80]
+    def _wrong(self, key: str, content: object, right: str) -> None:
+        words = content if content in ("missing", "unknown", "twice") else json.dumps(content)[:80]
         self.problems.append(f"{self._path}: {key}: {words}; expected {right}")
 
 
-def _given(table: Row, key: str) -> object:
+def _inner_table(table: Row, key: str) -> object:
     """Return a table of a table; null is as usual, which is an empty one."""
-    found = table.get(key)
-    return {} if found is None else found
+    inner = table.get(key)
+    return {} if inner is None else inner
 
 
-def _name(told: object) -> str:
-    if not isinstance(told, str) or not 0 < len(told) < 256 or not told.isprintable():
+def _name(text: object) -> str:
+    if not isinstance(text, str) or not 0 < len(text) < 256 or not text.isprintable():
         raise ValueError
-    return told
+    return text
 
 
-def _text(told: object) -> str:
-    return _name(told) if told != "" else ""
+def _text(text: object) -> str:
+    return _name(text) if text != "" else ""
 
 
-def _bool(told: object) -> bool:
-    if not isinstance(told, bool):
+def _bool(flag: object) -> bool:
+    if not isinstance(flag, bool):
         raise TypeError
-    return told
+    return flag
 
 
-def _whole(told: object) -> int:
-    if isinstance(told, bool) or not isinstance(told, int | float):
+def _whole(number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | float):
         raise TypeError
-    if not 0 <= told <= MOST or told != int(told):
+    if not 0 <= number <= MOST or number != int(number):
         raise ValueError
-    return int(told)
+    return int(number)
 
 
-def _part(told: object) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= 1:
+def _part(number: object) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise ValueError
-    return float(told)
+    return float(number)
 
 
-def _names(told: object) -> tuple[str, ...]:
-    if not isinstance(told, list):
+def _names(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list):
         raise TypeError
-    return tuple(map(_name, told))
+    return tuple(map(_name, names))
 
 
-def _time(told: object) -> datetime:
-    if not isinstance(told, str):
+def _time(text: object) -> datetime:
+    if not isinstance(text, str):
         raise TypeError
-    found = datetime.fromisoformat(told)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -30,7 +30,7 @@ OUTCOME = DatasetOutcome(
     dataset=DATASET, refused=(RefusedArea(what=ODD, reason=ODD),), is_done=False
 )
 TELLS: dict[str, Callable[[], int]] = {
-    "why": lambda: dataset_tables.told(
+    "why": lambda: dataset_tables.print_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
     ),
     "list": lambda: dataset_tables.datasets([DATASET], is_json=False),

@@ -129,5 +129,5 @@ class Desk:
             outcome = owner_program.VERBS[verb][2](self.served, names[0], *rest)
         except GridbridgeError as error:
             return CompletedProgram(words, 2, b"", str(error).encode())
-        answer = json.dumps(owner_program.told(outcome)).encode()
+        answer = json.dumps(owner_program.outcome_row(outcome)).encode()
         return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

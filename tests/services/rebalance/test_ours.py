@@ -495,8 +495,8 @@ def test_what_is_to_be_told_of_a_new_dataset_is_told_before_its_first_copy(site:
         told.append([one.name for one in site.datasets.listed()])
         assert [] == site.carrier.carried
 
-    site.datasets.add("reads", site.tree(), 1, noted=noted)
+    site.datasets.add("reads", site.tree(), 1, notify=noted)
     site.carrier.carried = []
-    site.datasets.replicate("reads", "beta-disk", noted=noted)
+    site.datasets.replicate("reads", "beta-disk", notify=noted)
 
     assert [["reads"], ["reads"]] == told
