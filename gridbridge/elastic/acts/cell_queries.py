@@ -39,47 +39,49 @@ def printed(policy: Policy, now: datetime) -> tuple[PrintedOutputs, SavedRound]:
 
 
 def situation(
-    documents: PrintedOutputs, kept: SavedRound, where: str, queue: str = USUAL_QUEUE
+    documents: PrintedOutputs, saved_round: SavedRound, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
     """Read what was printed; NotSeen, which says where, for anything but a whole answer.
 
     OAR has no queues on nodes: `queue` is what its slots are taken to be of.
     """
     try:
-        cell, laid_out = _read(documents, kept, queue)
+        cell, laid_out = _read(documents, saved_round, queue)
     except ParseError as error:
         raise NotSeen(f"{where}: {error}") from error
     return BalanceSituation(
-        now=kept.now,
+        now=saved_round.now,
         cell=cell,
-        master=kept.master,
-        last_change=kept.last_change,
-        nodes=kept.nodes,
+        master=saved_round.master,
+        last_change=saved_round.last_change,
+        nodes=saved_round.nodes,
         layout=laid_out,
-        best_effort=kept.best_effort,
-        eligible_since=kept.eligible_since,
-        watched=kept.watched,
-        runtimes=kept.runtimes,
-        elsewhere=kept.elsewhere,
-        elsewhere_free=kept.elsewhere_free,
-        failed=kept.failed,
-        spent=kept.spent,
+        best_effort=saved_round.best_effort,
+        eligible_since=saved_round.eligible_since,
+        watched=saved_round.watched,
+        runtimes=saved_round.runtimes,
+        elsewhere=saved_round.elsewhere,
+        elsewhere_free=saved_round.elsewhere_free,
+        failed=saved_round.failed,
+        spent=saved_round.spent,
     )
 
 
-def _read(documents: PrintedOutputs, kept: SavedRound, queue: str) -> tuple[CellSeen, CellLayout]:
+def _read(
+    documents: PrintedOutputs, saved_round: SavedRound, queue: str
+) -> tuple[CellSeen, CellLayout]:
     if documents.oar:
         return read(documents.oar, queue)
     laid_out = _laid_out(documents.qconf)
-    zone = kept.now.tzinfo or UTC
+    zone = saved_round.now.tzinfo or UTC
     cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
-    if not cell.instances and any(_is_ready_host(one, cell) for one in kept.nodes):
+    if not cell.instances and any(_is_ready_host(node, cell) for node in saved_round.nodes):
         raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
     return cell, laid_out
 
 
 def _is_ready_host(node: Node, cell: CellSeen) -> bool:
-    is_host = any(is_same_host(node.name, one.name) for one in cell.hosts)
+    is_host = any(is_same_host(node.name, host.name) for host in cell.hosts)
     return node.state is NodeState.READY and is_host
 
 

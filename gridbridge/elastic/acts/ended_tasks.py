@@ -26,11 +26,11 @@ def read_on(path: str, ends: RecentEnds, now: datetime) -> RecentEnds:
     return ends
 
 
-def _with(ends: RecentEnds, lines: bytes, place: AccountingFilePosition) -> RecentEnds:
+def _with(ends: RecentEnds, lines: bytes, position: AccountingFilePosition) -> RecentEnds:
     """Return the ends with those of further lines."""
-    found = tuple(read_ends(lines))
+    new_ends = tuple(read_ends(lines))
     return RecentEnds(
-        place=place,
-        minutes=together((*ends.minutes, *(one for one, _, _ in found))),
-        runs=learnt(ends.runs, ((owner, name, one.run_s) for one, owner, name in found)),
+        place=position,
+        minutes=together((*ends.minutes, *(end for end, _, _ in new_ends))),
+        runs=learnt(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
     )

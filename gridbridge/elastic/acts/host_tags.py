@@ -28,10 +28,10 @@ def require_host(policy: Policy, host: str) -> None:
     if keeps is None:
         return
     try:
-        known = keeps.hosts(cluster)
+        hosts = keeps.hosts(cluster)
     except GridbridgeError as error:
         raise NotSeen(f"{policy.site.cluster}: {error}") from error
-    if not any(is_same_host(one, host) for one in known):
+    if not any(is_same_host(name, host) for name in hosts):
         raise UsageMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
@@ -42,14 +42,14 @@ def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str
     if keeps is None:
         name = policy.site.cluster
         raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
-    found = tags(policy)
-    name = next((one for one in found if is_same_host(one, host)), host)
-    before = found.get(name, ())
-    others = tuple(one for one in before if one != tag)
-    wanted = (*others, tag) if is_wanted else others
-    if set(wanted) != set(before):
-        keeps.set_tags(cluster, name, wanted)
-    return wanted
+    host_tags = tags(policy)
+    name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
+    before = host_tags.get(name, ())
+    remaining = tuple(existing for existing in before if existing != tag)
+    new_tags = (*remaining, tag) if is_wanted else remaining
+    if set(new_tags) != set(before):
+        keeps.set_tags(cluster, name, new_tags)
+    return new_tags
 
 
 def _own(policy: Policy) -> str:

@@ -40,7 +40,9 @@ class MachineBootstrap:
         """
         steps = self.settings.steps.split()
         if steps:
-            self._do(node, {one: TEXTS[one](self, node, hosts) for one in steps if one != START})
+            self._do(
+                node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START}
+            )
 
     def start(self, node: JoiningMachine) -> None:
         """Have its execution daemon run, if that is one of the steps; raises as `prepare`."""
@@ -66,23 +68,23 @@ class MachineBootstrap:
     def _command(self, step: str) -> str:
         """Return the line for the far shell: the file itself is an argument."""
         script = _text(f"{self.folder}/{step}", "steps")
-        given = (self.cell.root, self.cell.cell) if step == START else ()
-        return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *given))))
+        arguments = (self.cell.root, self.cell.cell) if step == START else ()
+        return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *arguments))))
 
     def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
-        known = {node.name: node.address}
+        addresses = {node.name: node.address}
         for host in (*hosts, socket.gethostname()):
-            if host not in known and (address := address_of(host)):
-                known[host] = address
-        return "".join(f"{address} {name}\n" for name, address in known.items())
+            if host not in addresses and (address := address_of(host)):
+                addresses[host] = address
+        return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
     def _people(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
         return "".join(map(_person, self.settings.people.split()))
 
     def servers(self) -> tuple[str, ...]:
         """Return the hosts whose folders machines mount; none where that is no step."""
-        found = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
-        return tuple(one[1] or one[2] for one in found if one)
+        matches = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
+        return tuple(match[1] or match[2] for match in matches if match)
 
     def _mounts(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
         return "".join(f"{line}\n" for line in self._mounted())
@@ -92,8 +94,8 @@ class MachineBootstrap:
         if not self.settings.mounts:
             return []
         lines = _text(self.settings.mounts, "mounts").splitlines()
-        told = [" ".join(line.split()) for line in lines]
-        return [line for line in told if line and not line.startswith("#")]
+        entries = [" ".join(line.split()) for line in lines]
+        return [line for line in entries if line and not line.startswith("#")]
 
 
 TEXTS: Mapping[str, Callable[[MachineBootstrap, JoiningMachine, Iterable[str]], str]] = {
@@ -123,9 +125,9 @@ def _text(path: str, key: str) -> str:
 
 def _person(name: str) -> str:
     try:
-        one = pwd.getpwnam(name)
-        group = grp.getgrgid(one.pw_gid).gr_name
+        account = pwd.getpwnam(name)
+        group = grp.getgrgid(account.pw_gid).gr_name
     except KeyError as error:
         raise ConfigError((f"[bootstrap] people: no account {name}, or no group of it",)) from error
-    home, shell = one.pw_dir, one.pw_shell or "/bin/sh"
-    return f"{name} {one.pw_uid} {group} {one.pw_gid} {home} {shell}\n"
+    home, shell = account.pw_dir, account.pw_shell or "/bin/sh"
+    return f"{name} {account.pw_uid} {group} {account.pw_gid} {home} {shell}\n"

@@ -69,10 +69,10 @@ class GridEngineMembership:
             self.close(node.name)
             self.preparing.start(node)
             return JoinStep.ADMITTED
-        there = execution_hosts.instances(self.cell, node.name)
-        if not there:
+        instances = execution_hosts.instances(self.cell, node.name)
+        if not instances:
             raise InNoQueue(node.name, node.hostgroups)
-        usual = tuple(one.queue for one in there if not one.is_best_effort)
+        usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
         with self.turn:
             for queue in node.queues or usual:
                 execution_hosts.set_slots(self.cell, node.name, queue, node.slots)
@@ -86,12 +86,12 @@ class GridEngineMembership:
 
     def open(self, host: str, closed: frozenset[str]) -> JoinStep:
         """Let jobs start on a host again, but in queues that somebody closed on all hosts."""
-        left = execution_hosts.open_up(self.cell, host, closed)
-        if left:
-            command = f"qmod -e {' '.join(left)}"
+        closed_queues = execution_hosts.open_up(self.cell, host, closed)
+        if closed_queues:
+            command = f"qmod -e {' '.join(closed_queues)}"
             words = "event=left_closed node=%s queues=%r command=%r"
-            _log.info(words, host, " ".join(left), command)
-        return JoinStep.CLOSED if left else JoinStep.JOINED
+            _log.info(words, host, " ".join(closed_queues), command)
+        return JoinStep.CLOSED if closed_queues else JoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the line that opens a host by hand."""
@@ -116,13 +116,13 @@ class GridEngineMembership:
 
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
-        found = execution_hosts.instances(self.cell, host)
-        promised = [one.rpartition("@")[2] for one in reservations.granted(self.cell)]
-        used = any(one.is_used for one in found if not one.is_best_effort)
+        instances = execution_hosts.instances(self.cell, host)
+        promised = [instance.rpartition("@")[2] for instance in reservations.granted(self.cell)]
+        used = any(instance.is_used for instance in instances if not instance.is_best_effort)
         return Idleness(
-            is_idle=not used and not any(is_same_host(one, host) for one in promised),
-            is_closed=all(one.is_disabled for one in found),
-            is_listed=bool(found) or host in execution_hosts.admitted(self.cell),
+            is_idle=not used and not any(is_same_host(name, host) for name in promised),
+            is_closed=all(instance.is_disabled for instance in instances),
+            is_listed=bool(instances) or host in execution_hosts.admitted(self.cell),
         )
 
     def make_way(self, host: str) -> bool:
@@ -167,30 +167,32 @@ class GridEngineMembership:
         Return what is there still; empty for nothing.
         """
         used = self._used(host)
-        for one in used:
+        for instance in used:
             if is_dead:
-                execution_hosts.put_back(self.cell, host, one.queue)
-            elif one.is_best_effort and not one.is_suspended:
-                execution_hosts.suspend(self.cell, host, one.queue)
+                execution_hosts.put_back(self.cell, host, instance.queue)
+            elif instance.is_best_effort and not instance.is_suspended:
+                execution_hosts.suspend(self.cell, host, instance.queue)
         if is_dead and used:
             used = self._used(host)
-        tasks = dict.fromkeys(task for one in used for task in one.tasks)
+        tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
         if is_dead and tasks:
             raise StillThere(host, tuple(tasks))
         if not used:
             return ""
-        queues = " ".join(one.queue for one in used)
+        queues = " ".join(instance.queue for instance in used)
         return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
 
     def _used(self, host: str) -> list[HostInstance]:
-        return [one for one in execution_hosts.instances(self.cell, host) if one.is_used]
+        return [
+            instance for instance in execution_hosts.instances(self.cell, host) if instance.is_used
+        ]
 
     def _name(self, node: JoiningMachine) -> None:
         """Have its name lead to its address here."""
         if address_of(node.name) != node.address:
             self.root("name", node.name, node.address)
-        if (found := address_of(node.name)) != node.address:
-            why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
+        if (address := address_of(node.name)) != node.address:
+            why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_its_own(self, node: JoiningMachine, admitted: tuple[str, ...]) -> None:
@@ -198,13 +200,13 @@ class GridEngineMembership:
 
         A silent host of the cell is none: its machine may be gone, and its address another's.
         """
-        others = [one for one in admitted if not is_same_host(one, node.name)]
-        taken = [one for one in others if address_of(one) == node.address]
-        taken = [one for one in taken if execution_hosts.is_up(self.cell, one)]
+        other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
+        conflicts = [host for host in other_hosts if address_of(host) == node.address]
+        conflicts = [host for host in conflicts if execution_hosts.is_up(self.cell, host)]
         fixed = (socket.gethostname(), *self.preparing.servers())
-        taken += [one for one in fixed if address_of(one) == node.address]
-        if taken:
-            raise AddressTaken(node.name, node.address, taken[0])
+        conflicts += [host for host in fixed if address_of(host) == node.address]
+        if conflicts:
+            raise AddressTaken(node.name, node.address, conflicts[0])
 
     def _admit(self, node: JoiningMachine) -> None:
         """Have the cell know it, its resources before its queues."""
@@ -219,19 +221,21 @@ class GridEngineMembership:
 
 def membership_of(policy: Policy) -> Membership:
     """Return the membership of the site's own cluster; its calls have a limit of their own."""
-    found = away(policy, policy.site.cluster)
-    return MEMBERSHIPS[found.kind](policy, found)  # looking at any other kind was refused before
+    cluster = away(policy, policy.site.cluster)
+    return MEMBERSHIPS[cluster.kind](
+        policy, cluster
+    )  # looking at any other kind was refused before
 
 
-def _of_cell(policy: Policy, found: Away) -> Membership:
-    cell = cast("GridEngineCell", found).within(execution_hosts.LIMIT_S)
+def _of_cell(policy: Policy, cluster: Away) -> Membership:
+    cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineMembership(
         cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
     )
 
 
-def _of_server(_: Policy, found: Away) -> Membership:
-    return OarNodes(look_at=partial(node_power.look, cast("OarServer", found)))
+def _of_server(_: Policy, cluster: Away) -> Membership:
+    return OarNodes(look_at=partial(node_power.look, cast("OarServer", cluster)))
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], Membership]] = {

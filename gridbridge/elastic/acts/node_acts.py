@@ -107,8 +107,8 @@ class NodeActs:
         if node.is_kept:  # somebody wants it back meanwhile
             return opened(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
-        seen = self.membership.look(node.name)
-        if not seen.is_listed or (seen.is_idle and seen.is_closed):
+        idleness = self.membership.look(node.name)
+        if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._evict(node.entering(NodeState.REMOVING, self.now(), node.cause))
         if node.cause is NodeCause.DRAINED:
             return node
@@ -140,11 +140,11 @@ class NodeActs:
 
     def _is_in_use(self, node: OwnedNode) -> bool:
         """Say whether a host runs something once it is closed."""
-        seen = self.membership.look(node.name)
-        if seen.is_listed and not seen.is_closed:
+        idleness = self.membership.look(node.name)
+        if idleness.is_listed and not idleness.is_closed:
             self.membership.close(node.name)
-            seen = self.membership.look(node.name)
-        return seen.is_listed and not (seen.is_idle and seen.is_closed)
+            idleness = self.membership.look(node.name)
+        return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _destroy(self, node: OwnedNode) -> OwnedNode:
         """Give its machine back; a node whose machine has no id yet has none that we know."""

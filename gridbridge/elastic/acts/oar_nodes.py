@@ -44,19 +44,19 @@ class OarNodes:
         OAR changes states between such passes: when it has taken up a change that we ask for once
         the node is drained, each pass that began before is over. Being alive already, it stays so.
         """
-        seen = self.look_at(host)
-        if seen.is_halted or not seen.is_alive:
+        facts = self.look_at(host)
+        if facts.is_halted or not facts.is_alive:
             return
-        if not seen.is_drained:
+        if not facts.is_drained:
             self.root("drain", host)
         self.root("settle", host)
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
     def look(self, host: str) -> Idleness:
         """Ask OAR about a node now; one that is neither alive nor halted is not closed by us."""
-        seen = self.look_at(host)
-        is_closed = seen.is_settled and (seen.is_halted or (seen.is_alive and seen.is_drained))
-        return Idleness(is_idle=seen.is_idle, is_closed=is_closed, is_listed=seen.is_listed)
+        facts = self.look_at(host)
+        is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
+        return Idleness(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
         """Leave it to OAR, which ends best-effort jobs as a node is halted and begins them anew."""
@@ -77,11 +77,11 @@ class OarNodes:
         OAR has no queues on nodes that anybody could close.
         """
         del closed
-        seen = self.look_at(host)
-        if seen.is_halted:
+        facts = self.look_at(host)
+        if facts.is_halted:
             self.root("open", host)
             self._await(host, lambda now: now.is_alive and not now.is_drained)
-        elif seen.is_drained:
+        elif facts.is_drained:
             self.root("undrain", host)
         return JoinStep.JOINED
 

@@ -55,9 +55,9 @@ class PowerActs:
         if node.is_kept:  # somebody wants it back meanwhile
             return self._opened(node)
         self.membership.close(node.name)
-        seen = self.membership.look(node.name)
-        if not (seen.is_listed and seen.is_idle and seen.is_closed):
-            return node if self._is_to_wait(node, seen) else self._opened(node)
+        idleness = self.membership.look(node.name)
+        if not (idleness.is_listed and idleness.is_idle and idleness.is_closed):
+            return node if self._is_to_wait(node, idleness) else self._opened(node)
         if not self.membership.make_way(node.name):
             return node
         if due.tag:
@@ -71,11 +71,13 @@ class PowerActs:
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(NodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(self, node: OwnedNode, seen: Idleness) -> bool:
+    def _is_to_wait(self, node: OwnedNode, idleness: Idleness) -> bool:
         """Say whether a host that is in use stays closed; where tasks are moved, move them."""
         if node.cause is not NodeCause.MOVED:
             return node.cause in PATIENT
-        return seen.is_listed and seen.is_closed and self.membership.put_elsewhere(node.name)
+        return (
+            idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
+        )
 
     def _wake(self, due: DueAct) -> OwnedNode:
         """Switch a host on; the rounds that follow see it come up, or ask again."""
@@ -93,14 +95,14 @@ class PowerActs:
 
         Until it is seen off it counts as up. A task that the cell has there may run still.
         """
-        seen = self.membership.look(due.node.name)
-        if seen.is_listed and not seen.is_idle:
+        idleness = self.membership.look(due.node.name)
+        if idleness.is_listed and not idleness.is_idle:
             raise NotIdle(due.node.name)
         if due.before is not None and due.before.state is NodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._supply(due.node).stop(_machine(due.node))
-        told = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
-        return replace(told, up_since=told.up_since or self.now())
+        node = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
+        return replace(node, up_since=node.up_since or self.now())
 
     def _opened(self, node: OwnedNode) -> OwnedNode:
         return opened(node, self.membership, self.closed, self.now())

@@ -34,31 +34,31 @@ def read(path: str) -> Workload:
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
-            some = lines(_plain(file, path), path, too_long)
-            begin = _begin(some)
+            file_lines = lines(_plain(file, path), path, too_long)
+            begin = _begin(file_lines)
             read_lines = (
                 standard_workload_format.read
                 if standard_workload_format.is_of(begin[-1])
                 else accounting_workload.read
             )
-            found = _workload(chain(begin, some), read_lines)
-            bad = {**dict.fromkeys(too_long, BadLine.LENGTH), **found.bad_lines}
-            found = replace(found, bad_lines=dict(sorted(bad.items())))
+            workload = _workload(chain(begin, file_lines), read_lines)
+            bad = {**dict.fromkeys(too_long, BadLine.LENGTH), **workload.bad_lines}
+            workload = replace(workload, bad_lines=dict(sorted(bad.items())))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror or error}") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ParseError(f"{path}: {error}") from error
-    if not found.tasks and found.left_out and not found.bad_lines:
-        why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(found.left_out.items()))
+    if not workload.tasks and workload.left_out and not workload.bad_lines:
+        why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(workload.left_out.items()))
         raise ParseError(f"{path}: no task of it ran: {why}")
-    if not found.tasks:
-        bad_line = next(iter(found.bad_lines.items()), None)
+    if not workload.tasks:
+        bad_line = next(iter(workload.bad_lines.items()), None)
         where = ", line {} has {}".format(*bad_line) if bad_line else ""
         raise ParseError(
             f"{path}: no task can be read{where}; expected lines of accounting(5), of"
             " accounting.jsonl, or of the Standard Workload Format"
         )
-    return found
+    return workload
 
 
 def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
@@ -81,27 +81,27 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
     return file
 
 
-def _begin(some: Iterator[bytes]) -> list[bytes]:
+def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
     """Take the lines up to the first with content, which tells the format: a pipe has them once."""
-    found = list[bytes]()
-    for line in some:
-        found.append(line)
+    beginning = list[bytes]()
+    for line in file_lines:
+        beginning.append(line)
         if line.strip():
-            return found
-    return [*found, b""]
+            return beginning
+    return [*beginning, b""]
 
 
-def _workload(some: Iterable[bytes], read_lines: Reads) -> Workload:
+def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> Workload:
     """Read them; none of a file of which so many lines are bad before any task came."""
     tasks, left_out, bad = list[RecordedTask](), Counter[LeftOut](), dict[int, BadLine]()
-    for number, told in read_lines(some):
-        if isinstance(told, BadLine):
-            bad[number] = told
+    for number, row in read_lines(file_lines):
+        if isinstance(row, BadLine):
+            bad[number] = row
             if len(bad) >= MOST_BAD and not tasks:
                 break
-        elif isinstance(told, LeftOut):
-            left_out[told] += 1
+        elif isinstance(row, LeftOut):
+            left_out[row] += 1
         else:
-            tasks.append(told)
-    tasks.sort(key=lambda one: one.submitted_s)
+            tasks.append(row)
+    tasks.sort(key=lambda task: task.submitted_s)
     return Workload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)

@@ -37,7 +37,7 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
         )
 
 
-def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
+def ask(host: str, request: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
     """Have the next round drain, keep or free a node.
 
     StateError if it is none of the balancer's, or is on its way out. A request replaces the one
@@ -45,20 +45,20 @@ def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
     """
     with _opened(path, is_unchanged=False) as database:
         memory = RoundState(database)
-        found = next((one for one in memory.nodes.all() if is_same_host(one.name, host)), None)
-        if found is None:
+        node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
+        if node is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
-        if found.state in round_acts.GOING:
-            raise StateError(f"{found.name}: it is being removed, which nobody can stop by now")
-        memory.ask(found.name, wish)
-        return found
+        if node.state in round_acts.GOING:
+            raise StateError(f"{node.name}: it is being removed, which nobody can stop by now")
+        memory.ask(node.name, request)
+        return node
 
 
 def history(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
     """Return the last rounds that did something, oldest first."""
     with _opened(path, is_unchanged=True) as database:
-        found = DecisionRows(database).last(MOST_LOOKED_AT)
-        return tuple(one for one in found if one.program == PROGRAM)[-count:]
+        decisions = DecisionRows(database).last(MOST_LOOKED_AT)
+        return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
 
 
 @contextmanager

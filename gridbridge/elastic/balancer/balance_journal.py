@@ -23,7 +23,7 @@ def entry(
     plan: RoundPlan,
     rules: Balance,
     patience: LifecyclePatience,
-    asked: AdministratorRequests,
+    requests: AdministratorRequests,
 ) -> JournalEntry | None:
     """Tell a round with its rows; nothing for one that does nothing.
 
@@ -37,7 +37,7 @@ def entry(
         "patience": encode(patience),
         "plan": encode(plan.plan),
         "rules": encode(rules),
-        "asked": encode(asked),
+        "asked": encode(requests),
         "rest": encode(plan.rest) if plan.rest else None,
         "ended": list(plan.master_ended),
         "done": list(plan.done),
@@ -45,18 +45,21 @@ def entry(
     return telling(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
 
 
-def again(kept: Kept) -> list[str]:
+def again(situation: Kept) -> list[str]:
     """Decide again from what was kept."""
-    world, patience = decode(kept["world"], World), decode(kept["patience"], LifecyclePatience)
+    world, patience = (
+        decode(situation["world"], World),
+        decode(situation["patience"], LifecyclePatience),
+    )
     due = round_acts.dues(
         world,
-        decode(kept["plan"], BalancePlan),
-        decode(kept["rules"], Balance),
+        decode(situation["plan"], BalancePlan),
+        decode(situation["rules"], Balance),
         patience,
-        decode(kept["asked"], AdministratorRequests) if kept["asked"] else NOTHING_ASKED,
-        decode(kept["rest"], StandbyPlan) if kept["rest"] else None,
+        decode(situation["asked"], AdministratorRequests) if situation["asked"] else NOTHING_ASKED,
+        decode(situation["rest"], StandbyPlan) if situation["rest"] else None,
     )
-    return [*(one.words for one in due if one.is_done), *kept["ended"]]
+    return [*(act.words for act in due if act.is_done), *situation["ended"]]
 
 
 def said(actions: Sequence[str]) -> list[str]:

@@ -20,17 +20,17 @@ _log = logging.getLogger(__name__)
 
 def after_round(
     cluster: str,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     plan: BalancePlan,
     numbers: BalanceStatistics,
-    done: RoundOutcome,
+    outcome: RoundOutcome,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that saw the whole cell; a file that can't be written is told in the log.
 
     `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
     """
-    _publish(lambda last: decided.after(last, cluster, seen, plan, numbers, done), folder)
+    _publish(lambda last: decided.after(last, cluster, situation, plan, numbers, outcome), folder)
 
 
 def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:

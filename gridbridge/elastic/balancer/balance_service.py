@@ -90,24 +90,24 @@ class FinishedRound:
     plan: RoundPlan
 
 
-def require_fit(wanted: BalanceOptionsOfProgram) -> None:
+def require_fit(options: BalanceOptionsOfProgram) -> None:
     """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
-    if not wanted.rules.max_nodes:
+    if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
-    policy = wanted.policy
+    policy = options.policy
     if _has_fixed_nodes(policy) and (
-        made := [name for name, one in policy.pools.items() if one.provider]
+        pool_names := [name for name, pool in policy.pools.items() if pool.provider]
     ):
-        words = f"[pool.{made[0]}] provider: nodes of an OAR server are never made"
+        words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never made"
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
-        left = alerts.left_behind(
+        warnings = alerts.left_behind(
             round_state_reader.nodes(BALANCE_STATE), membership_of(policy).opening
         )
-        raise ConfigError((f"{CONFIG}: {words}", *left))
-    if both := sorted(policy.pools.keys() & _supplies(policy)):
-        words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
+        raise ConfigError((f"{CONFIG}: {words}", *warnings))
+    if clashes := sorted(policy.pools.keys() & _supplies(policy)):
+        words = f"[pool.{clashes[0]}] has the name of a provider of hosts; give it another"
         raise ConfigError((f"{CONFIG}: {words}",))
 
 
@@ -119,47 +119,49 @@ def _has_fixed_nodes(policy: Policy) -> bool:
 def _supplies(policy: Policy) -> frozenset[str]:
     """Return all power supplies, also those of which no host is left."""
     sections = policy.providers.items()
-    return frozenset(name for name, one in sections if one.kind is ProviderKind.POWER)
+    return frozenset(name for name, section in sections if section.kind is ProviderKind.POWER)
 
 
 def _switched(policy: Policy) -> frozenset[str]:
     """Return who switches the site's own hosts on and off; nobody where they are not squeezed."""
     hosts = policy.powered.values() if policy.squeeze.enabled else ()
-    return frozenset(one.provider for one in hosts)
+    return frozenset(host.provider for host in hosts)
 
 
-def run_once(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+def run_once(options: BalanceOptionsOfProgram) -> RoundPlan:
     """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
     clock = Clock()
-    if wanted.is_acting:
-        begin(wanted)
+    if options.is_acting:
+        begin(options)
     else:
         leave_root(BALANCE_ACCOUNT)
-    with BalanceDaemon(wanted, clock).open_cycle() as balancer:
-        return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
+    with BalanceDaemon(options, clock).open_cycle() as balancer:
+        return cycle.once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
-def begin(wanted: BalanceOptionsOfProgram) -> None:
+def begin(options: BalanceOptionsOfProgram) -> None:
     """Be the balancer's account, log, and hold the lock."""
-    require_fit(wanted)
+    require_fit(options)
     become(BALANCE_ACCOUNT, BALANCE_SET_UP)
-    if _has_fixed_nodes(wanted.policy):
+    if _has_fixed_nodes(options.policy):
         oar_nodes.require_ours()
     os.chdir("/")
-    service_process.start_log(wanted.policy)
+    service_process.start_log(options.policy)
     cycle.hold(BALANCE_LOCK, NAME, LOCKED)
 
 
-def longest_round_s(wanted: BalanceOptionsOfProgram) -> float:
+def longest_round_s(options: BalanceOptionsOfProgram) -> float:
     """Return after how long a round hangs.
 
     Providers are asked for their lists, and then a node has up to three calls of its provider, or
     its steps by ssh, AT_ONCE nodes side by side; calls of a driver of Libcloud come one by one.
     """
-    policy, sections = wanted.policy, wanted.policy.providers.values()
-    most = max(1, wanted.rules.max_nodes)
-    lists_s = max((one.timeout_s for one in sections), default=0.0)
-    calls_s = max((3 * one.timeout_s * _turns(one, most) for one in sections), default=0.0)
+    policy, sections = options.policy, options.policy.providers.values()
+    most = max(1, options.rules.max_nodes)
+    lists_s = max((section.timeout_s for section in sections), default=0.0)
+    calls_s = max(
+        (3 * section.timeout_s * _turns(section, most) for section in sections), default=0.0
+    )
     steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
 
@@ -173,9 +175,9 @@ class BalanceDaemon:
     """The balancer as a program that goes on."""
 
     def __init__(
-        self, wanted: BalanceOptionsOfProgram, clock: Clock, life_sign: Watchdog | None = None
+        self, options: BalanceOptionsOfProgram, clock: Clock, life_sign: Watchdog | None = None
     ) -> None:
-        self._wanted = wanted
+        self._wanted = options
         self._clock = clock
         self._life_sign = life_sign
         self._database: StateFile | None = None
@@ -240,30 +242,30 @@ class BalanceDaemon:
 class ReportedRound(Balancer):
     """A round that tells of itself when it is over."""
 
-    def __init__(self, wanted: BalanceOptionsOfProgram, clock: Clock, memory: RoundState) -> None:
-        policy = wanted.policy
+    def __init__(self, options: BalanceOptionsOfProgram, clock: Clock, memory: RoundState) -> None:
+        policy = options.policy
         own = _switched(policy)
-        made, supplies = provider_registry.makers(policy), provider_registry.supplies(policy, own)
-        listing: dict[str, MachineListing] = {**made, **supplies}
+        makers, supplies = provider_registry.makers(policy), provider_registry.supplies(policy, own)
+        listing: dict[str, MachineListing] = {**makers, **supplies}
         acts = NodeActs(
             cluster=policy.site.cluster,
             pools=policy.pools,
-            providers=made,
+            providers=makers,
             supplies=supplies,
             membership=membership_of(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
-            fill_first=wanted.rules.fill_first,
+            fill_first=options.rules.fill_first,
         )
         site = BalancedSite(
             cluster=policy.site.cluster,
-            rules=wanted.rules,
-            demand=wanted.demand,
+            rules=options.rules,
+            demand=options.demand,
             pools=policy.pools,
             sections=policy.providers,
             needs_key=bool(policy.bootstrap.steps),
-            is_faithful=wanted.is_faithful,
-            kills_master=wanted.kills_master,
+            is_faithful=options.is_faithful,
+            kills_master=options.kills_master,
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
             released=_supplies(policy) - own,
@@ -273,12 +275,12 @@ class ReportedRound(Balancer):
             site,
             memory,
             clock,
-            lambda: cell_observer.looked(policy, clock.now(), is_acting=wanted.is_acting),
+            lambda: cell_observer.looked(policy, clock.now(), is_acting=options.is_acting),
             listing,
             acts,
             lambda: host_tags.tags(policy),
         )
-        self._wanted = wanted
+        self._wanted = options
         self._listing = listing.keys()
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
@@ -289,28 +291,28 @@ class ReportedRound(Balancer):
 
         As long as a list is missing, nobody knows that.
         """
-        seen = super().gather()
-        world = seen.world
+        view = super().gather()
+        world = view.world
         is_whole = world.machines.keys() == self._listing
         if self._wanted.kills_master and is_whole and len(kill_cluster.tagged(world)) != 1:
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"
             raise ConfigError((words,))
-        return seen
+        return view
 
-    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
+    def entry(self, view: RoundView, plan: RoundPlan) -> JournalEntry | None:
         """Tell what is done; nothing in a round that only looks."""
-        return super().entry(seen, plan) if self._wanted.is_acting else None
+        return super().entry(view, plan) if self._wanted.is_acting else None
 
-    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
+    def apply(self, view: RoundView, plan: RoundPlan) -> None:
         """Do it, in a round that does not only look."""
         if self._wanted.is_acting:
-            super().apply(seen, plan)
+            super().apply(view, plan)
 
-    def decide(self, seen: RoundView) -> RoundPlan:
+    def decide(self, view: RoundView) -> RoundPlan:
         """Decide, and remember what was decided."""
-        plan = super().decide(seen)
-        self._over = FinishedRound(seen=seen, plan=plan)
+        plan = super().decide(view)
+        self._over = FinishedRound(seen=view, plan=plan)
         return plan
 
     def report(self) -> None:
@@ -319,22 +321,22 @@ class ReportedRound(Balancer):
             return
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
-        places = RoundStatistics(
+        statistics = RoundStatistics(
             accounting=round_statistics.accounting_of(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = round_statistics.note(over.seen.situation, self._wanted.rules.queue, places)
+        numbers = round_statistics.note(over.seen.situation, self._wanted.rules.queue, statistics)
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
-            done = _done(self._wanted, over, self.done, took_s)
+            outcome = _outcome(self._wanted, over, self.done, took_s)
             balance_publication.after_round(
                 policy.site.cluster,
                 over.seen.situation,
                 over.plan.plan,
                 numbers,
-                done,
+                outcome,
                 BALANCE_PUBLISHED,
             )
         self._wanted.tell(over.plan)
@@ -345,25 +347,25 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
     host_tags.change(policy, host, tag, is_wanted=is_wanted)
 
 
-def _done(
-    wanted: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueAct], took_s: float
+def _outcome(
+    options: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueAct], took_s: float
 ) -> RoundOutcome:
     so_far = RoundOutcome(
         took_s=took_s,
         sentence=over.plan.sentence,
-        is_acting=wanted.is_acting,
-        min_nodes=wanted.rules.min_nodes,
-        max_nodes=wanted.rules.max_nodes,
-        cost_hour=_cost_hour(wanted.policy.pools, over.seen),
+        is_acting=options.is_acting,
+        min_nodes=options.rules.min_nodes,
+        max_nodes=options.rules.max_nodes,
+        cost_hour=_cost_hour(options.policy.pools, over.seen),
     )
-    ours = (one for one in dues if one.node.cause is not NodeCause.ANOTHERS)
-    return counted(((one.before, one.node) for one in ours), so_far)
+    ours = (due for due in dues if due.node.cause is not NodeCause.ANOTHERS)
+    return counted(((due.before, due.node) for due in ours), so_far)
 
 
-def _cost_hour(pools: Mapping[str, Pool], seen: RoundView) -> float:
+def _cost_hour(pools: Mapping[str, Pool], view: RoundView) -> float:
     """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
-    there = (one.pool for one in seen.world.kept if one.machine and one.node.counts)
-    return hourly(there, pools, seen.situation.local_now)
+    pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
+    return hourly(pool_names, pools, view.situation.local_now)
 
 
 def with_interval(rules: Balance, interval_s: float | None) -> Balance:

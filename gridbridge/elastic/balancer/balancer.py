@@ -93,16 +93,16 @@ class Balancer:
     def gather(self) -> RoundView:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
-        world, asked = self._world(cell), self._memory.asked()
-        wished = [round_acts.wished_for(one, world, asked) for one in world.kept]
+        world, requests = self._world(cell), self._memory.asked()
+        wished = [round_acts.wished_for(node, world, requests) for node in world.kept]
         wished += node_inventory_check.taken_in(world)
-        known = round_state_reader.remembered(
+        remembered = round_state_reader.remembered(
             cell, self._memory, self._site.rules, self._site.demand
         )
         situation = replace(
-            known,
+            remembered,
             nodes=round_acts.shown(wished, world),
-            failed={**known.failed, **dict.fromkeys(round_acts.shut(world), cell.now)},
+            failed={**remembered.failed, **dict.fromkeys(round_acts.shut(world), cell.now)},
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
@@ -112,7 +112,7 @@ class Balancer:
         world = replace(world, is_unready=is_unready(situation), closed=closed)
         self._tell(world)
         return RoundView(
-            situation=situation, world=world, asked=asked, movable=self._movable(world)
+            situation=situation, world=world, asked=requests, movable=self._movable(world)
         )
 
     def _tell(self, world: World) -> None:
@@ -124,21 +124,23 @@ class Balancer:
         alerts.homeless(alert_rules.homeless(world), self._site.ending)
         clearing = self._acts.membership.clearing
         alerts.hanging(alert_rules.hanging(world, self.patience.silent_s), clearing)
-        left = alert_rules.left_off(world, self._memory.nodes.all())
+        off_hosts = alert_rules.left_off(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
-        own = self._site.own_hosts | {short_name(host.name) for host in left}
+        own = self._site.own_hosts | {short_name(host.name) for host in off_hosts}
         lost = alert_rules.machineless(world, prefix, self.patience.silent_s, own)
         alerts.machineless(lost, forgetting)
         alerts.off_under_tasks(alert_rules.off_under_tasks(world), clearing)
-        alerts.left_off(left, self._acts.membership.opening)
+        alerts.left_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: World) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
             return {}
-        hosts = [one.name for one in world.kept if one.pool in switched and one.idle_since is None]
+        hosts = [
+            node.name for node in world.kept if node.pool in switched and node.idle_since is None
+        ]
         try:
             return self._acts.membership.movable(hosts) if hosts else {}
         except GridbridgeError as error:
@@ -151,14 +153,14 @@ class Balancer:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                of_node(one, until(cell.now))
-                for one in self._memory.nodes.all()
-                if one.pool not in self._site.released or is_closed(one)
+                of_node(node, until(cell.now))
+                for node in self._memory.nodes.all()
+                if node.pool not in self._site.released or is_closed(node)
             ),
             machines=self._whole(self._machines()),
             hosts=round_acts.hosts_seen(cell),
             pools=frozenset(self._site.pools),
-            providers={name: one.provider for name, one in self._site.pools.items()},
+            providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
             tags=tags_by_host(self._tags()) if self._site.switched else {},
@@ -166,8 +168,8 @@ class Balancer:
         )
         world = replace(world, kept=(*world.kept, *node_inventory_check.own_hosts(world)))
         addresses = {
-            one.name: self._address_of(one.name)
-            for one in node_inventory_check.named_as_hosts(world)
+            machine.name: self._address_of(machine.name)
+            for machine in node_inventory_check.named_as_hosts(world)
         }
         world = replace(world, addresses=addresses)
         return replace(
@@ -176,63 +178,69 @@ class Balancer:
             silent=node_inventory_check.silent(world, self._memory.silent()),
         )
 
-    def decide(self, seen: RoundView) -> RoundPlan:
+    def decide(self, view: RoundView) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
         site = self._site
         plan = plan_preview.planned(
-            seen.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
+            view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
-        rest = self._rest(plan, seen)
-        plan = self._possible(squeeze_round.without(plan, rest, self._own(seen.world)), seen)
-        dues = round_acts.dues(seen.world, plan, site.rules, self.patience, seen.asked, rest)
-        is_alone = not any(one.is_done for one in dues)
+        standby_plan = self._rest(plan, view)
+        plan = self._possible(
+            squeeze_round.without(plan, standby_plan, self._own(view.world)), view
+        )
+        dues = round_acts.dues(
+            view.world, plan, site.rules, self.patience, view.asked, standby_plan
+        )
+        is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = kill_cluster.to_end(seen.situation, seen.world, plan, site.rules)
+            ended = kill_cluster.to_end(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
-        decided = plan_preview.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
-        told = squeeze_round.told_too(decided, rest)
-        return RoundPlan(plan=plan, dues=dues, told=told, ended=ended, rest=rest)
+        decided = plan_preview.report(
+            plan, site.rules, site.demand, is_alone=is_alone, ended=machine
+        )
+        report = squeeze_round.told_too(decided, standby_plan)
+        return RoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _rest(self, plan: BalancePlan, seen: RoundView) -> StandbyPlan | None:
+    def _rest(self, plan: BalancePlan, view: RoundView) -> StandbyPlan | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
-        facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
-        free = self._free(seen.world)
-        situation = squeeze_round.only(seen.situation, free, site.demand.retry_s)
-        stay = self._own(seen.world) - free  # at work, whatever the policy says
+        facts = RestFacts(tags=view.world.tags, movable=view.movable)
+        free = self._free(view.world)
+        situation = squeeze_round.only(view.situation, free, site.demand.retry_s)
+        stay = self._own(view.world) - free  # at work, whatever the policy says
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return rest(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""
         switched = self._site.switched
-        return {one.name for one in world.kept if one.pool in switched}
+        return {node.name for node in world.kept if node.pool in switched}
 
     def _free(self, world: World) -> Set[str]:
         """Return those that may rest or be woken now."""
         return self._own(world) - left_alone(world)
 
-    def entry(self, seen: RoundView, plan: RoundPlan) -> JournalEntry | None:
+    def entry(self, view: RoundView, plan: RoundPlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
-        return balance_journal.entry(seen.world, plan, self._site.rules, self.patience, seen.asked)
+        return balance_journal.entry(view.world, plan, self._site.rules, self.patience, view.asked)
 
-    def apply(self, seen: RoundView, plan: RoundPlan) -> None:
+    def apply(self, view: RoundView, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""
         with self._memory.database.transaction():
             dues = round_acts.kept_back(plan.dues, self._memory.asked().kept)
-            meant = _after(seen.world.kept, dues)
+            meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
-            self._memory.forget_asked(round_acts.taken_up(seen.asked, meant))
-        alerts.too_late(round_acts.too_late(seen.asked, meant))
-        self.done = self._do(dues, replace(self._acts, closed=seen.world.closed))
-        there = _after(seen.world.kept, self.done)
-        after = [one for one in there if one.state is not NodeState.GONE]
-        changes = [(one.before, one.node) for one in self.done]
+            self._memory.forget_asked(round_acts.taken_up(view.asked, meant))
+        alerts.too_late(round_acts.too_late(view.asked, meant))
+        self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
+        nodes = _after(view.world.kept, self.done)
+        after = [node for node in nodes if node.state is not NodeState.GONE]
+        changes = [(due.before, due.node) for due in self.done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
-        self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
+        self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
         if plan.ended:
             self._end_master(*plan.ended)
@@ -245,7 +253,7 @@ class Balancer:
     def _do(self, dues: Sequence[DueAct], acts: NodeActs) -> tuple[DueAct, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
-            return tuple(threads.map(lambda one: self._try(one, acts), dues))
+            return tuple(threads.map(lambda due: self._try(due, acts), dues))
 
     def _try(self, due: DueAct, acts: NodeActs) -> DueAct:
         try:
@@ -259,7 +267,7 @@ class Balancer:
         """Return the machines by pool, without the pools whose provider gave no whole list."""
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = threads.map(self._listed, self._providers.items())
-            return {pool: some for pool, some in lists if some is not None}
+            return {pool: machines for pool, machines in lists if machines is not None}
 
     def _whole(
         self, machines: Mapping[str, tuple[Machine, ...]]
@@ -269,52 +277,52 @@ class Balancer:
             raise NotSeen("no provider gave a whole list of its machines")
         return machines
 
-    def _listed(self, one: tuple[str, MachineListing]) -> tuple[str, tuple[Machine, ...] | None]:
-        pool, provider = one
+    def _listed(self, entry: tuple[str, MachineListing]) -> tuple[str, tuple[Machine, ...] | None]:
+        pool, provider = entry
         try:
             return pool, provider.machines()
         except GridbridgeError as error:
             _log.warning("event=no_list pool=%s why=%r", pool, str(error))
             return pool, None
 
-    def _possible(self, plan: BalancePlan, seen: RoundView) -> BalancePlan:
+    def _possible(self, plan: BalancePlan, view: RoundView) -> BalancePlan:
         """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
-        now, left_out = seen.world.now, seen.situation.failed
+        now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # there is nobody who could
         retry_s = self._site.demand.retry_s
         silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
-        usable = set(seen.world.machines) - silent - self._site.switched
-        local = seen.situation.local_now
-        there = (*seen.world.kept, *node_inventory_check.taken_in(seen.world))
-        told = supplied(plan, self._site.pools, usable, there, local)
-        if told.add < plan.add:
-            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)
-        return told
+        usable = set(view.world.machines) - silent - self._site.switched
+        local = view.situation.local_now
+        nodes = (*view.world.kept, *node_inventory_check.taken_in(view.world))
+        possible = supplied(plan, self._site.pools, usable, nodes, local)
+        if possible.add < plan.add:
+            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
+        return possible
 
     def _note(
         self,
-        seen: RoundView,
+        view: RoundView,
         after: Sequence[OwnedNode],
         changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
         watched: Mapping[int, Watched],
         *,
         is_changed: bool,
     ) -> None:
-        now = seen.world.now
+        now = view.world.now
         learnt = round_acts.learnt(self._memory.records(now), changes, now)
-        there = self._site.pools.keys() | self._site.switched
-        records = {pool: one for pool, one in learnt.items() if pool in there}
-        changed = now if is_changed else seen.situation.last_change
+        pools = self._site.pools.keys() | self._site.switched
+        records = {pool: record for pool, record in learnt.items() if pool in pools}
+        changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
-            self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
+            self._memory.nodes.replace(node for node in after if node.state is not NodeState.GONE)
             self._memory.keep_records(records)
-            self._memory.keep_eligible(seen.situation.eligible_since)
+            self._memory.keep_eligible(view.situation.eligible_since)
             self._memory.keep_watched(watched)
-            self._memory.keep_unlisted(seen.world.unlisted)
-            self._memory.keep_silent(seen.world.silent)
+            self._memory.keep_unlisted(view.world.unlisted)
+            self._memory.keep_silent(view.world.silent)
             self._forget(now)
-            self._memory.note_round(now, changed, self._spent(seen, after))
+            self._memory.note_round(now, changed, self._spent(view, after))
 
     def _forget(self, now: datetime) -> None:
         """Forget old decisions, once an hour."""
@@ -322,17 +330,17 @@ class Balancer:
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, seen: RoundView, after: Sequence[OwnedNode]) -> float:
+    def _spent(self, view: RoundView, after: Sequence[OwnedNode]) -> float:
         """Return what nodes have cost this month, with what began since the last round."""
-        now, site = seen.world.now, self._site
+        now, site = view.world.now, self._site
         cost = spent_since(
             self._memory.last_round() or now,
             now,
-            seen.world.kept,
+            view.world.kept,
             after,
             site.pools,
             site.demand.billing_s,
-            seen.situation.local_now,
+            view.situation.local_now,
         )
         return self._memory.spent(now) + cost
 
@@ -343,11 +351,11 @@ def _is_turn(due: DueAct) -> bool:
     return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
 
 
-def _after(kept: Sequence[OwnedNode], dues: Sequence[DueAct]) -> list[OwnedNode]:
+def _after(nodes: Sequence[OwnedNode], dues: Sequence[DueAct]) -> list[OwnedNode]:
     """Return the nodes that are kept once these dues are: changed ones in place of those before."""
-    touched = {one.before for one in dues}
-    left = [one for one in kept if one not in touched]
-    return left + [one.node for one in dues if not one.is_over]
+    touched = {due.before for due in dues}
+    untouched = [node for node in nodes if node not in touched]
+    return untouched + [due.node for due in dues if not due.is_over]
 
 
 def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:

@@ -20,7 +20,7 @@ LATELY = timedelta(seconds=60)
 
 
 def look(
-    policy: Policy, now: datetime, kept: str = BALANCE_ENDS, published: str = PUBLISHED
+    policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
     """Return the site's own cluster as it is now; NotSeen when it does not tell.
 
@@ -28,12 +28,14 @@ def look(
     what the poller publishes of other clusters, is taken as far as it can be read.
     """
     printed = cell_queries.printed(policy, now)
-    seen = cell_queries.situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
-    sooner = list(_elsewhere(policy, seen, published))
+    situation = cell_queries.situation(
+        *printed, where=policy.site.cluster, queue=policy.balance.queue
+    )
+    sooner = list(_elsewhere(policy, situation, published))
     return replace(
-        seen,
+        situation,
         local=now.astimezone(),
-        runtimes=recent_ends.read(kept).runtimes,
+        runtimes=recent_ends.read(ends_path).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
     )
@@ -45,30 +47,36 @@ def looked(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituatio
     Where a qmaster may move to another host both have a balancer, and each would buy what is
     wanted: that of the other host waits.
     """
-    seen = look(policy, now)
-    if is_acting and seen.master and not host.is_here(seen.master):
+    situation = look(policy, now)
+    if is_acting and situation.master and not host.is_here(situation.master):
         words = "only there nodes are added and removed"
-        raise NotSeen(f"the qmaster runs on {seen.master}, and not on {host.name()}: {words}")
-    return seen
+        raise NotSeen(f"the qmaster runs on {situation.master}, and not on {host.name()}: {words}")
+    return situation
 
 
-def _elsewhere(policy: Policy, seen: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
+def _elsewhere(
+    policy: Policy, situation: BalanceSituation, folder: str
+) -> Iterator[tuple[str, int]]:
     """Return the transfer queues that would start a task at once, with the slots that are free.
 
     That is what the poller knows of their clusters, if it knows it since a minute at most.
     """
     for name, queue in policy.queues.items():
-        here = sum(one.free for one in seen.cell.instances if one.queue == name and one.is_usable)
-        there = published_json.read(
+        free_here = sum(
+            instance.free
+            for instance in situation.cell.instances
+            if instance.queue == name and instance.is_usable
+        )
+        remote = published_json.read(
             f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", ShownCluster
         )
-        if here and there and _is_open(there, seen.now):
-            yield name, min(here, there.free_slots or 0)
+        if free_here and remote and _is_open(remote, situation.now):
+            yield name, min(free_here, remote.free_slots or 0)
 
 
-def _is_open(there: ShownCluster, now: datetime) -> bool:
-    is_known = there.taken_at is not None and abs(now - there.taken_at) <= LATELY
-    return is_known and not there.trouble and there.pending == 0 and bool(there.free_slots)
+def _is_open(remote: ShownCluster, now: datetime) -> bool:
+    is_known = remote.taken_at is not None and abs(now - remote.taken_at) <= LATELY
+    return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
 
 
 def look_at(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
@@ -78,24 +86,26 @@ def look_at(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituat
 
 def save(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
     """Save what a round looks at now in a folder; NotSeen, or OutputError when it can't be."""
-    documents, kept = cell_queries.printed(policy, now)
+    documents, saved_round = cell_queries.printed(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
-    seen = round_state_reader.filled(cell_queries.situation(documents, kept, where, queue), policy)
-    sooner = list(_elsewhere(policy, seen, published))
-    kept = replace(
-        kept,
-        last_change=seen.last_change,
-        nodes=seen.nodes,
-        eligible_since=seen.eligible_since,
-        watched=seen.watched,
+    situation = round_state_reader.filled(
+        cell_queries.situation(documents, saved_round, where, queue), policy
+    )
+    sooner = list(_elsewhere(policy, situation, published))
+    saved_round = replace(
+        saved_round,
+        last_change=situation.last_change,
+        nodes=situation.nodes,
+        eligible_since=situation.eligible_since,
+        watched=situation.watched,
         runtimes=recent_ends.read(BALANCE_ENDS).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
-        failed=seen.failed,
-        spent=seen.spent,
+        failed=situation.failed,
+        spent=situation.spent,
     )
     try:
-        saved_round_folder.write(folder, documents, kept)
+        saved_round_folder.write(folder, documents, saved_round)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
     except StateError as error:

@@ -50,16 +50,16 @@ class ToldModel:
 def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
     """Decide about a file; ParseError when it is none."""
     cluster = ganeti_reader.read(path)
-    done = squeeze(cluster, minimal, target)
+    plan = squeeze(cluster, minimal, target)
     return ToldModel(
-        way=done.way,
-        nodes=_names(done, done.nodes),
-        is_enough=done.is_enough,
-        offline_candidates=_names(done, done.offline_candidates),
-        online_candidates=_names(done, done.online_candidates),
-        script=commands(done, cluster),
+        way=plan.way,
+        nodes=_names(plan, plan.nodes),
+        is_enough=plan.is_enough,
+        offline_candidates=_names(plan, plan.offline_candidates),
+        online_candidates=_names(plan, plan.online_candidates),
+        script=commands(plan, cluster),
         original=ganeti_writer.written(cluster),
-        squeezed=ganeti_writer.written(done.after),
+        squeezed=ganeti_writer.written(plan.after),
         warnings=inconsistencies(cluster),
     )
 
@@ -73,5 +73,5 @@ def save(text: str, path: str) -> None:
         raise OutputError(f"{path}: {error.strerror}") from error
 
 
-def _names(done: SqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(done.after.nodes[at].name for at in nodes)
+def _names(plan: SqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(plan.after.nodes[at].name for at in nodes)

@@ -27,16 +27,16 @@ Renew = Callable[
 _log = logging.getLogger(__name__)
 
 
-def run_forever(wanted: BalanceOptionsOfProgram, path: str, renew: Renew) -> None:
+def run_forever(options: BalanceOptionsOfProgram, path: str, renew: Renew) -> None:
     """Do rounds until SIGTERM."""
     signals, clock = ProcessSignals(), Clock()
-    begin(wanted)
+    begin(options)
     life_sign = Watchdog(BALANCE_LOCK)
-    first = InForce(policy=wanted.policy, raw=b"", sha256="", since=clock.now())
+    first = InForce(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = Configuration(clock, path, earlier=lambda: first)
     configuration.tell()
     lasting = BalanceLoop(
-        wanted, configuration, renew, lambda one: BalanceDaemon(one, clock, life_sign)
+        options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign)
     )
     cycle.run_forever(lasting, signals, life_sign, clock)
 
@@ -46,13 +46,13 @@ class BalanceLoop(ReloadingProgram):
 
     def __init__(
         self,
-        wanted: BalanceOptionsOfProgram,
+        options: BalanceOptionsOfProgram,
         configuration: Configuration,
         renew: Renew,
         make: Callable[[BalanceOptionsOfProgram], BalanceDaemon],
     ) -> None:
-        super().__init__(make(wanted), configuration, lambda policy: make(self._by(policy)))
-        self._wanted = wanted
+        super().__init__(make(options), configuration, lambda policy: make(self._by(policy)))
+        self._wanted = options
         self._renew = renew
 
     def has_news(self) -> bool:
@@ -68,8 +68,8 @@ class BalanceLoop(ReloadingProgram):
 
     def _renewed(self, policy: Policy) -> BalanceOptionsOfProgram:
         try:
-            wanted = self._renew(policy)
-            require_fit(wanted)
+            options = self._renew(policy)
+            require_fit(options)
         except ConfigError as error:
             for problem in error.problems:
                 _log.error("event=only_looks why=%r", problem)
@@ -80,6 +80,6 @@ class BalanceLoop(ReloadingProgram):
                 demand=policy.demand,
                 is_acting=False,
             )
-        if not wanted.is_acting:
+        if not options.is_acting:
             _log.warning("event=only_looks why='[balance] apply is not true'")
-        return wanted
+        return options

@@ -18,7 +18,7 @@ NO_POOLS: Mapping[str, Pool] = {}
 
 
 def decide(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
@@ -26,11 +26,11 @@ def decide(
     is_faithful: bool = False,
 ) -> PlanReport:
     """Decide about a situation, and tell it."""
-    return told(planned(seen, rules, demand, pools, is_faithful=is_faithful), rules, demand)
+    return report(planned(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand)
 
 
 def planned(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
@@ -39,11 +39,11 @@ def planned(
 ) -> BalancePlan:
     """Decide about a situation by the policy in force."""
     if rules.policy is Rules.DEMAND and not is_faithful:
-        return demanded.decide(seen, rules, demand, pools)
-    return starcluster.decide(seen, rules, is_faithful=is_faithful)
+        return demanded.decide(situation, rules, demand, pools)
+    return starcluster.decide(situation, rules, is_faithful=is_faithful)
 
 
-def told(
+def report(
     plan: BalancePlan,
     rules: Balance,
     demand: Demand = USUAL_DEMAND,
@@ -60,9 +60,11 @@ def told(
         pool=plan.pool or None,
         remove=plan.remove,
         sentence=plan_sentence.sentence(plan, rules, demand, is_alone=is_alone, ended=ended),
-        refused=tuple(_refusal(one, rules) for one in plan.refused),
+        refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
     )
 
 
-def _refusal(one: UnservedDemand, rules: Balance) -> ToldRefusal:
-    return ToldRefusal(job=one.job, host=one.host, reason=plan_sentence.reason(one, rules))
+def _refusal(refusal: UnservedDemand, rules: Balance) -> ToldRefusal:
+    return ToldRefusal(
+        job=refusal.job, host=refusal.host, reason=plan_sentence.reason(refusal, rules)
+    )

@@ -43,9 +43,10 @@ def settle(
     """
     notes = kept.read(folder)
     if not is_acting:
-        wanted = sorted(current_power_requests.wanted(notes, now.timestamp()).items())
+        requests = sorted(current_power_requests.wanted(notes, now.timestamp()).items())
         return tuple(
-            _unknown(policy, *one) or PowerOutcome(host=one[0], wish=one[1]) for one in wanted
+            _unknown(policy, *request) or PowerOutcome(host=request[0], wish=request[1])
+            for request in requests
         )
     with cycle.held(kept.lock_of(folder), NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
@@ -54,25 +55,25 @@ def settle(
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
     """Switch the nodes side by side, and keep of the notes what may work later."""
     notes = kept.read(folder)
-    wanted = sorted(current_power_requests.wanted(notes, now_s).items())
-    own = {policy.powered[host].provider for host, _ in wanted if host in policy.powered}
+    requests = sorted(current_power_requests.wanted(notes, now_s).items())
+    own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
-        switch = threads.map(lambda one: _switch(policy, site, supplies, *one), wanted)
-        done = tuple(switch)
-    unsettled = {one.host: one.wish for one in done if one.is_later}
+        switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
+        outcomes = tuple(switch)
+    unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
         notes, current_power_requests.left(notes, unsettled, now_s), strict=True
     ):
         kept.keep(folder, before, after)
-    return done
+    return outcomes
 
 
-def _unknown(policy: Policy, host: str, wish: PowerWish) -> PowerOutcome | None:
+def _unknown(policy: Policy, host: str, requested: PowerWish) -> PowerOutcome | None:
     """Tell of a node that nobody here switches on and off; None of any other."""
     if host in policy.powered:
         return None
-    return PowerOutcome(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
+    return PowerOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
 
 
 def _switch(
@@ -80,21 +81,21 @@ def _switch(
     site: Membership,
     supplies: Mapping[str, PowerSupply],
     host: str,
-    wish: PowerWish,
+    requested: PowerWish,
 ) -> PowerOutcome:
-    if nobody := _unknown(policy, host, wish):
+    if nobody := _unknown(policy, host, requested):
         return nobody
     machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
-        if wish is PowerWish.SLEEP and (kept_on := _works(site, host)):
+        if requested is PowerWish.SLEEP and (kept_on := _works(site, host)):
             return kept_on
-        (supply.start if wish is PowerWish.WAKE else supply.stop)(machine)
+        (supply.start if requested is PowerWish.WAKE else supply.stop)(machine)
     except NotGranted as error:
-        return PowerOutcome(host=host, wish=wish, why=str(error), is_later=True)
+        return PowerOutcome(host=host, wish=requested, why=str(error), is_later=True)
     except GridbridgeError as error:
-        return PowerOutcome(host=host, wish=wish, why=str(error))
-    return PowerOutcome(host=host, wish=wish)
+        return PowerOutcome(host=host, wish=requested, why=str(error))
+    return PowerOutcome(host=host, wish=requested)
 
 
 def _works(site: Membership, host: str) -> PowerOutcome | None:
@@ -102,10 +103,10 @@ def _works(site: Membership, host: str) -> PowerOutcome | None:
 
     The hook had OAR take it for absent; as long as it is alive a job may start there.
     """
-    seen = site.look(host)
-    if not seen.is_idle:
+    idleness = site.look(host)
+    if not idleness.is_idle:
         return PowerOutcome(host=host, wish=PowerWish.SLEEP, why="OAR has a job there")
-    if not seen.is_closed:
+    if not idleness.is_closed:
         why = "OAR does not take it for absent"
         return PowerOutcome(host=host, wish=PowerWish.SLEEP, why=why, is_later=True)
     return None

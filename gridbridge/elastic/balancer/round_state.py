@@ -30,8 +30,8 @@ class RoundState:
 
         All of it is done, or nothing.
         """
-        told = self._facts.all(CLOCKS).get("")
-        by = clock_step.step(decode(told, HostClocks) if told else None, clocks)
+        row = self._facts.all(CLOCKS).get("")
+        by = clock_step.step(decode(row, HostClocks) if row else None, clocks)
         with self.database.transaction():
             if by:
                 self._change(clock_step.set_by(by))
@@ -40,13 +40,18 @@ class RoundState:
 
     def _change(self, change: clock_step.Change) -> None:
         """Change all moments that are kept."""
-        self.nodes.replace([clock_step.of_node(one, change) for one in self.nodes.all()])
+        self.nodes.replace([clock_step.of_node(node, change) for node in self.nodes.all()])
         records = self.records().items()
-        self.keep_records({pool: clock_step.of_record(one, change) for pool, one in records})
+        self.keep_records({pool: clock_step.of_record(record, change) for pool, record in records})
         for key in (UNLISTED, SILENT, WAITING):
-            kept = self._moments(key).items()
-            self._keep_moments(key, {name: change(at) for name, at in kept})
-        self.keep_watched({job: clock_step.of_watched(one, change) for job, one in self._watched()})
+            moments = self._moments(key).items()
+            self._keep_moments(key, {name: change(at) for name, at in moments})
+        self.keep_watched(
+            {
+                job: clock_step.of_watched(observation, change)
+                for job, observation in self._watched()
+            }
+        )
         last = dict(self._facts.all(LAST).get("", {}))
         for key in ("change", "round"):
             if last.get(key):
@@ -56,11 +61,14 @@ class RoundState:
 
     def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
         """Return what went wrong with pools of late, nothing of it later than now."""
-        found = {pool: decode(one, PoolRecord) for pool, one in self._facts.all(POOL).items()}
+        by_pool = {
+            pool: decode(record, PoolRecord) for pool, record in self._facts.all(POOL).items()
+        }
         if now is None:
-            return found
+            return by_pool
         return {
-            pool: clock_step.of_record(one, clock_step.until(now)) for pool, one in found.items()
+            pool: clock_step.of_record(record, clock_step.until(now))
+            for pool, record in by_pool.items()
         }
 
     def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
@@ -72,10 +80,10 @@ class RoundState:
 
     def asked(self) -> AdministratorRequests:
         """Return what administrators asked for since the last round."""
-        found = self.wishes()
+        requests = self.wishes()
 
-        def wished(wish: WishFor) -> frozenset[str]:
-            return frozenset(host for host, one in found.items() if one == wish.value)
+        def wished(request: WishFor) -> frozenset[str]:
+            return frozenset(host for host, name in requests.items() if name == request.value)
 
         return AdministratorRequests(
             drained=wished(WishFor.DRAIN), kept=wished(WishFor.KEEP), freed=wished(WishFor.FREE)
@@ -83,21 +91,21 @@ class RoundState:
 
     def wishes(self) -> Mapping[str, str]:
         """Return the same by the names of hosts."""
-        return {host: str(one.get("wish")) for host, one in self._facts.all(ASKED).items()}
+        return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
-    def ask(self, host: str, wish: WishFor) -> None:
+    def ask(self, host: str, request: WishFor) -> None:
         """Note what an administrator asks for; the next round does it."""
-        self._facts.put(f"{ASKED}{host}", {"wish": wish.value})
+        self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
-    def forget_asked(self, asked: AdministratorRequests) -> None:
+    def forget_asked(self, requests: AdministratorRequests) -> None:
         """Forget what was taken up, unless somebody asks for something else by now."""
-        taken: Mapping[str, frozenset[str]] = {
-            WishFor.DRAIN: asked.drained,
-            WishFor.KEEP: asked.kept,
-            WishFor.FREE: asked.freed,
+        hosts_by_request: Mapping[str, frozenset[str]] = {
+            WishFor.DRAIN: requests.drained,
+            WishFor.KEEP: requests.kept,
+            WishFor.FREE: requests.freed,
         }
-        for host, wish in self.wishes().items():
-            if host in taken.get(wish, ()):
+        for host, request in self.wishes().items():
+            if host in hosts_by_request.get(request, ()):
                 self._facts.drop(f"{ASKED}{host}")
 
     def unlisted(self) -> Mapping[str, datetime]:
@@ -117,11 +125,11 @@ class RoundState:
         self._keep_moments(SILENT, silent)
 
     def _moments(self, key: str) -> Mapping[str, datetime]:
-        known = self._facts.all(key).get("", {})
-        return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
+        moments = self._facts.all(key).get("", {})
+        return {node: datetime.fromisoformat(str(at)) for node, at in moments.items()}
 
-    def _keep_moments(self, key: str, kept: Mapping[str, datetime]) -> None:
-        self._facts.put(key, {node: at.isoformat() for node, at in kept.items()})
+    def _keep_moments(self, key: str, moments: Mapping[str, datetime]) -> None:
+        self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_change(self) -> datetime | None:
         """Return when a node last came or went."""
@@ -149,7 +157,9 @@ class RoundState:
         in the first round of a month each unit that began in it is counted.
         """
         month = _month(now)
-        earlier = sorted((one, cost) for one, cost in self._months().items() if one < month)
+        earlier = sorted(
+            (past_month, cost) for past_month, cost in self._months().items() if past_month < month
+        )
         value = {
             "change": changed.isoformat() if changed else "",
             "round": now.isoformat(),
@@ -169,16 +179,19 @@ class RoundState:
     def watched(self, now: datetime) -> Mapping[int, Watched]:
         """Return how the last round saw what waits, nothing of it later than now."""
         return {
-            job: clock_step.of_watched(one, clock_step.until(now)) for job, one in self._watched()
+            job: clock_step.of_watched(observation, clock_step.until(now))
+            for job, observation in self._watched()
         }
 
     def _watched(self) -> list[tuple[int, Watched]]:
-        known = self._facts.all(WATCHED).get("", {})
-        return [(int(job), decode(one, Watched)) for job, one in known.items()]
+        rows = self._facts.all(WATCHED).get("", {})
+        return [(int(job), decode(row, Watched)) for job, row in rows.items()]
 
     def keep_watched(self, watched: Mapping[int, Watched]) -> None:
         """Keep it; what waits no more is forgotten."""
-        self._facts.put(WATCHED, {str(job): encode(one) for job, one in watched.items()})
+        self._facts.put(
+            WATCHED, {str(job): encode(observation) for job, observation in watched.items()}
+        )
 
 
 def _month(now: datetime) -> str:

@@ -36,7 +36,7 @@ def nodes(path: str) -> tuple[OwnedNode, ...]:
         return memory.nodes.all()
 
 
-def filled(seen: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
+def filled(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
     """Return a cell with the nodes that are kept, and the rest that a round remembers.
 
     Without a memory, or without the right to read it, the cell is returned as it is. The site's own
@@ -45,16 +45,16 @@ def filled(seen: BalanceSituation, policy: Policy, path: str = "") -> BalanceSit
     """
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
-        return seen
+        return situation
     with _memory(path) as memory:
         is_squeezed = policy.squeeze.enabled
         own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
-            round_acts.noted(one, seen.now)
-            for one in memory.nodes.all()
-            if one.pool not in own or one.state is not NodeState.READY
+            round_acts.noted(node, situation.now)
+            for node in memory.nodes.all()
+            if node.pool not in own or node.state is not NodeState.READY
         )
-        return replace(remembered(seen, memory, policy.balance, policy.demand), nodes=nodes)
+        return replace(remembered(situation, memory, policy.balance, policy.demand), nodes=nodes)
 
 
 @contextmanager

@@ -30,22 +30,22 @@ class RoundStatistics:
 
 def accounting_of(cluster: Cluster, name: str) -> str:
     """Return where a cluster of this machine writes its accounting."""
-    told = cluster.filled(name)
-    return told.accounting or f"{told.root}/{told.cell}/common/accounting"
+    settings = cluster.filled(name)
+    return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
 
-def note(seen: BalanceSituation, queue: str, seeing: RoundStatistics) -> BalanceStatistics:
+def note(situation: BalanceSituation, queue: str, seeing: RoundStatistics) -> BalanceStatistics:
     """Count a round, and add its row to the file of statistics if there is to be one.
 
     What can't be read or written of all that is told in the log: it never ends a round.
     """
-    found = counted.statistics(seen, _ends(seen.now, seeing), queue, seeing.lookback)
+    row = counted.statistics(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
         try:
-            statistics_file.append(seeing.stats, found)
+            statistics_file.append(seeing.stats, row)
         except StateError as error:
             _log.warning("event=no_statistics why=%r", str(error))
-    return found
+    return row
 
 
 def _ends(now: datetime, seeing: RoundStatistics) -> RecentEnds:

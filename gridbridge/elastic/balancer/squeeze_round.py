@@ -24,58 +24,64 @@ UNSAID = {
 
 
 def decide(
-    seen: BalanceSituation, plan: BalancePlan, rules: Balance, squeeze: Squeeze, facts: RestFacts
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: Balance,
+    squeeze: Squeeze,
+    facts: RestFacts,
 ) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
     """Decide about a situation for which a policy has a plan."""
-    found = rest(seen, plan, rules, squeeze, facts)
-    return found, deeds(found, facts), sentence(found)
+    standby_plan = rest(situation, plan, rules, squeeze, facts)
+    return standby_plan, deeds(standby_plan, facts), sentence(standby_plan)
 
 
-def only(seen: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
+def only(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return a situation in which no other node rests or is woken than the site's own hosts.
 
     One that did not come up is left alone for as long as a pool that had no node to give. None is
     left out: the cell lists hosts that rest too, and who is no node there counts as one that works.
     """
-    return replace(seen, nodes=tuple(_shown(one, own, seen, retry_s) for one in seen.nodes))
+    return replace(
+        situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes)
+    )
 
 
-def _shown(node: Node, own: Set[str], seen: BalanceSituation, retry_s: float) -> Node:
+def _shown(node: Node, own: Set[str], situation: BalanceSituation, retry_s: float) -> Node:
     if node.state is not NodeState.STANDBY:
         return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
-    is_failed = since is not None and (seen.now - since).total_seconds() < retry_s
+    is_failed = since is not None and (situation.now - since).total_seconds() < retry_s
     return replace(node, is_drained=node.is_drained or is_failed or node.name not in own)
 
 
 def standby_of(
-    seen: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
+    situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Return the hosts of the site's own that may be woken now, in the order of waking."""
-    resting = standby(only(seen, own, retry_s).nodes, RestFacts(tags=tags))
-    return tuple(one.name for one in resting)
+    resting = standby(only(situation, own, retry_s).nodes, RestFacts(tags=tags))
+    return tuple(node.name for node in resting)
 
 
-def without(plan: BalancePlan, found: StandbyPlan | None, own: Set[str]) -> BalancePlan:
+def without(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) -> BalancePlan:
     """Return what a policy's plan leaves to do: waking comes before buying, and resting is ours.
 
     Never both in a round: hosts that are woken are seen before nodes are bought.
     """
-    if found is None:
+    if standby_plan is None:
         return plan
-    left = tuple(name for name in plan.remove if name not in own and name != found.last)
+    remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
     refused = plan.refused
-    if found.last:
-        refused = (*refused, UnservedDemand(host=found.last, cause=RefusalKind.LAST_AT_WORK))
-    verdict = plan.verdict if left else UNSAID.get(plan.verdict, plan.verdict)
+    if standby_plan.last:
+        refused = (*refused, UnservedDemand(host=standby_plan.last, cause=RefusalKind.LAST_AT_WORK))
+    verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is DemandVerdict.NO_NEED and plan.figures.tasks:
         verdict = DemandVerdict.ALL_FIT
-    add = 0 if found.on else plan.add
-    return replace(plan, add=add, remove=left, verdict=verdict, refused=refused)
+    add = 0 if standby_plan.on else plan.add
+    return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 
 
-def told_too(told: PlanReport, found: StandbyPlan | None) -> PlanReport:
+def told_too(report: PlanReport, standby_plan: StandbyPlan | None) -> PlanReport:
     """Return what is told with what a squeeze makes of it."""
-    if found is None:
-        return told
-    return replace(told, sentence=f"{told.sentence}; squeeze: {sentence(found)}")
+    if standby_plan is None:
+        return report
+    return replace(report, sentence=f"{report.sentence}; squeeze: {sentence(standby_plan)}")

@@ -103,7 +103,7 @@ def draw(rows: Sequence[BalanceStatistics], folder: str) -> tuple[str, ...]:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
-    return tuple(_draw(one, rows, folder) for one in PICTURES)
+    return tuple(_draw(picture, rows, folder) for picture in PICTURES)
 
 
 def _draw(picture: PlotPicture, rows: Sequence[BalanceStatistics], folder: str) -> str:
@@ -154,7 +154,7 @@ def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) 
     axes.set_ylim(0, most * 1.1 or 1)
     axes.set_ylabel(picture.unit)
     last = picture.value(rows[-1])
-    now, top = (_told(picture, value) for value in (last, most))
+    now, top = (_value_text(picture, value) for value in (last, most))
     axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
     if picture.is_time:
         axes.yaxis.set_major_locator(MultipleLocator(_step_s(most)))
@@ -171,7 +171,7 @@ def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) 
     clock(axes)
 
 
-def _told(picture: PlotPicture, value: float) -> str:
+def _value_text(picture: PlotPicture, value: float) -> str:
     if picture.is_time:
         return time(value)
     return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"
@@ -187,5 +187,5 @@ def time(seconds: float) -> str:
     whole = round(seconds)
     large, small = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
     (unit, size), (less, lesser) = large, small
-    rest = f" {whole % size // lesser} {less}" if size > 1 and whole % size >= lesser else ""
-    return f"{whole // size} {unit}{rest}"
+    remainder = f" {whole % size // lesser} {less}" if size > 1 and whole % size >= lesser else ""
+    return f"{whole // size} {unit}{remainder}"

@@ -41,15 +41,19 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power --apply
     """
     policy = users_configuration.with_own_cluster(path)
-    done = service.settle(policy, folder, datetime.now(UTC), is_acting=is_acting)
+    outcomes = service.settle(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
         output.as_json(
-            [{"host": one.host, "wish": one.wish.value, "why": one.why or None} for one in done]
+            [
+                {"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None}
+                for outcome in outcomes
+            ]
         )
     else:
-        for one in done:
-            output.line(f"{one.host}: {one.wish.value}{one.why and f', not done: {one.why}'}")
-    if any(one.is_later for one in done):
+        for outcome in outcomes:
+            failure = f", not done: {outcome.why}" if outcome.why else ""
+            output.line(f"{outcome.host}: {outcome.wish.value}{failure}")
+    if any(outcome.is_later for outcome in outcomes):
         raise SystemExit(NOT_SEEN)
-    if any(one.why for one in done):
+    if any(outcome.why for outcome in outcomes):
         raise SystemExit(FAILED)

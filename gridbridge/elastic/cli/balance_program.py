@@ -20,7 +20,7 @@ from gridbridge.cli.options import (
     all_of,
     not_empty,
 )
-from gridbridge.elastic.cli.plan_command import RULES, both, told_plain
+from gridbridge.elastic.cli.plan_command import RULES, plain_report, spellings
 from gridbridge.elastic.cli.plot_command import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.plan_report import PlanReport
@@ -44,32 +44,32 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.argument("cluster", default="", metavar="[CLUSTER]")
 @all_of(RULES)
 @click.option(
-    *("-i", *both("interval"), "interval_s"),
+    *("-i", *spellings("interval"), "interval_s"),
     type=FiniteNumber(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
-    *("-l", *both("lookback_window"), "lookback_min"),
+    *("-l", *spellings("lookback_window"), "lookback_min"),
     type=FiniteNumber(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",
 )
 @click.option(
-    *("-K", *both("kill_master"), *both("kill_cluster"), "kills_master"),
+    *("-K", *spellings("kill_master"), *spellings("kill_cluster"), "kills_master"),
     is_flag=True,
     help="End the master's machine, too, when nothing is left.",
 )
-@click.option("-d", *both("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
+@click.option("-d", *spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
 @click.option(
-    *("-D", *both("dump_stats_file"), "stats"),
+    *("-D", *spellings("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
-@click.option("-p", *both("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option("-p", *spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
-    *("-P", *both("plot_output_dir"), "folder"),
+    *("-P", *spellings("plot_output_dir"), "folder"),
     metavar="FOLDER",
     callback=_whole,
     help=f"Draw them in this folder [{BALANCE_PLOTS}].",
@@ -80,7 +80,7 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @CONFIG_FILE
 @JSON
 @VERSION
-def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
+def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> None:
     """Add nodes to a cluster whose queue is long, and remove those that are idle.
 
     One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
@@ -100,18 +100,20 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     from gridbridge.program.log_file import STREAMS, RotatedFile
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
-    own = ProgramOptions(**{one.name: given.pop(one.name) for one in fields(ProgramOptions)})
-    wanted = _wanted(cluster, own, given, read(path))
-    if own.is_loop and not wanted.is_acting:
+    own = ProgramOptions(
+        **{field.name: command_options.pop(field.name) for field in fields(ProgramOptions)}
+    )
+    options = _options_of(cluster, own, command_options, read(path))
+    if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
             files = tuple(map(RotatedFile, STREAMS))
-            tell = _nothing_of if own.is_quiet else partial(_told, files, is_json=is_json)
-            renew = partial(_again, cluster, own, given, tell)
-            loop.run_forever(replace(wanted, tell=tell), path, renew)
+            report = _nothing_of if own.is_quiet else partial(_print_round, files, is_json=is_json)
+            renew = partial(_again, cluster, own, command_options, report)
+            loop.run_forever(replace(options, tell=report), path, renew)
             return
-        plan = service.run_once(wanted)
+        plan = service.run_once(options)
     except NotSeen as error:
         _complain(error)
         raise SystemExit(NOT_SEEN) from error
@@ -135,16 +137,16 @@ class ProgramOptions:
     is_quiet: bool
 
 
-def _tell(told: PlanReport, done: tuple[str, ...], *, is_json: bool) -> None:
+def _tell(report: PlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     """Print what a round decided, and what is done with nodes."""
     if is_json:
-        output.as_json({**told_plain(told), "done": list(done)})
+        output.as_json({**plain_report(report), "done": list(acts)})
         return
-    for text in (told.sentence, *(f"  {act}" for act in done)):
+    for text in (report.sentence, *(f"  {act}" for act in acts)):
         output.line(log_file.dated(text, sys.stdout))
 
 
-def _told(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
+def _print_round(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
     """Print the decision of a round of `--loop` at once, after a rotation into the new file."""
     for file in files:
         file.follow()
@@ -159,37 +161,37 @@ def _nothing_of(_: "RoundPlan") -> None:
 def _again(
     cluster: str,
     own: ProgramOptions,
-    given: dict[str, Any],
-    tell: Callable[["RoundPlan"], None],
+    command_options: dict[str, Any],
+    report: Callable[["RoundPlan"], None],
     policy: "Policy",
 ) -> "BalanceOptionsOfProgram":
     """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
     try:
-        return replace(_wanted(cluster, own, given, policy), tell=tell)
+        return replace(_options_of(cluster, own, command_options, policy), tell=report)
     except click.UsageError as error:
         raise ConfigError((error.message,)) from error
 
 
-def _wanted(
-    cluster: str, own: ProgramOptions, given: dict[str, Any], policy: "Policy"
+def _options_of(
+    cluster: str, own: ProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalanceOptionsOfProgram":
     """Return how it is to run; UsageError for options that contradict each other or the file."""
     from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram, with_interval
     from gridbridge.elastic.tools import balance_preview as tools
 
-    found, demand = tools.ruled(policy, tools.BalanceOptions(**given))
+    rules, demand = tools.ruled(policy, tools.BalanceOptions(**command_options))
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
-    if own.kills_master and not found.kill_master:
+    if own.kills_master and not rules.kill_master:
         raise click.UsageError("--kill-master: [balance] kill_master is not true")
     is_drawn = own.plots or own.folder is not None
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
     return BalanceOptionsOfProgram(
         policy=policy,
-        rules=with_interval(found, own.interval_s),
+        rules=with_interval(rules, own.interval_s),
         demand=demand,
-        is_faithful=bool(given.get("is_faithful")),
-        is_acting=found.apply or own.is_applied,
+        is_faithful=bool(command_options.get("is_faithful")),
+        is_acting=rules.apply or own.is_applied,
         kills_master=own.kills_master,
         lookback=timedelta(minutes=own.lookback_min),
         stats=stats,

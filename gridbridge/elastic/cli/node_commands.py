@@ -33,22 +33,24 @@ def status(is_json: bool) -> None:
     from gridbridge.elastic.balancer import administrators_nodes as nodes  # a quarter of a second
 
     now = datetime.now(UTC)
-    told = nodes.overview(now)
+    overview = nodes.overview(now)
     if is_json:
-        output.as_json(_overview(told))
+        output.as_json(_overview(overview))
         return
-    rows = [_row(one, dict(told.asked), now) for one in told.nodes]
+    rows = [_row(node, dict(overview.asked), now) for node in overview.nodes]
     if rows:
         output.table(HEAD, rows)
     else:
         output.line("no node is the balancer's")
-    for pool, record in told.pools:
+    for pool, record in overview.pools:
         if record.failures:
             at = clock(record.failed_at, now)
             output.line(
                 f"pool {pool}: {count(record.failures, 'node')} in a row failed, the last at {at}"
             )
-    output.line(f"last round {clock(told.last_round, now)}, spent this month {told.spent:.2f}")
+    output.line(
+        f"last round {clock(overview.last_round, now)}, spent this month {overview.spent:.2f}"
+    )
 
 
 @click.command()
@@ -74,11 +76,11 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     path = config_beside(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
-    told = or_later(lambda: service.explain(what, now, nodes, folder, path))
-    for unseen in told.unseen:
+    explanation = or_later(lambda: service.explain(what, now, nodes, folder, path))
+    for unseen in explanation.unseen:
         output.complain(unseen)
-    _tell(told, now, is_json=is_json)
-    if not told.is_known:
+    _tell(explanation, now, is_json=is_json)
+    if not explanation.is_known:
         raise SystemExit(UNKNOWN)
 
 
@@ -152,26 +154,30 @@ def history(count: int, is_json: bool) -> None:
     """
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
-    found = nodes.history(count)
+    decisions = nodes.history(count)
     if is_json:
-        told = [
-            {"number": one.number, "at": one.at.isoformat(), "sentence": one.sentence}
-            for one in found
+        rows = [
+            {
+                "number": decision.number,
+                "at": decision.at.isoformat(),
+                "sentence": decision.sentence,
+            }
+            for decision in decisions
         ]
-        output.as_json(told)
+        output.as_json(rows)
         return
     now = datetime.now(UTC)
-    for one in found:
-        output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
+    for decision in decisions:
+        output.line(f"{decision.number}  {clock(decision.at, now)}  {decision.sentence}")
 
 
-def _ask(host: str, wish: WishFor, words: Mapping[NodeState, str], *, is_json: bool) -> None:
+def _ask(host: str, request: WishFor, words: Mapping[NodeState, str], *, is_json: bool) -> None:
     """Ask for it, and say what becomes of a node in its state."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
-    node = nodes.ask(host, wish)
+    node = nodes.ask(host, request)
     if is_json:
-        output.as_json({"host": node.name, "state": node.state.value, "wish": wish.value})
+        output.as_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
     output.line(f"{node.name} {words[node.state]}")
 
@@ -186,64 +192,68 @@ def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
         return ()
 
 
-def _tell(told: NodeExplanation, now: datetime, *, is_json: bool) -> None:
+def _tell(explanation: NodeExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
-        node = _node(told.node) if told.node else None
-        plain = {"what": told.what, "reason": told.reason, "sentence": told.sentence, "node": node}
-        output.as_json({**plain, "unseen": list(told.unseen)})
+        node = _node(explanation.node) if explanation.node else None
+        plain = {
+            "what": explanation.what,
+            "reason": explanation.reason,
+            "sentence": explanation.sentence,
+            "node": node,
+        }
+        output.as_json({**plain, "unseen": list(explanation.unseen)})
         return
-    if told.node:
-        since = clock(told.node.since, now)
-        output.line(
-            f"{told.what} is {told.node.state.value} since {since}, of pool {told.node.pool}"
-        )
-    output.line(f"{told.what}: {told.reason}")
-    output.line(f"the plan now: {told.sentence}")
+    if explanation.node:
+        since = clock(explanation.node.since, now)
+        state, pool = explanation.node.state.value, explanation.node.pool
+        output.line(f"{explanation.what} is {state} since {since}, of pool {pool}")
+    output.line(f"{explanation.what}: {explanation.reason}")
+    output.line(f"the plan now: {explanation.sentence}")
 
 
-def _row(one: OwnedNode, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
-    why = one.cause.value or ("kept" if one.is_kept else _lacks(one))
-    wish = f"asked: {asked[one.name]}" if one.name in asked else ""
+def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
+    why = node.cause.value or ("kept" if node.is_kept else _lacks(node))
+    request = f"asked: {requests[node.name]}" if node.name in requests else ""
     return (
-        one.name,
-        one.state.value,
-        clock(one.since, now),
-        one.pool,
-        one.machine or "-",
-        clock(one.idle_since, now),
-        ", ".join(word for word in (why, wish) if word),
+        node.name,
+        node.state.value,
+        clock(node.since, now),
+        node.pool,
+        node.machine or "-",
+        clock(node.idle_since, now),
+        ", ".join(word for word in (why, request) if word),
     )
 
 
-def _lacks(one: OwnedNode) -> str:
+def _lacks(node: OwnedNode) -> str:
     """Say what a node that joins still waits for, or one that is ready lacks."""
-    if one.state is NodeState.READY and one.step is JoinStep.CLOSED:
+    if node.state is NodeState.READY and node.step is JoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
-    if one.state is not NodeState.JOINING:
+    if node.state is not NodeState.JOINING:
         return ""
-    is_host = one.step is JoinStep.ADMITTED
+    is_host = node.step is JoinStep.ADMITTED
     return "its daemon is waited for" if is_host else "it is being made a host"
 
 
-def _overview(told: BalancerOverview) -> dict[str, object]:
+def _overview(overview: BalancerOverview) -> dict[str, object]:
     return {
-        "nodes": [_node(one) for one in told.nodes],
-        "pools": [{"pool": pool, "failures": record.failures} for pool, record in told.pools],
-        "last_round": told.last_round.isoformat() if told.last_round else None,
-        "spent": told.spent,
-        "asked": dict(told.asked),
+        "nodes": [_node(node) for node in overview.nodes],
+        "pools": [{"pool": pool, "failures": record.failures} for pool, record in overview.pools],
+        "last_round": overview.last_round.isoformat() if overview.last_round else None,
+        "spent": overview.spent,
+        "asked": dict(overview.asked),
     }
 
 
-def _node(one: OwnedNode) -> dict[str, object]:
+def _node(node: OwnedNode) -> dict[str, object]:
     return {
-        "name": one.name,
-        "state": one.state.value,
-        "since": one.since.isoformat(),
-        "pool": one.pool,
-        "machine": one.machine,
-        "address": one.address,
-        "idle_since": one.idle_since.isoformat() if one.idle_since else None,
-        "kept": one.is_kept,
-        "why": one.cause.value,
+        "name": node.name,
+        "state": node.state.value,
+        "since": node.since.isoformat(),
+        "pool": node.pool,
+        "machine": node.machine,
+        "address": node.address,
+        "idle_since": node.idle_since.isoformat() if node.idle_since else None,
+        "kept": node.is_kept,
+        "why": node.cause.value,
     }

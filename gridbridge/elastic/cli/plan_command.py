@@ -20,43 +20,45 @@ from gridbridge.model.elastic.balance_plan import Rules
 from gridbridge.model.elastic.plan_report import PlanReport
 
 
-def both(name: str) -> tuple[str, ...]:
+def spellings(name: str) -> tuple[str, ...]:
     """Return an option with - and, as StarCluster writes it, with _."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
 RULES = (
     click.option(
-        "--policy", type=click.Choice([one.value for one in Rules]), help="Decide by these rules."
+        "--policy",
+        type=click.Choice([policy.value for policy in Rules]),
+        help="Decide by these rules.",
     ),
     click.option(
-        *("-m", *both("max_nodes"), "max_nodes"),
+        *("-m", *spellings("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
         help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
     ),
     click.option(
-        *("-n", *both("min_nodes"), "min_nodes"),
+        *("-n", *spellings("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
         help="The least, with the master.",
     ),
     click.option(
-        *("-a", *both("add_nodes_per_iteration"), *both("add_nodes_per_iter")),
+        *("-a", *spellings("add_nodes_per_iteration"), *spellings("add_nodes_per_iter")),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",
     ),
     click.option(
-        *("-w", *both("job_wait_time"), "job_wait_time_s"),
+        *("-w", *spellings("job_wait_time"), "job_wait_time_s"),
         type=FiniteNumber(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
-        *("-k", *both("kill_after"), "kill_after_min"),
+        *("-k", *spellings("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
         help="The minute of its hour from which an idle node may be removed.",
     ),
     click.option(
-        *("-s", *both("stabilization_time"), "stabilization_s"),
+        *("-s", *spellings("stabilization_time"), "stabilization_s"),
         type=FiniteNumber(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
@@ -71,7 +73,7 @@ RULES = (
 @all_of(RULES)
 @CONFIG_FILE
 @JSON
-def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
+def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     """Say what a round of the balancer would do, and why, and do nothing.
 
     Options hold instead of what [balance] of gridbridge.toml says. With --from it is decided about
@@ -88,17 +90,17 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
     path = config_beside(folder, path)
-    told = or_later(
-        lambda: service.plan(service.BalanceOptions(**given), datetime.now(UTC), folder, path)
+    report = or_later(
+        lambda: service.plan(service.BalanceOptions(**options), datetime.now(UTC), folder, path)
     )
-    for unseen in told.unseen:
+    for unseen in report.unseen:
         output.complain(unseen)
     if is_json:
-        output.as_json({**told_plain(told), "unseen": list(told.unseen)})
+        output.as_json({**plain_report(report), "unseen": list(report.unseen)})
         return
-    output.line(told.sentence)
-    for one in told.refused:
-        output.line(f"  {f'job {one.job}' if one.job else one.host}: {one.reason}")
+    output.line(report.sentence)
+    for refused in report.refused:
+        output.line(f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}")
 
 
 @click.command()
@@ -128,17 +130,17 @@ def complain_of_hidden() -> None:
         output.complain(service.NODES_UNSEEN)
 
 
-def told_plain(told: PlanReport) -> dict[str, object]:
+def plain_report(report: PlanReport) -> dict[str, object]:
     """Return a plan as JSON has it."""
     return {
-        "add": told.add,
-        "pool": told.pool,
-        "remove": list(told.remove),
-        "sentence": told.sentence,
+        "add": report.add,
+        "pool": report.pool,
+        "remove": list(report.remove),
+        "sentence": report.sentence,
         "refused": [
-            {"job": one.job, "reason": one.reason}
-            if one.job
-            else {"host": one.host, "reason": one.reason}
-            for one in told.refused
+            {"job": refused.job, "reason": refused.reason}
+            if refused.job
+            else {"host": refused.host, "reason": refused.reason}
+            for refused in report.refused
         ],
     }

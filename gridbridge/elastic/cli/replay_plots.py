@@ -32,27 +32,27 @@ MARKS = {
 HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
 
 
-def draw(found: Sequence[PolicyComparison], path: str) -> str:
+def draw(comparisons: Sequence[PolicyComparison], path: str) -> str:
     """Draw all workloads into one file; return its name. OutputError when it can't be written."""
-    rows = sum(1 if one.frontier else 2 for one in found)
+    rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
-    for one in found:
-        if one.frontier:
-            _swept(axes.pop(0), one)
+    for comparison in comparisons:
+        if comparison.frontier:
+            _swept(axes.pop(0), comparison)
         else:
-            _over_time(axes.pop(0), axes.pop(0), one)
+            _over_time(axes.pop(0), axes.pop(0), comparison)
     plot_file.save(figure, path, DOTS)
     return path
 
 
-def _over_time(nodes: Axes, waiting: Axes, one: PolicyComparison) -> None:
-    for each in one.outcomes:
-        at = [float(dates.date2num(_at(moment.at_s))) for moment in each.moments]  # type: ignore[no-untyped-call]  # dates has no types
-        _line(nodes, each, at, [moment.nodes for moment in each.moments])
-        _line(waiting, each, at, [moment.waiting for moment in each.moments])
-    _frame(nodes, f"{one.name}: nodes that are on", "nodes")
-    _frame(waiting, f"{one.name}: tasks that wait", "tasks")
+def _over_time(nodes: Axes, waiting: Axes, comparison: PolicyComparison) -> None:
+    for outcome in comparison.outcomes:
+        at = [float(dates.date2num(_at(moment.at_s))) for moment in outcome.moments]  # type: ignore[no-untyped-call]  # dates has no types
+        _line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
+        _line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
+    _frame(nodes, f"{comparison.name}: nodes that are on", "nodes")
+    _frame(waiting, f"{comparison.name}: tasks that wait", "tasks")
     for axes in (nodes, waiting):
         locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
         axes.xaxis.set_major_locator(locator)
@@ -61,43 +61,44 @@ def _over_time(nodes: Axes, waiting: Axes, one: PolicyComparison) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _line(axes: Axes, one: ReplayOutcome, at: list[float], values: list[int]) -> None:
-    rules = one.way.rules
+def _line(axes: Axes, outcome: ReplayOutcome, at: list[float], values: list[int]) -> None:
+    rules = outcome.way.rules
     width = 2.4 if rules is ReplayRules.DEMAND else 1.0  # others that do the same don't hide it
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
 
-def _swept(axes: Axes, one: PolicyComparison) -> None:
-    for rules in dict.fromkeys(each.way.rules for each in one.outcomes):
-        some = [each for each in one.outcomes if each.way.rules is rules]
+def _swept(axes: Axes, comparison: PolicyComparison) -> None:
+    for rules in dict.fromkeys(outcome.way.rules for outcome in comparison.outcomes):
+        outcomes = [outcome for outcome in comparison.outcomes if outcome.way.rules is rules]
         axes.scatter(
-            [each.cost for each in some],
-            [each.wait_mean_s for each in some],
+            [outcome.cost for outcome in outcomes],
+            [outcome.wait_mean_s for outcome in outcomes],
             facecolors="none",  # one in the same place shows through
             edgecolors=COLOURS[rules],
             marker=MARKS[rules],
             label=rules.value,
             s=32,
         )
-    best = one.frontier
+    best = comparison.frontier
     axes.plot([e.cost for e in best], [e.wait_mean_s for e in best], color="0.3", lw=1, zorder=0)
-    for number, each in enumerate(best, 1):
-        place = (each.cost, each.wait_mean_s)
+    for number, outcome in enumerate(best, 1):
+        point = (outcome.cost, outcome.wait_mean_s)
         above = (4, HEIGHTS[number % len(HEIGHTS)])
-        axes.annotate(str(number), place, xytext=above, textcoords="offset points", fontsize=9)
+        axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
     _frame(
         axes,
-        f"{one.name}: mean wait and cost of each setting; the line joins those that no other beats",
+        f"{comparison.name}: mean wait and cost of each setting;"
+        " the line joins those that no other beats",
         "mean wait, s",
     )
     axes.set_xlabel("cost")
-    lines = "\n".join(f"{number}  {_named(each)}" for number, each in enumerate(best, 1))
+    lines = "\n".join(f"{number}  {_named(outcome)}" for number, outcome in enumerate(best, 1))
     axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
 
 
-def _named(one: ReplayOutcome) -> str:
-    return f"{one.way.rules.value} {one.way.settings}".strip()
+def _named(outcome: ReplayOutcome) -> str:
+    return f"{outcome.way.rules.value} {outcome.way.settings}".strip()
 
 
 def _frame(axes: Axes, title: str, unit: str) -> None:

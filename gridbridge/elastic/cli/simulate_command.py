@@ -49,7 +49,7 @@ OPTIONS = (
     click.option(
         "--policy",
         "policies",
-        type=click.Choice([one.value for one in ReplayRules]),
+        type=click.Choice([policy.value for policy in ReplayRules]),
         multiple=True,
         help="Compare this one; may be repeated. Without it: all of them.",
     ),
@@ -155,7 +155,7 @@ class SimulateOptions:
 @click.command()
 @all_of(OPTIONS)
 @JSON
-def simulate(is_json: bool, **given: Any) -> None:
+def simulate(is_json: bool, **arguments: Any) -> None:
     """Replay what a cluster ran, by other rules, and show what would have been waited and paid.
 
     FILE is Grid Engine's accounting file, or one in the Standard Workload Format; gzip or xz may
@@ -172,52 +172,54 @@ def simulate(is_json: bool, **given: Any) -> None:
       gridbridge simulate --accounting /opt/sge/default/common/accounting --max-nodes 40
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
-    asked = SimulateOptions(**given)
-    _require_fit(click.get_current_context(), asked)
-    if asked.plot:
-        plot_file.require_room(asked.plot)
-    found = _compared(asked)
-    _show(found, is_json)
-    if asked.plot:
+    options = SimulateOptions(**arguments)
+    _require_fit(click.get_current_context(), options)
+    if options.plot:
+        plot_file.require_room(options.plot)
+    comparisons = _compared(options)
+    _show(comparisons, is_json)
+    if options.plot:
         from gridbridge.elastic.cli import replay_plots  # half a second
 
-        output.complain(f"gridbridge: {replay_plots.draw(found, asked.plot)} is written")
+        output.complain(f"gridbridge: {replay_plots.draw(comparisons, options.plot)} is written")
 
 
-def _compared(given: SimulateOptions) -> list[service.PolicyComparison]:
+def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
     """Replay the file, or each made-up workload."""
-    rules = [ReplayRules(one) for one in dict.fromkeys(given.policies)] or list(ReplayRules)
+    rules = [ReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ReplayRules)
     workloads = dict[str, Workload]()
-    if given.path:
-        workloads[given.path] = service.from_file(
-            given.path, _seconds(given.begin), _seconds(given.end)
+    if options.path:
+        workloads[options.path] = service.from_file(
+            options.path, _seconds(options.begin), _seconds(options.end)
         )
-        _complain(given.path, workloads[given.path].bad_lines)
-    for seed in dict.fromkeys(given.seeds):
-        workloads[seed] = service.made(given.made_up(seed))
+        _complain(options.path, workloads[options.path].bad_lines)
+    for seed in dict.fromkeys(options.seeds):
+        workloads[seed] = service.made(options.made_up(seed))
     return [
-        service.compared(name, one, given.terms, rules, given.demand, is_swept=given.is_swept)
-        for name, one in workloads.items()
+        service.compared(
+            name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
+        )
+        for name, workload in workloads.items()
     ]
 
 
-def _require_fit(context: click.Context, given: SimulateOptions) -> None:
+def _require_fit(context: click.Context, options: SimulateOptions) -> None:
     """Refuse options that contradict each other, or are about the other kind of workload."""
-    is_file = bool(given.path)
-    if is_file == bool(given.seeds) or "" in given.seeds:
+    is_file = bool(options.path)
+    if is_file == bool(options.seeds) or "" in options.seeds:
         raise click.UsageError(
             "nothing to replay, or both; expected --accounting FILE or --synthetic SEED"
         )
-    if given.min_nodes > given.max_nodes:
-        words = f"--min-nodes {given.min_nodes} is more than --max-nodes {given.max_nodes}"
+    if options.min_nodes > options.max_nodes:
+        words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)
-    others = OF_MADE_UP if is_file else OF_FILE
+    misplaced = OF_MADE_UP if is_file else OF_FILE
     right = (
         "--synthetic; --from and --to say which tasks of a file"
         if is_file
         else "--accounting; --days says how long a made-up workload is"
     )
-    for name, option in others.items():
+    for name, option in misplaced.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{option} needs {right}")
 
@@ -230,80 +232,85 @@ def _complain(path: str, bad: Mapping[int, BadLine]) -> None:
     """Tell what is wrong with the lines that are left out, each fault in a line."""
     for why in BadLine:
         if numbers := [number for number, fault in bad.items() if fault is why]:
-            some = f"{count(len(numbers), 'line')} with {why.value}"
+            faulty = f"{count(len(numbers), 'line')} with {why.value}"
             are = "are" if len(numbers) > 1 else "is"
             shown = ", ".join(map(str, numbers[:TOLD_LINES]))
             more = ", ..." if len(numbers) > TOLD_LINES else ""
-            output.complain(f"gridbridge: {path}: {some} {are} left out: {shown}{more}")
+            output.complain(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
-def _show(found: list[service.PolicyComparison], is_json: bool) -> None:
+def _show(comparisons: list[service.PolicyComparison], is_json: bool) -> None:
     if is_json:
-        output.as_json([_plain(one) for one in found])
+        output.as_json([_plain(comparison) for comparison in comparisons])
         return
-    for number, one in enumerate(found):
+    for number, comparison in enumerate(comparisons):
         if number:
             output.line()
-        output.line(_sentence(one))
-        best = {id(each) for each in one.frontier}
-        rows = [_row(each, is_best=id(each) in best) for each in one.outcomes]
+        output.line(_sentence(comparison))
+        best = {id(outcome) for outcome in comparison.frontier}
+        rows = [_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
         output.table(HEAD, rows, numbers=HEAD[1:])
-        if one.frontier:
+        if comparison.frontier:
             output.line("*: no other is both cheaper and waits less")
 
 
-def _sentence(one: service.PolicyComparison) -> str:
-    told = [count(len(one.workload.tasks), "task")]
-    told.extend(f"{count} {why.value}" for why, count in sorted(one.workload.left_out.items()))
-    return f"{one.name}: {', '.join(told)}"
+def _sentence(comparison: service.PolicyComparison) -> str:
+    parts = [count(len(comparison.workload.tasks), "task")]
+    parts.extend(
+        f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items())
+    )
+    return f"{comparison.name}: {', '.join(parts)}"
 
 
-def _row(one: ReplayOutcome, *, is_best: bool) -> list[str]:
-    name = f"{one.way.rules.value} {one.way.settings}".strip()
-    times = (one.wait_mean_s, one.wait_p50_s, one.wait_p95_s, one.beyond_mean_s)
+def _row(outcome: ReplayOutcome, *, is_best: bool) -> list[str]:
+    name = f"{outcome.way.rules.value} {outcome.way.settings}".strip()
+    times = (outcome.wait_mean_s, outcome.wait_p50_s, outcome.wait_p95_s, outcome.beyond_mean_s)
     return [
         f"{name} *" if is_best else name,
         *(f"{time:.0f} s" for time in times),
-        str(one.late),
-        f"{one.node_hours:.1f}",
-        f"{one.cost:.2f}",
-        f"{one.energy_kwh:.1f}",
-        str(one.most_nodes),
-        f"{100 * one.used:.0f} %",
+        str(outcome.late),
+        f"{outcome.node_hours:.1f}",
+        f"{outcome.cost:.2f}",
+        f"{outcome.energy_kwh:.1f}",
+        str(outcome.most_nodes),
+        f"{100 * outcome.used:.0f} %",
     ]
 
 
-def _plain(one: service.PolicyComparison) -> dict[str, object]:
-    best = {id(each) for each in one.frontier}
+def _plain(comparison: service.PolicyComparison) -> dict[str, object]:
+    best = {id(outcome) for outcome in comparison.frontier}
     return {
-        "workload": one.name,
-        "tasks": len(one.workload.tasks),
-        "left_out": {why.value: count for why, count in sorted(one.workload.left_out.items())},
-        "bad_lines": list(one.workload.bad_lines),
+        "workload": comparison.name,
+        "tasks": len(comparison.workload.tasks),
+        "left_out": {
+            why.value: count for why, count in sorted(comparison.workload.left_out.items())
+        },
+        "bad_lines": list(comparison.workload.bad_lines),
         "outcomes": [
-            _plain_outcome(each) | ({"is_best": id(each) in best} if one.frontier else {})
-            for each in one.outcomes
+            _plain_outcome(outcome)
+            | ({"is_best": id(outcome) in best} if comparison.frontier else {})
+            for outcome in comparison.outcomes
         ],
     }
 
 
-def _plain_outcome(one: ReplayOutcome) -> dict[str, object]:
+def _plain_outcome(outcome: ReplayOutcome) -> dict[str, object]:
     return {
-        "policy": one.way.rules.value,
-        "settings": one.way.settings,
-        "waits_counted": one.counted,
-        "wait_mean_s": round(one.wait_mean_s, 1),
-        "wait_p50_s": round(one.wait_p50_s, 1),
-        "wait_p95_s": round(one.wait_p95_s, 1),
-        "beyond_boot_mean_s": round(one.beyond_mean_s, 1),
-        "late": one.late,
-        "node_hours": round(one.node_hours, 2),
-        "paid_hours": round(one.paid_hours, 2),
-        "cost": round(one.cost, 2),
-        "energy_kwh": round(one.energy_kwh, 2),
-        "most_nodes": one.most_nodes,
-        "added": one.added,
-        "removed": one.removed,
-        "rounds": one.rounds,
-        "used": round(one.used, 4),
+        "policy": outcome.way.rules.value,
+        "settings": outcome.way.settings,
+        "waits_counted": outcome.counted,
+        "wait_mean_s": round(outcome.wait_mean_s, 1),
+        "wait_p50_s": round(outcome.wait_p50_s, 1),
+        "wait_p95_s": round(outcome.wait_p95_s, 1),
+        "beyond_boot_mean_s": round(outcome.beyond_mean_s, 1),
+        "late": outcome.late,
+        "node_hours": round(outcome.node_hours, 2),
+        "paid_hours": round(outcome.paid_hours, 2),
+        "cost": round(outcome.cost, 2),
+        "energy_kwh": round(outcome.energy_kwh, 2),
+        "most_nodes": outcome.most_nodes,
+        "added": outcome.added,
+        "removed": outcome.removed,
+        "rounds": outcome.rounds,
+        "used": round(outcome.used, 4),
     }

@@ -59,18 +59,18 @@ class ModelAnswer:
     @property
     def shown(self) -> list[str]:
         """The options that change what is printed."""
-        given = (
+        options = (
             ("-v", self.is_verbose),
             ("-C", self.commands == ON_SCREEN),
             ("--no-headers", self.is_bare),
         )
-        return [word for word, is_given in given if is_given]
+        return [word for word, is_given in options if is_given]
 
     @property
     def saved(self) -> list[str]:
         """The options that write files."""
-        places = {"-C": self.commands, "-S": self.prefix}
-        return [word for word, place in places.items() if place and place != ON_SCREEN]
+        files = {"-C": self.commands, "-S": self.prefix}
+        return [word for word, file in files.items() if file and file != ON_SCREEN]
 
 
 @click.command()
@@ -106,7 +106,7 @@ def squeeze(
     target: float | None,
     path: str,
     is_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Say which hosts can be switched off, or have to be switched on, and do nothing.
 
@@ -131,21 +131,21 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
-    answering = ModelAnswer(**given)
+    answering = ModelAnswer(**options)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.elastic.balancer import ganeti_squeeze as service
 
-        factors = (DEFAULT_FACTOR if one is None else one for one in (minimal, target))
+        factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
         _answer(service.squeeze_model(model, *factors), answering, is_json=is_json)
         return
     from gridbridge.elastic.tools import squeeze_preview as site
 
     now, path = datetime.now(UTC), config_beside(folder, path)
-    told = or_later(
+    decision = or_later(
         lambda: site.plan(now, folder=folder, path=path, minimal=minimal, target=target)
     )
-    _tell_site(told, is_json=is_json)
+    _tell_site(decision, is_json=is_json)
 
 
 def _answer(model: "service.ToldModel", answering: ModelAnswer, *, is_json: bool) -> None:
@@ -207,8 +207,8 @@ def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output.complain(f"gridbridge: {lack}")
     for host, why in decision.untold:
-        left = f"{host} does not tell whether it has power, and is left as it is"
-        output.complain(f"gridbridge: {left}: {why}")
+        note = f"{host} does not tell whether it has power, and is left as it is"
+        output.complain(f"gridbridge: {note}: {why}")
     if is_json:
         deeds = [
             {"host": deed.host, "do": deed.doing.value, **({"tag": deed.tag} if deed.tag else {})}
@@ -238,8 +238,8 @@ def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> N
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
     service.save(f"{service.BEGIN}{model.script}", path)
-    tell = output.complain if is_json else output.line
-    tell(f"The commands have been written to file '{path}'")
+    write = output.complain if is_json else output.line
+    write(f"The commands have been written to file '{path}'")
 
 
 def _save(text: str, path: str) -> None:

@@ -29,10 +29,10 @@ HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{
 
 def machines(raw: bytes, cluster: str = "") -> tuple[Machine, ...]:
     """Read a list of nodes; ParseError unless all of it is right (`checked`)."""
-    told = document(raw)
-    if not isinstance(told, list):
+    content = document(raw)
+    if not isinstance(content, list):
         raise ParseError("no list of nodes")
-    return checked((_machine(each) for each in told), cluster)
+    return checked((_machine(row) for row in content), cluster)
 
 
 def document(raw: bytes) -> object:
@@ -43,48 +43,48 @@ def document(raw: bytes) -> object:
         raise ParseError(f"no JSON: {error}") from error
 
 
-def machine(told: object) -> Machine:
+def machine(content: object) -> Machine:
     """Read one node of ours; ParseError says which of its values is wrong."""
-    return right(_machine(told))
+    return right(_machine(content))
 
 
-def _machine(told: object) -> Machine:
-    if not isinstance(told, Mapping):
-        raise ParseError(f"no node: {_shown(told)}")
+def _machine(content: object) -> Machine:
+    if not isinstance(content, Mapping):
+        raise ParseError(f"no node: {_shown(content)}")
     for key in TEXTS:
-        if not isinstance(told.get(key), str):
-            raise ParseError(f"{key} = {_shown(told.get(key))}: missing, or no text")
+        if not isinstance(content.get(key), str):
+            raise ParseError(f"{key} = {_shown(content.get(key))}: missing, or no text")
     return Machine(
-        id=told["id"],
-        name=told["name"],
-        state=_state(told["state"]),
-        address=told["address"],
-        tags=_tags(told.get("tags")),
-        host_key=told["host_key"],
-        created=_moment(told.get("created")),
+        id=content["id"],
+        name=content["name"],
+        state=_state(content["state"]),
+        address=content["address"],
+        tags=_tags(content.get("tags")),
+        host_key=content["host_key"],
+        created=_moment(content.get("created")),
     )
 
 
-def right(one: Machine, cluster: str = "") -> Machine:
+def right(machine: Machine, cluster: str = "") -> Machine:
     """Return a machine whose values are all right; ParseError else.
 
     Others may name their machines as they like, as long as it can be printed.
     """
-    is_owned = one.belongs_to(cluster) if cluster else OWNER_TAG in one.tags
-    if not ID.fullmatch(one.id):
-        raise ParseError(f"id = {_shown(one.id)}: blanks, or not printable")
-    if not (HOST_NAME.fullmatch(one.name) if is_owned else one.name.isprintable()):
-        raise ParseError(f"name = {_shown(one.name)}: no name of a host")
-    for words in one.tags.items():
+    is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
+    if not ID.fullmatch(machine.id):
+        raise ParseError(f"id = {_shown(machine.id)}: blanks, or not printable")
+    if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
+        raise ParseError(f"name = {_shown(machine.name)}: no name of a host")
+    for words in machine.tags.items():
         if not all(word.isprintable() and len(word) <= TAG for word in words):
             raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
-    if one.address and not _is_address(one.address):
-        raise ParseError(f"address = {_shown(one.address)}: no IP address of a host")
-    if one.created is not None:
-        _require_moment(one.created)
-    if one.host_key and not is_host_key(one.host_key):
-        raise ParseError(f"host_key = {_shown(one.host_key)}: no public key of an ssh server")
-    return one
+    if machine.address and not _is_address(machine.address):
+        raise ParseError(f"address = {_shown(machine.address)}: no IP address of a host")
+    if machine.created is not None:
+        _require_moment(machine.created)
+    if machine.host_key and not is_host_key(machine.host_key):
+        raise ParseError(f"host_key = {_shown(machine.host_key)}: no public key of an ssh server")
+    return machine
 
 
 def _require_moment(created: datetime) -> None:
@@ -97,24 +97,27 @@ def _require_moment(created: datetime) -> None:
         raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
-def checked(told: Iterable[Machine], cluster: str = "") -> tuple[Machine, ...]:
+def checked(machines: Iterable[Machine], cluster: str = "") -> tuple[Machine, ...]:
     """Return machines that are all right and of which none is there twice; ParseError else.
 
     Where a cluster is told, what others call and tag theirs stops nothing.
     """
-    known = (one if not cluster or one.belongs_to(cluster) else _printable(one) for one in told)
-    found = tuple(right(one, cluster) for one in known)
-    twice = [id_ for id_, count in Counter(one.id for one in found).items() if count > 1]
+    printable = (
+        machine if not cluster or machine.belongs_to(cluster) else _printable(machine)
+        for machine in machines
+    )
+    valid = tuple(right(machine, cluster) for machine in printable)
+    twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
         raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
-    return found
+    return valid
 
 
-def _printable(one: Machine) -> Machine:
+def _printable(machine: Machine) -> Machine:
     """Return somebody else's machine with names and tags that can be printed, and no more."""
-    tags = {_clean(key): _clean(value) for key, value in one.tags.items()}
-    key = one.host_key if is_host_key(one.host_key) else ""  # which may be a tag as well
-    return replace(one, name=_clean(one.name), tags=tags, host_key=key)
+    tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
+    key = machine.host_key if is_host_key(machine.host_key) else ""  # which may be a tag as well
+    return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
 
 
 def _clean(text: str) -> str:
@@ -123,14 +126,14 @@ def _clean(text: str) -> str:
 
 def is_host_key(text: str) -> bool:
     """Say whether it is a key as in known_hosts, without the host: its type is in it once more."""
-    found = HOST_KEY.fullmatch(text)
-    if not found:
+    match = HOST_KEY.fullmatch(text)
+    if not match:
         return False
     try:
-        blob = base64.b64decode(found[2], validate=True)
+        blob = base64.b64decode(match[2], validate=True)
     except binascii.Error:
         return False
-    kind = found[1].encode()
+    kind = match[1].encode()
     return blob.startswith(len(kind).to_bytes(4, "big") + kind)
 
 
@@ -147,22 +150,22 @@ def _state(word: str) -> MachineState:
     return MachineState(word) if word in list(MachineState) else MachineState.UNKNOWN
 
 
-def _tags(told: object) -> dict[str, str]:
-    if not isinstance(told, dict) or len(told) > MOST_TAGS:
-        raise ParseError(f"tags = {_shown(told)}: missing, or no table of texts")
-    for value in told.values():
+def _tags(content: object) -> dict[str, str]:
+    if not isinstance(content, dict) or len(content) > MOST_TAGS:
+        raise ParseError(f"tags = {_shown(content)}: missing, or no table of texts")
+    for value in content.values():
         if not isinstance(value, str):
-            raise ParseError(f"tags = {_shown(told)}: no table of texts")
-    return told
+            raise ParseError(f"tags = {_shown(content)}: no table of texts")
+    return content
 
 
-def _moment(told: object) -> datetime | None:
-    if told is None:
+def _moment(content: object) -> datetime | None:
+    if content is None:
         return None
     try:
-        return datetime.fromisoformat(str(told))
+        return datetime.fromisoformat(str(content))
     except ValueError as error:
-        raise ParseError(f"created = {_shown(told)}: no time") from error
+        raise ParseError(f"created = {_shown(content)}: no time") from error
 
 
 def _shown(value: object) -> str:

@@ -24,17 +24,17 @@ class CommandProvider:
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made; an answer that tells of another one is no answer."""
-        wish = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
-        printed = self._call("create", wish)
+        request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
+        printed = self._call("create", request)
         try:
-            made = answer_validation.machine(answer_validation.document(printed))
+            machine = answer_validation.machine(answer_validation.document(printed))
         except ParseError as error:
-            raise ProviderFailed(f"{self._said('create')}: {error}") from error
-        if made.name != name or not tags.items() <= made.tags.items():
-            told = f"it tells of {made.name}, {made.id}, which is not as it was asked for"
+            raise ProviderFailed(f"{self._call_text('create')}: {error}") from error
+        if machine.name != name or not tags.items() <= machine.tags.items():
+            problem = f"it tells of {machine.name}, {machine.id}, which is not as it was asked for"
             mend = f"`{self.program} destroy` ends a node that nobody uses"
-            raise ProviderFailed(f"{self._said('create')}: {told}; {mend}")
-        return made
+            raise ProviderFailed(f"{self._call_text('create')}: {problem}; {mend}")
+        return machine
 
     def destroy(self, machine: Machine) -> None:
         """Have it removed with its disk."""
@@ -46,11 +46,11 @@ class CommandProvider:
         try:
             return answer_validation.machines(printed, self.cluster)
         except ParseError as error:
-            raise ProviderFailed(f"{self._said('list')}: {error}") from error
+            raise ProviderFailed(f"{self._call_text('list')}: {error}") from error
 
-    def _call(self, verb: str, wish: Mapping[str, object]) -> bytes:
-        stdin = json.dumps(wish).encode() + b"\n"
+    def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
+        stdin = json.dumps(request).encode() + b"\n"
         return program.answer((self.program, verb), self.env, self.timeout_s, stdin)
 
-    def _said(self, verb: str) -> str:
-        return program.said((self.program, verb))
+    def _call_text(self, verb: str) -> str:
+        return program.call_text((self.program, verb))

@@ -26,5 +26,5 @@ def host_key(printed: str) -> str:
     lines = STEERING.sub("", block.partition(END)[0]).splitlines()
     words = (LOG.sub("", line).split() for line in lines)
     keys = {word[0]: f"{word[0]} {word[1]}" for word in words if len(word) > 1}
-    found = (keys[kind] for kind in BEST_FIRST if kind in keys)
-    return next((key for key in found if answer_validation.is_host_key(key)), "")
+    candidates = (keys[kind] for kind in BEST_FIRST if kind in keys)
+    return next((key for key in candidates if answer_validation.is_host_key(key)), "")

@@ -103,35 +103,35 @@ class Ec2Provider:
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made; the same one when the same call is repeated while it lives."""
-        wish = self._wish(name, tags)
+        request = self._request(name, tags)
         for generation in range(GENERATIONS):
-            with told("create"):
-                made = self._run(wish, _token(wish, generation))
-                if made and made.state is not MachineState.GONE:
-                    return made
+            with translated_errors("create"):
+                machine = self._run(request, _token(request, generation))
+                if machine and machine.state is not MachineState.GONE:
+                    return machine
         raise NotGranted(f"ec2 create: {name} was made {GENERATIONS} times today")
 
     def destroy(self, machine: Machine) -> None:
         """Have it removed with the disks that its image says end with it."""
-        with told("destroy", gone=GONE):
+        with translated_errors("destroy", harmless=GONE):
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[Machine, ...]:
         """Return the machines that belong to a gridbridge, those that ended just now too."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
-        with told("list"):
+        with translated_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
                 Filters=ours, PaginationConfig={"PageSize": PAGE}
             )
-            found = [
-                machine_of(each)
+            machines = [
+                machine_of(instance)
                 for page in pages
                 for group in page["Reservations"]
-                for each in group["Instances"]
+                for instance in group["Instances"]
             ]
-            return answer_validation.checked(self._with_keys(found), self.cluster)
+            return answer_validation.checked(self._with_keys(machines), self.cluster)
 
-    def _wish(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
+    def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return what a machine is made of, as RunInstances takes it."""
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
         pairs = [
@@ -139,7 +139,7 @@ class Ec2Provider:
             for key, value in sorted({**tags, **own_key, "Name": name}.items())
         ]
         tagged = [{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume")]
-        said = {
+        optional = {
             "KeyName": self.section.key_name,
             "SubnetId": self.section.subnet,
             "SecurityGroupIds": self.section.security_groups.split(),
@@ -153,46 +153,49 @@ class Ec2Provider:
             "MaxCount": 1,
             "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped one is of no use
             "TagSpecifications": tagged,
-            **{key: value for key, value in said.items() if value},
+            **{key: value for key, value in optional.items() if value},
         }
 
-    def _run(self, wish: Mapping[str, object], token: str) -> Machine | None:
+    def _run(self, request: Mapping[str, object], token: str) -> Machine | None:
         """Return the token's machine, none when that has ended."""
         from botocore.exceptions import ClientError
 
         try:
-            (made,) = self._patiently(wish, token)["Instances"]
+            (instance,) = self._patiently(request, token)["Instances"]
         except ClientError as error:
             if _code(error) == ENDED:
                 return None
             raise
-        return answer_validation.right(machine_of(made))
+        return answer_validation.right(machine_of(instance))
 
-    def _patiently(self, wish: Mapping[str, object], token: str) -> Any:
+    def _patiently(self, request: Mapping[str, object], token: str) -> Any:
         """Ask for a machine, and again for as long as too many are asked for at once."""
         from botocore.exceptions import ClientError
 
         for pause_s in PAUSES_S:
             try:
-                return self.client.run_instances(**wish, ClientToken=token)
+                return self.client.run_instances(**request, ClientToken=token)
             except ClientError as error:
                 if _code(error) not in THROTTLED:
                     raise
             self.pause(pause_s)
-        return self.client.run_instances(**wish, ClientToken=token)
+        return self.client.run_instances(**request, ClientToken=token)
 
-    def _with_keys(self, found: list[Machine]) -> Iterator[Machine]:
+    def _with_keys(self, machines: list[Machine]) -> Iterator[Machine]:
         """Yield machines with their host keys, as far as a tag or the console tells them."""
-        keyless = [one for one in found if self._is_keyless(one)]
-        newest = sorted(keyless, key=lambda one: str(one.created), reverse=True)[:CONSOLES]
-        keys = {one.id: self._learn(one.id) for one in newest}
-        yield from (replace(one, host_key=keys.get(one.id, one.host_key)) for one in found)
+        keyless = [machine for machine in machines if self._is_keyless(machine)]
+        newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
+        keys = {machine.id: self._learn(machine.id) for machine in newest}
+        yield from (
+            replace(machine, host_key=keys.get(machine.id, machine.host_key))
+            for machine in machines
+        )
 
-    def _is_keyless(self, one: Machine) -> bool:
+    def _is_keyless(self, machine: Machine) -> bool:
         """Say whether a machine's key is not known, and its console may tell it still."""
-        is_up = one.state is MachineState.RUNNING
-        is_young = one.created is None or self.now() - one.created < TELLS
-        return is_up and is_young and not one.host_key and one.belongs_to(self.cluster)
+        is_up = machine.state is MachineState.RUNNING
+        is_young = machine.created is None or self.now() - machine.created < TELLS
+        return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
         """Read a host key from a machine's console, and keep it in a tag; empty: not there yet.
@@ -200,7 +203,7 @@ class Ec2Provider:
         What may work later is left for later, and does not keep the list from being read.
         """
         try:
-            with told("list"):
+            with translated_errors("list"):
                 key = console_host_key.host_key(self._console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
@@ -280,7 +283,7 @@ def machine_of(instance: Mapping[str, Any]) -> Machine:
 
 
 @contextmanager
-def told(verb: str, gone: str = "") -> Iterator[None]:
+def translated_errors(verb: str, harmless: str = "") -> Iterator[None]:
     """Raise what a balancer knows in place of boto's errors; `gone` is no error.
 
     An answer of another form than EC2's is a failure, too: some clouds speak only nearly so.
@@ -290,7 +293,7 @@ def told(verb: str, gone: str = "") -> Iterator[None]:
     try:
         yield
     except boto.ClientError as error:
-        if _code(error) != gone:
+        if _code(error) != harmless:
             raise kind_of(_code(error))(f"ec2 {verb}: {_words(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
         raise AskAgain(f"ec2 {verb}: {_words(error)}") from error
@@ -308,10 +311,10 @@ def kind_of(code: str) -> Callable[[str], Exception]:
     return AskAgain if code in LATER else ProviderFailed
 
 
-def _token(wish: Mapping[str, object], generation: int) -> str:
+def _token(request: Mapping[str, object], generation: int) -> str:
     """Return 64 characters that are the same for the same wish, and no others."""
-    said = json.dumps([generation, wish], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    text = json.dumps([generation, request], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _code(error: Any) -> str:

@@ -64,42 +64,44 @@ class LibcloudProvider:
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made with its tags in one request."""
-        with self.turn, told("create", NO_CAPACITY, REFUSED):
+        with self.turn, translated_errors("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
-            said: dict[str, object] = {self._way(): {**tags, **own_key}}
+            options: dict[str, object] = {self._way(): {**tags, **own_key}}
             if self.section.key_name:
-                said |= {"ex_keyname": self.section.key_name}
+                options |= {"ex_keyname": self.section.key_name}
             image, size = self._image(), self._size()
-            node = self.driver.create_node(name=name, image=image, size=size, **said)
-        with self.turn, told("create"):
+            node = self.driver.create_node(name=name, image=image, size=size, **options)
+        with self.turn, translated_errors("create"):
             return self._kept(node, name, tags)
 
     def destroy(self, machine: Machine) -> None:
         """Have it removed."""
-        with self.turn, told("destroy"):
+        with self.turn, translated_errors("destroy"):
             for node in self._nodes(machine):
-                _done("destroy", self.driver.destroy_node(node))
+                _require_done("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[Machine, ...]:
         """Return all machines that the driver lists."""
-        with self.turn, told("list"):
+        with self.turn, translated_errors("list"):
             return answer_validation.checked(
                 map(machine_of, self.driver.list_nodes()), self.cluster
             )
 
-    def _kept(self, made: Any, name: str, tags: Mapping[str, str]) -> Machine:
+    def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> Machine:
         """Return a new machine as its driver lists it; one without our tags is removed again.
 
         Nobody would know whose it is, and the next round would buy another one.
         """
-        listed = [one for one in self.driver.list_nodes() if one.id == made.id]
-        node = listed[0] if listed else made
+        listed = [
+            candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id
+        ]
+        node = listed[0] if listed else new_node
         machine = machine_of(node)
         if machine.name == name and tags.items() <= machine.tags.items():
             return answer_validation.right(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
         try:
-            _done("destroy", self.driver.destroy_node(node))
+            _require_done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # drivers raise that very class
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, _words(error))
             mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
@@ -113,8 +115,8 @@ class LibcloudProvider:
 
     def _way(self) -> str:
         """Return how the driver is given tags."""
-        known = inspect.signature(self.driver.create_node).parameters
-        ways = [way for way in TAGS if way in known]
+        parameters = inspect.signature(self.driver.create_node).parameters
+        ways = [way for way in TAGS if way in parameters]
         if not ways:
             raise ProviderFailed(f"libcloud: driver {self.section.driver} can't tag its machines")
         return ways[0]
@@ -132,15 +134,15 @@ class LibcloudProvider:
 def made(section: ProviderSection, pool: Pool, cluster: str) -> LibcloudProvider:
     """Return the provider of a pool."""
     try:
-        import libcloud.compute.providers as known
+        import libcloud.compute.providers as providers
     except ImportError as error:
         raise ProviderFailed(MISSING) from error
-    drivers: Any = known
+    drivers: Any = providers
     secrets = credentials.table(section.credentials) if section.credentials else {}
-    place = {"region": section.region} if section.region else {}
-    with told("begin"):
+    location = {"region": section.region} if section.region else {}
+    with translated_errors("begin"):
         driver = drivers.get_driver(section.driver)
-        opened = driver(**place, **secrets, **section.arguments, timeout=section.timeout_s)
+        opened = driver(**location, **secrets, **section.arguments, timeout=section.timeout_s)
     return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
 
 
@@ -161,16 +163,16 @@ def machine_of(node: Any) -> Machine:
     )
 
 
-def _table(told: object) -> dict[str, str]:
+def _table(content: object) -> dict[str, str]:
     """Return tags as a table; GCE lists its metadata as items (Compute Engine API, "instances").
 
     Empty for what is no table, such as words without a value.
     """
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         return {}
-    if isinstance(items := told.get("items"), list):
-        return {one["key"]: one.get("value", "") for one in items}
-    return told
+    if isinstance(items := content.get("items"), list):
+        return {entry["key"]: entry.get("value", "") for entry in items}
+    return content
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
@@ -179,7 +181,7 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 @contextmanager
-def told(
+def translated_errors(
     verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
 ) -> Iterator[None]:
     """Raise what a balancer knows in place of a driver's errors."""
@@ -210,17 +212,17 @@ def _kind(
     return NotGranted if code in LATER else ProviderFailed
 
 
-def _done(verb: str, is_done: object) -> None:
+def _require_done(verb: str, is_done: object) -> None:
     """Refuse an answer that says no: drivers return whether they did it."""
     if is_done is False:
         raise NotGranted(f"libcloud {verb}: the cloud did not do it")
 
 
-def _named(known: list[Any], wanted: str, noun: str) -> Any:
-    for one in known:
-        if wanted in (str(one.id), one.name):
-            return one
-    raise ProviderFailed(f"libcloud create: {noun} {wanted}: its driver knows none of that name")
+def _named(entries: list[Any], name: str, noun: str) -> Any:
+    for entry in entries:
+        if name in (str(entry.id), entry.name):
+            return entry
+    raise ProviderFailed(f"libcloud create: {noun} {name}: its driver knows none of that name")
 
 
 def _words(error: Exception) -> str:

@@ -93,12 +93,12 @@ class PowerProvider:
 
 def _state_of(printed: bytes, words: Mapping[bytes, MachineState]) -> MachineState:
     """Return the state that a program printed; ProviderFailed for any other words."""
-    found = words.get(printed.strip())
-    if found is None:
-        said = program.shown(printed.decode(errors="replace").strip())
-        right = " or ".join(one.decode() for one in words)
-        raise ProviderFailed(f"its state is told as {said!r}; expected {right}")
-    return found
+    state = words.get(printed.strip())
+    if state is None:
+        text = program.shown(printed.decode(errors="replace").strip())
+        right = " or ".join(word.decode() for word in words)
+        raise ProviderFailed(f"its state is told as {text!r}; expected {right}")
+    return state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +127,8 @@ class ManagementController:
         """Return ipmitool's answer; it has one exit status for refused and for not reached."""
         credentials.secret(self.password_file)
         host, _, port = self.bmc.partition(":")
-        place = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
-        argv = (self.tool, *place, "-U", self.user, "-f", self.password_file)
+        connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
+        argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
         env = program.environment()
         try:
             return program.answer((*argv, "chassis", "power", word), env, self.timeout_s)
@@ -204,12 +204,12 @@ def made(
     hosts: Mapping[str, PoweredHost],
     cluster: str,
     pool: str,
-    tell: Untold = log_untold,
+    note_untold: Untold = log_untold,
 ) -> PowerProvider:
     """Return the provider of all hosts of a section, of which it has the name as their pool."""
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
-    return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=tell)
+    return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
 def _controller(section: ProviderSection, _: str, host: PoweredHost) -> PowerSwitch:
@@ -221,14 +221,14 @@ def _controller(section: ProviderSection, _: str, host: PoweredHost) -> PowerSwi
     )
 
 
-def _told(section: ProviderSection, name: str, _: PoweredHost) -> ByProgram:
+def _by_program(section: ProviderSection, name: str, _: PoweredHost) -> ByProgram:
     own = program.trusted(section.program)
     return ByProgram(program=own, host=name, timeout_s=section.timeout_s)
 
 
 def _woken(section: ProviderSection, name: str, host: PoweredHost) -> PowerSwitch:
-    told = _told(section, name, host) if section.program else None
-    return WakeOnLanHost(host=name, mac=host.mac, broadcast=section.broadcast, told=told)
+    by_program = _by_program(section, name, host) if section.program else None
+    return WakeOnLanHost(host=name, mac=host.mac, broadcast=section.broadcast, told=by_program)
 
 
 MAKERS: Mapping[DecisionPolicy, Callable[[ProviderSection, str, PoweredHost], PowerSwitch]] = (
@@ -236,7 +236,7 @@ MAKERS: Mapping[DecisionPolicy, Callable[[ProviderSection, str, PoweredHost], Po
         {
             DecisionPolicy.IPMI: _controller,
             DecisionPolicy.WAKE: _woken,
-            DecisionPolicy.COMMAND: _told,
+            DecisionPolicy.COMMAND: _by_program,
         }
     )
 )

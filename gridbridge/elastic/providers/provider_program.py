@@ -58,17 +58,17 @@ def answer(
     try:
         return runner.run(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except CommandFailed as failed:
-        told = f"{said(argv)}: {shown(failed.words)}"
+        message = f"{call_text(argv)}: {shown(failed.words)}"
         if failed.status == NO_CAPACITY:
-            raise NoCapacity(told) from failed
+            raise NoCapacity(message) from failed
         if failed.status == LATER:
-            raise AskAgain(told) from failed
+            raise AskAgain(message) from failed
         if failed.transient:
-            raise NotGranted(told) from failed
-        raise ProviderFailed(told) from failed
+            raise NotGranted(message) from failed
+        raise ProviderFailed(message) from failed
 
 
-def said(argv: tuple[str, ...]) -> str:
+def call_text(argv: tuple[str, ...]) -> str:
     """Return a call as messages name it."""
     return " ".join(argv)
 

@@ -26,14 +26,14 @@ def provider_of(settings: Policy, pool: str) -> MachineProvider:
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
         raise ProviderFailed(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
-    made = MAKERS.get(section.kind)
-    if made is None:
+    make = MAKERS.get(section.kind)
+    if make is None:
         raise ProviderFailed(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
-    return made(_settled(section, at), at, settings.site.cluster)
+    return make(_settled(section, at), at, settings.site.cluster)
 
 
 def power_of(
-    settings: Policy, host: str, tell: power_provider.Untold = power_provider.log_untold
+    settings: Policy, host: str, note_untold: power_provider.Untold = power_provider.log_untold
 ) -> PowerSupply:
     """Return who switches a host of the site's own on and off, and others with it.
 
@@ -43,18 +43,22 @@ def power_of(
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
         raise ProviderFailed(f"host {host}: nobody switches it on and off; [power.{host}]")
-    with_it = {name: one for name, one in settings.powered.items() if one.provider == at.provider}
-    return power_provider.made(section, with_it, settings.site.cluster, at.provider, tell)
+    with_it = {
+        name: powered
+        for name, powered in settings.powered.items()
+        if powered.provider == at.provider
+    }
+    return power_provider.made(section, with_it, settings.site.cluster, at.provider, note_untold)
 
 
 def switched(
-    settings: Policy, tell: power_provider.Untold = power_provider.log_untold
+    settings: Policy, note_untold: power_provider.Untold = power_provider.log_untold
 ) -> dict[str, PowerSupply]:
     """Return who switches the site's own hosts on and off, by their sections' names.
 
     Raises ProviderFailed where one of them can't be made; a round asks `supplies`.
     """
-    return {name: power_of(settings, host, tell) for name, host in _one_of_each(settings)}
+    return {name: power_of(settings, host, note_untold) for name, host in _one_of_each(settings)}
 
 
 def makers(settings: Policy) -> dict[str, MachineProvider]:
@@ -68,13 +72,13 @@ def makers(settings: Policy) -> dict[str, MachineProvider]:
 
 def supplies(settings: Policy, own: Set[str]) -> dict[str, PowerSupply]:
     """Return the same of who switches `own` hosts on and off, by their sections' names."""
-    hosts = [one for one in _one_of_each(settings) if one[0] in own]
+    hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
     return {name: _made_or_not(power_of, settings, host) for name, host in hosts}
 
 
 def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
     """Return the sections by which hosts are switched, each with one of its hosts."""
-    return sorted({one.provider: host for host, one in settings.powered.items()}.items())
+    return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
 def _made_or_not(

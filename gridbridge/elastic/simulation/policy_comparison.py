@@ -52,9 +52,9 @@ def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
 
 def frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
     """Return those that none is both cheaper and waits less than, the cheapest first."""
-    found, best_s = list[ReplayOutcome](), float("inf")
-    for one in sorted(outcomes, key=lambda each: (each.cost, each.wait_mean_s)):
-        if one.wait_mean_s < best_s:
-            found.append(one)
-            best_s = one.wait_mean_s
-    return tuple(found)
+    front, best_s = list[ReplayOutcome](), float("inf")
+    for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
+        if outcome.wait_mean_s < best_s:
+            front.append(outcome)
+            best_s = outcome.wait_mean_s
+    return tuple(front)

@@ -88,11 +88,11 @@ class WorkloadReplay:
         """Do all that happens at this moment, and look whether there is to be a round."""
         happened = False
         while self._events and self._events[0][0] <= self._now_s:
-            _, kind, number, what = heapq.heappop(self._events)
+            _, kind, number, subject = heapq.heappop(self._events)
             if kind == END:
-                self._end(number, what)
+                self._end(number, subject)
             else:
-                self._open(what)
+                self._open(subject)
             happened = True
         while self._next < len(self._tasks) and self._is_submitted(self._next):
             self._line.submit(self._next)
@@ -111,8 +111,8 @@ class WorkloadReplay:
         """Return the round at a moment or after it."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
-    def _push(self, at_s: float, kind: int, what: ReplayMachine | Places, number: int) -> None:
-        heapq.heappush(self._events, (at_s, kind, number, what))
+    def _push(self, at_s: float, kind: int, subject: ReplayMachine | Places, number: int) -> None:
+        heapq.heappush(self._events, (at_s, kind, number, subject))
 
     def _open(self, machine: ReplayMachine | Places) -> None:
         assert isinstance(machine, ReplayMachine)
@@ -120,10 +120,10 @@ class WorkloadReplay:
         self._changed_s = self._now_s
 
     def _start(self) -> None:
-        for number, places in self._line.startable(self._machines):
+        for number, placement in self._line.startable(self._machines):
             task = self._tasks[number]
             self._counts.starts[number] = self._now_s
-            for machine, slots in places:
+            for machine, slots in placement:
                 machine.free -= slots
                 machine.running.append(slots)
                 if self._is_named:
@@ -131,15 +131,15 @@ class WorkloadReplay:
                 machine.idle_s = None
                 machine.changed()
             self._running.add(number)
-            self._push(self._now_s + task.run_s, END, places, number)
+            self._push(self._now_s + task.run_s, END, placement, number)
 
     def _begun(self, number: int, slots: int) -> StartedTasks:
         task, since = self._tasks[number], at(self._counts.starts[number])
         return StartedTasks(owner=task.owner, name=task.name, slots=slots, since=since)
 
-    def _end(self, number: int, places: ReplayMachine | Places) -> None:
-        assert isinstance(places, list)
-        for machine, slots in places:
+    def _end(self, number: int, placement: ReplayMachine | Places) -> None:
+        assert isinstance(placement, list)
+        for machine, slots in placement:
             machine.free += slots
             machine.running.remove(slots)
             if self._is_named:
@@ -158,18 +158,18 @@ class WorkloadReplay:
         if self._decide is None:
             return
         self._counts.rounds += 1
-        seen = self._seen()
-        plan = self._decide(seen)
+        situation = self._situation()
+        plan = self._decide(situation)
         if plan.add or plan.remove:
             self._apply(plan)
             self._round_s = self._now_s + ROUND_S
             return
-        wait_s = ROUND_S if self._is_dense else due_s(seen, self._way)
+        wait_s = ROUND_S if self._is_dense else due_s(situation, self._way)
         if wait_s < math.inf:
             self._round_s = max(self._minute(self._now_s + wait_s), self._now_s + ROUND_S)
 
-    def _seen(self) -> BalanceSituation:
-        runtimes = {whose: total / count for whose, (total, count) in self._ended.items()}
+    def _situation(self) -> BalanceSituation:
+        runtimes = {kind: total / count for kind, (total, count) in self._ended.items()}
         return BalanceSituation(
             now=at(self._now_s),
             cell=self._machines.seen(self._line.rows(is_named=self._is_named)),

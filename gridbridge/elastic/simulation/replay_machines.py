@@ -92,15 +92,15 @@ class ReplayMachines:
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
         name = f"n{number:05d}"
-        found = ReplayMachine(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
-        self.all[name] = found
-        return found
+        machine = ReplayMachine(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
+        self.all[name] = machine
+        return machine
 
     def open(self, machine: ReplayMachine) -> None:
         """Let a node that booted run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
         machine.changed()
-        insort(self.ready, machine, key=lambda one: one.name)
+        insort(self.ready, machine, key=lambda item: item.name)
 
     def remove(self, name: str) -> ReplayMachine:
         """Switch a node off; none that runs a task or boots is ever given."""
@@ -115,33 +115,34 @@ class ReplayMachines:
     def place(self, slots: int) -> list[tuple[ReplayMachine, int]]:
         """Return where a task would run: on one node if any is large enough, else on several."""
         if slots <= self.terms.slots:
-            fit = [one for one in self.ready if one.free >= slots]
+            fit = [machine for machine in self.ready if machine.free >= slots]
             if not fit:
                 return []
             pick = max if self.terms.is_spread else min
-            return [(pick(fit, key=lambda one: one.free), slots)]
-        found, left = list[tuple[ReplayMachine, int]](), slots
-        for one in self.ready:
-            taken = min(one.free, left)
-            if taken:
-                found.append((one, taken))
-                left -= taken
-        return [] if left else found
+            return [(pick(fit, key=lambda machine: machine.free), slots)]
+        placement, remaining = list[tuple[ReplayMachine, int]](), slots
+        for machine in self.ready:
+            share = min(machine.free, remaining)
+            if share:
+                placement.append((machine, share))
+                remaining -= share
+        return [] if remaining else placement
 
     def seen(self, waiting: tuple[WaitingJobs, ...]) -> CellSeen:
         """Return the cell as a round sees it: nodes that boot are no hosts yet."""
         slots = self.terms.slots
         return CellSeen(
             hosts=tuple(
-                self._hosts.setdefault(one.name, Host(name=one.name)) for one in self.ready
+                self._hosts.setdefault(machine.name, Host(name=machine.name))
+                for machine in self.ready
             ),
-            instances=tuple(one.as_instance(slots) for one in self.ready),
+            instances=tuple(machine.as_instance(slots) for machine in self.ready),
             waiting=waiting,
         )
 
     def nodes(self) -> tuple[Node, ...]:
         """Return all of them as the balancer knows them."""
-        return tuple(one.as_node() for one in self.all.values())
+        return tuple(machine.as_node() for machine in self.all.values())
 
 
 class WaitingLine:
@@ -165,26 +166,26 @@ class WaitingLine:
         """Give tasks that start now, and where: who waits longest first, of those that fit."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
-            width = min(open_to, key=lambda one: open_to[one][0])
-            places = machines.place(width)
-            if not places:
+            width = min(open_to, key=lambda candidate: open_to[candidate][0])
+            placement = machines.place(width)
+            if not placement:
                 del open_to[width]
                 continue
-            yield open_to[width].popleft(), places
+            yield open_to[width].popleft(), placement
             if not open_to[width]:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[WaitingJobs, ...]:
         """Return them as a round sees them, by width; with the names only where rules ask."""
-        lines = sorted((one for one in self._by_width.values() if one), key=lambda one: one[0])
-        return tuple(self._row(one, is_named=is_named) for one in lines)
+        lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
+        return tuple(self._row(line, is_named=is_named) for line in lines)
 
     def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobs:
         width, since = self._tasks[line[0]].slots, at(self._tasks[line[0]].submitted_s)
         kinds = dict[tuple[str, str], int]()
         for number in line if is_named else ():
-            whose = self._tasks[number].owner, self._tasks[number].name
-            kinds[whose] = kinds.get(whose, 0) + 1
+            kind = self._tasks[number].owner, self._tasks[number].name
+            kinds[kind] = kinds.get(kind, 0) + 1
         return WaitingJobs(
             shape=TaskShape(slots=width, pe=ENVIRONMENT if width > 1 else ""),
             state=WAITS,
@@ -192,5 +193,5 @@ class WaitingLine:
             tasks=len(line),
             first_since=since,
             oldest_since=since,
-            kinds=tuple((*whose, tasks) for whose, tasks in kinds.items()),
+            kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
         )

@@ -21,25 +21,27 @@ def decides(way: ReplayPolicy, terms: NodeTerms) -> Decides | None:
     if way.rules is ReplayRules.ALWAYS_ON:
         return None
     if way.rules is ReplayRules.AZGE:
-        return lambda seen: azge.decide(seen, way, terms.slots)
+        return lambda situation: azge.decide(situation, way, terms.slots)
     by_rules = Rules.STARCLUSTER if way.rules is ReplayRules.STARCLUSTER else Rules.DEMAND
     balance = replace(way.balance, policy=by_rules)
     pools = {POOL: Pool(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
     if way.rules is ReplayRules.SQUEEZE:
-        return lambda seen: _squeezed(seen, way, balance, pools)
-    return lambda seen: plan_preview.planned(seen, balance, way.demand, pools)
+        return lambda situation: _squeezed(situation, way, balance, pools)
+    return lambda situation: plan_preview.planned(situation, balance, way.demand, pools)
 
 
 def _squeezed(
-    seen: BalanceSituation, way: ReplayPolicy, balance: Balance, pools: Mapping[str, Pool]
+    situation: BalanceSituation, way: ReplayPolicy, balance: Balance, pools: Mapping[str, Pool]
 ) -> BalancePlan:
     """Have demand decide whether, and squeeze which and how far; nodes that are off rest."""
-    plan = plan_preview.planned(seen, balance, way.demand, pools)
-    names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(seen.nodes))]
+    plan = plan_preview.planned(situation, balance, way.demand, pools)
+    names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(Node(name=name, state=NodeState.STANDBY) for name in names)
     facts = RestFacts(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
-    found = rest(replace(seen, nodes=(*seen.nodes, *resting)), plan, balance, way.squeeze, facts)
-    return replace(plan, add=len(found.on), remove=found.off)
+    standby_plan = rest(
+        replace(situation, nodes=(*situation.nodes, *resting)), plan, balance, way.squeeze, facts
+    )
+    return replace(plan, add=len(standby_plan.on), remove=standby_plan.off)
 
 
 def way_of(rules: ReplayRules, terms: NodeTerms, demand: Demand) -> ReplayPolicy:

@@ -33,24 +33,24 @@ class PolicyComparison:
 def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload:
     """Read a file; only what was submitted in the time asked for is kept, if any was."""
     read = explained(workload_reader.read(path))
-    kept = tuple(
-        one
-        for one in read.tasks
-        if (begin_s is None or one.submitted_s >= begin_s)
-        and (end_s is None or one.submitted_s < end_s)
+    tasks = tuple(
+        task
+        for task in read.tasks
+        if (begin_s is None or task.submitted_s >= begin_s)
+        and (end_s is None or task.submitted_s < end_s)
     )
-    if not kept:
+    if not tasks:
         raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
-    return _without(read, kept, LeftOut.OUTSIDE)
+    return _without(read, tasks, LeftOut.OUTSIDE)
 
 
-def made(asked: synthetic_workload.WorkloadDistribution) -> Workload:
+def made(distribution: synthetic_workload.WorkloadDistribution) -> Workload:
     """Make a workload; ParseError where it has no task."""
-    found = synthetic_workload.make(asked)
-    if not found.tasks:
-        words = f"no task in {asked.days:g} days of {asked.tasks_a_day:g} tasks a day"
-        raise ParseError(f"{asked.seed}: {words}")
-    return found
+    workload = synthetic_workload.make(distribution)
+    if not workload.tasks:
+        words = f"no task in {distribution.days:g} days of {distribution.tasks_a_day:g} tasks a day"
+        raise ParseError(f"{distribution.seed}: {words}")
+    return workload
 
 
 def compared(
@@ -65,20 +65,20 @@ def compared(
     """Replay a workload by each policy; tasks that fit in no cluster of that size are left out."""
     most = terms.max_nodes * terms.slots
     fit = _without(
-        workload, tuple(one for one in workload.tasks if one.slots <= most), LeftOut.TOO_WIDE
+        workload, tuple(task for task in workload.tasks if task.slots <= most), LeftOut.TOO_WIDE
     )
     if not fit.tasks:
         nodes, slots = count(terms.max_nodes, "node"), count(terms.slots, "slot")
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [way_of(rules, terms, demand) for rules in policies]
     if is_swept:
-        ways = [one for way in ways for one in policy_comparison.swept(way)]
+        ways = [variant for way in ways for variant in policy_comparison.swept(way)]
     outcomes = policy_comparison.compare(fit.tasks, terms, ways)
     best = policy_comparison.frontier(outcomes) if is_swept else ()
     return PolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(workload: Workload, kept: tuple[RecordedTask, ...], why: LeftOut) -> Workload:
-    missing = len(workload.tasks) - len(kept)
+def _without(workload: Workload, tasks: tuple[RecordedTask, ...], why: LeftOut) -> Workload:
+    missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
-    return replace(workload, tasks=kept, left_out=left_out)
+    return replace(workload, tasks=tasks, left_out=left_out)

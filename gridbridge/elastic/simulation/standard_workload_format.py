@@ -45,25 +45,25 @@ def _begin_s(text: bytes, before_s: float) -> float:
 
 def _read(text: bytes, begin_s: float) -> RecordedTask | LeftOut | BadLine:
     try:
-        told = [float(word) for word in text.split()]
+        numbers = [float(word) for word in text.split()]
     except ValueError:
         return BadLine.FORM
-    if len(told) != FIELDS:
+    if len(numbers) != FIELDS:
         return BadLine.FIELDS
-    if not all(abs(number) < LATEST_S for number in told):
+    if not all(abs(number) < LATEST_S for number in numbers):
         return BadLine.TIMES
-    slots = int(next((one for one in (told[ALLOCATED], told[ASKED]) if one > 0), 1))
-    if told[STATUS] in PARTS:
+    slots = int(next((count for count in (numbers[ALLOCATED], numbers[ASKED]) if count > 0), 1))
+    if numbers[STATUS] in PARTS:
         return LeftOut.PART
-    if told[RAN] < 0 or (told[RAN] == 0 and told[STATUS] == CANCELLED):
-        return LeftOut.CANCELLED if told[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
-    if told[SUBMITTED] < 0 or begin_s + told[SUBMITTED] >= LATEST_S:
+    if numbers[RAN] < 0 or (numbers[RAN] == 0 and numbers[STATUS] == CANCELLED):
+        return LeftOut.CANCELLED if numbers[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
+    if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
         return BadLine.TIMES
     return RecordedTask(
-        submitted_s=begin_s + told[SUBMITTED],
-        run_s=told[RAN],
+        submitted_s=begin_s + numbers[SUBMITTED],
+        run_s=numbers[RAN],
         slots=slots,
-        waited_s=max(0.0, told[WAITED]),
-        owner=f"{told[USER]:.0f}",
-        name=f"{told[PROGRAM]:.0f}",
+        waited_s=max(0.0, numbers[WAITED]),
+        owner=f"{numbers[USER]:.0f}",
+        name=f"{numbers[PROGRAM]:.0f}",
     )

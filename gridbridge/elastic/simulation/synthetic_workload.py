@@ -34,16 +34,16 @@ class WorkloadDistribution:
     slots: int = 0  # of the largest cluster
 
 
-def make(asked: WorkloadDistribution) -> Workload:
+def make(distribution: WorkloadDistribution) -> Workload:
     """Make a workload; with a load, run times are stretched to it: slots x time used of all."""
-    random = Random(f"gridbridge {asked.seed}")
+    random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
-    found, now_s = list[RecordedTask](), 0.0
-    rate = asked.tasks_a_day / BURST / DAY_S
-    while (now_s := now_s + random.expovariate(rate * BUSY)) < asked.days * DAY_S:
+    tasks, now_s = list[RecordedTask](), 0.0
+    rate = distribution.tasks_a_day / BURST / DAY_S
+    while (now_s := now_s + random.expovariate(rate * BUSY)) < distribution.days * DAY_S:
         if random.random() < _rate(now_s) / BUSY:
-            found.extend(_burst(random, now_s, kinds, asked))
-    return Workload(tasks=_loaded(found, asked))
+            tasks.extend(_burst(random, now_s, kinds, distribution))
+    return Workload(tasks=_loaded(tasks, distribution))
 
 
 def _rate(now_s: float) -> float:
@@ -52,16 +52,16 @@ def _rate(now_s: float) -> float:
 
 
 def _burst(
-    random: Random, now_s: float, kinds: list[float], asked: WorkloadDistribution
+    random: Random, now_s: float, kinds: list[float], distribution: WorkloadDistribution
 ) -> list[RecordedTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
     kind = random.randrange(len(kinds))
-    slots = random.choices((1, 2, max(1, asked.node_slots // 2)), (70, 20, 10))[0]
+    slots = random.choices((1, 2, max(1, distribution.node_slots // 2)), (70, 20, 10))[0]
     return [
         RecordedTask(
             submitted_s=float(round(BEGIN.timestamp() + now_s)),
             run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
-            slots=min(slots, asked.node_slots),
+            slots=min(slots, distribution.node_slots),
             owner=f"owner{kind % 4}",
             name=f"work{kind}",
         )
@@ -73,18 +73,20 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(tasks: list[RecordedTask], asked: WorkloadDistribution) -> tuple[RecordedTask, ...]:
-    used = sum(one.run_s * one.slots for one in tasks)
-    if not (asked.load and used):
+def _loaded(
+    tasks: list[RecordedTask], distribution: WorkloadDistribution
+) -> tuple[RecordedTask, ...]:
+    used = sum(task.run_s * task.slots for task in tasks)
+    if not (distribution.load and used):
         return tuple(tasks)
-    factor = asked.load * asked.slots * asked.days * DAY_S / used
+    factor = distribution.load * distribution.slots * distribution.days * DAY_S / used
     return tuple(
         RecordedTask(
-            submitted_s=one.submitted_s,
-            run_s=float(max(1, round(one.run_s * factor))),
-            slots=one.slots,
-            owner=one.owner,
-            name=one.name,
+            submitted_s=task.submitted_s,
+            run_s=float(max(1, round(task.run_s * factor))),
+            slots=task.slots,
+            owner=task.owner,
+            name=task.name,
         )
-        for one in tasks
+        for task in tasks
     )

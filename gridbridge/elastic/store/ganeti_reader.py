@@ -44,9 +44,9 @@ class GanetiRow:
     where: str  # file:line
     fields: tuple[str, ...]
 
-    def wrong(self, what: str, right: str) -> ParseError:
+    def wrong(self, problem: str, right: str) -> ParseError:
         """Return the error of this line."""
-        return ParseError(f"{self.where}: {what}; expected {right}")
+        return ParseError(f"{self.where}: {problem}; expected {right}")
 
     def text(self, at: int, name: str) -> str:
         """Return a field that may not be empty."""
@@ -75,31 +75,31 @@ class GanetiRow:
 
     def word(self, text: str, name: str, words: type[Word]) -> Word:
         """One of a set of words."""
-        if text not in [one.value for one in words]:
+        if text not in [member.value for member in words]:
             raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
         return words(text)
 
-    def place(self, at: int, name: str, places: Mapping[str, int]) -> int:
+    def place(self, at: int, name: str, indices: Mapping[str, int]) -> int:
         """Return the place of what a field names."""
-        if self.fields[at] not in places:
+        if self.fields[at] not in indices:
             raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
-        return places[self.fields[at]]
+        return indices[self.fields[at]]
 
 
 def _whole(text: str) -> int | None:
     """Read a whole number as hsqueeze does: blanks before it, and parentheses, may be there."""
-    if not (found := WHOLE(_bare(text))):
+    if not (match := WHOLE(_bare(text))):
         return None
-    value = int(found[2], 0 if found[2][1:2] in tuple("xXoO") else 10)
-    return -value if found[1] else value
+    value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
+    return -value if match[1] else value
 
 
 def _number(text: str) -> float | None:
     """Read a number, maybe with decimals, in the same way."""
-    if not (found := NUMBER(_bare(text))):
+    if not (match := NUMBER(_bare(text))):
         return None
-    value = float(int(found[2], 0)) if found[2][1:2] in tuple("xXoO") else float(found[2])
-    return -value if found[1] else value
+    value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])
+    return -value if match[1] else value
 
 
 def _bare(text: str) -> str:
@@ -139,12 +139,12 @@ def parse(text: str, path: str) -> GanetiCluster:
     instances = tuple(_instance(row, at_node) for row in rows)
     policy = DEFAULT_POLICY
     for row in _rows(sections["policies"], path, 6, ()):
-        told = _policy(row)
+        group_policy = _policy(row)
         if not row.fields[0]:
-            policy = told
+            policy = group_policy
             continue
         at = _owner(row, groups)
-        groups[at] = replace(groups[at], policy=told)
+        groups[at] = replace(groups[at], policy=group_policy)
     tags = tuple(line for _, line in sections["tags"])
     return GanetiCluster(
         groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
@@ -154,10 +154,10 @@ def parse(text: str, path: str) -> GanetiCluster:
 def _owner(row: GanetiRow, groups: Sequence[NodeGroup]) -> int:
     """Return the index of the group that a policy is of, by its name or uuid."""
     owner = row.fields[0]
-    found = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
-    if len(found) != 1:
-        raise row.wrong(f"{len(found)} groups are called {owner!r}", "one")
-    return found[0]
+    indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
+    if len(indices) != 1:
+        raise row.wrong(f"{len(indices)} groups are called {owner!r}", "one")
+    return indices[0]
 
 
 Lines = list[tuple[int, str]]  # with their numbers
@@ -167,19 +167,19 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    found: list[Lines] = [[]]
+    sections: list[Lines] = [[]]
     for number, line in enumerate(lines, 1):
         if line:
-            found[-1].append((number, line))
+            sections[-1].append((number, line))
         else:
-            found.append([])
-    if len(found) < len(SECTIONS) - 1:
+            sections.append([])
+    if len(sections) < len(SECTIONS) - 1:
         raise ParseError(
-            f"{path}:{len(lines)}: the file ends after {len(found)} sections; expected"
+            f"{path}:{len(lines)}: the file ends after {len(sections)} sections; expected"
             f" {', '.join(SECTIONS)}, with one empty line between"
         )
-    found.extend([[]] * (len(SECTIONS) - len(found)))
-    return dict(zip(SECTIONS, found, strict=False))
+    sections.extend([[]] * (len(SECTIONS) - len(sections)))
+    return dict(zip(SECTIONS, sections, strict=False))
 
 
 def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiRow]:

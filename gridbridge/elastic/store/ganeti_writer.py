@@ -14,55 +14,62 @@ from gridbridge.model.elastic.ganeti_cluster import (
 def written(cluster: GanetiCluster) -> str:
     """Return the text of a cluster's file, as htools(1) writes it."""
     names = [node.name for node in cluster.nodes]
-    policies = [("", cluster.policy), *((one.name, one.policy) for one in cluster.groups)]
+    policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
-        [_group_line(one) for one in cluster.groups],
-        [_node_line(one, cluster.groups) for one in cluster.nodes],
-        [_instance_line(one, names) for one in cluster.instances],
+        [_group_line(group) for group in cluster.groups],
+        [_node_line(node, cluster.groups) for node in cluster.nodes],
+        [_instance_line(instance, names) for instance in cluster.instances],
         list(cluster.tags),
         [_policy_line(name, policy) for name, policy in policies],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _group_line(one: NodeGroup) -> str:
+def _group_line(group: NodeGroup) -> str:
     return "|".join(
-        (one.name, one.uuid, one.allocation, ",".join(one.tags), ",".join(one.networks))
+        (group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks))
     )
 
 
-def _node_line(one: GanetiNode, groups: tuple[NodeGroup, ...]) -> str:
-    role = "Y" if one.is_offline else "M" if one.is_master else "N"
-    numbers = (f"{one.mem:.0f}", one.own_mem, one.free_mem, f"{one.disk:.0f}", one.free_disk)
-    exclusive = "Y" if one.has_own_spindles else "N"
-    later = (exclusive, one.free_spindles, one.own_cpus, _number(one.cpu_speed, is_plain=True))
-    group = groups[one.group].uuid
+def _node_line(node: GanetiNode, groups: tuple[NodeGroup, ...]) -> str:
+    role = "Y" if node.is_offline else "M" if node.is_master else "N"
+    numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
+    exclusive = "Y" if node.has_own_spindles else "N"
+    later = (exclusive, node.free_spindles, node.own_cpus, _number(node.cpu_speed, is_plain=True))
+    group = groups[node.group].uuid
     return _line(
-        *(one.name, *numbers, f"{one.cpus:.0f}", role, group),
-        *(one.spindles, ",".join(one.tags), *later),
+        *(node.name, *numbers, f"{node.cpus:.0f}", role, group),
+        *(node.spindles, ",".join(node.tags), *later),
     )
 
 
-def _instance_line(one: GanetiInstance, nodes: list[str]) -> str:
-    secondary = "" if one.secondary == NO_NODE else nodes[one.secondary]
-    balanced = "Y" if one.is_balanced else "N"
-    spindles = "-" if one.spindles is None else one.spindles
+def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
+    secondary = "" if instance.secondary == NO_NODE else nodes[instance.secondary]
+    balanced = "Y" if instance.is_balanced else "N"
+    spindles = "-" if instance.spindles is None else instance.spindles
     return _line(
-        *(one.name, one.mem, one.disk, one.vcpus, one.status.value, balanced),
-        *(nodes[one.primary], secondary, one.template.value, ",".join(one.tags)),
-        *(one.spindle_use, spindles, "N"),
+        *(
+            instance.name,
+            instance.mem,
+            instance.disk,
+            instance.vcpus,
+            instance.status.value,
+            balanced,
+        ),
+        *(nodes[instance.primary], secondary, instance.template.value, ",".join(instance.tags)),
+        *(instance.spindle_use, spindles, "N"),
     )
 
 
-def _policy_line(owner: str, one: GanetiPolicy) -> str:
-    limits = ";".join(_spec_text(spec) for pair in one.limits for spec in pair)
-    ratios = (_number(one.vcpu_ratio), _number(one.spindle_ratio))
-    templates = ",".join(template.value for template in one.templates)
-    return _line(owner, _spec_text(one.standard), limits, templates, *ratios)
+def _policy_line(owner: str, policy: GanetiPolicy) -> str:
+    limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
+    ratios = (_number(policy.vcpu_ratio), _number(policy.spindle_ratio))
+    templates = ",".join(template.value for template in policy.templates)
+    return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
 
 
-def _spec_text(one: InstanceSpec) -> str:
-    numbers = (one.mem, one.vcpus, one.disk, one.disks, one.nics, one.spindles)
+def _spec_text(spec: InstanceSpec) -> str:
+    numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
     return ",".join(str(number) for number in numbers)
 
 

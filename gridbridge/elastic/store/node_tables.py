@@ -51,7 +51,7 @@ class NodeRows:
 
     def replace(self, nodes: Iterable[OwnedNode]) -> None:
         """Keep these and no others."""
-        rows = [_row(one) for one in nodes]
+        rows = [_row(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
             if rows:
@@ -85,10 +85,10 @@ def _row(node: OwnedNode) -> dict[str, object]:
 
 
 def _owned(row: RowMapping) -> OwnedNode:
-    told = {one.name: row[one.name] for one in fields(OwnedNode)}
-    told |= {
-        "state": NodeState(told["state"]),
-        "step": JoinStep(str(told["step"])),
-        "cause": NodeCause(str(told["cause"])),
+    values = {field.name: row[field.name] for field in fields(OwnedNode)}
+    values |= {
+        "state": NodeState(values["state"]),
+        "step": JoinStep(str(values["step"])),
+        "cause": NodeCause(str(values["cause"])),
     }
-    return OwnedNode(**told)
+    return OwnedNode(**values)

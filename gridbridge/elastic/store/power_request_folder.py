@@ -41,7 +41,7 @@ def _notes(folder: str, names: list[str]) -> Iterator[PowerRequest]:
                 file=name,
                 at_s=facts.st_mtime,
                 wish=PowerWish(named[1]),
-                hosts=tuple(one for one in hosts if HOST(one)),
+                hosts=tuple(host for host in hosts if HOST(host)),
             )
 
 
@@ -52,7 +52,7 @@ def keep(folder: str, before: PowerRequest, after: PowerRequest) -> None:
         if not after.hosts:
             files.remove(path)
         elif after.hosts != before.hosts:
-            files.replace(path, "".join(f"{one}\n" for one in after.hosts).encode())
+            files.replace(path, "".join(f"{host}\n" for host in after.hosts).encode())
             os.utime(path, (before.at_s, before.at_s))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error

@@ -34,25 +34,25 @@ MOST = 1e300  # no number of any cluster is near it
 Value = TypeVar("Value")
 
 
-def write(folder: str, documents: PrintedOutputs, kept: SavedRound) -> None:
+def write(folder: str, documents: PrintedOutputs, saved_round: SavedRound) -> None:
     """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
 
     No link that is there already is followed, and no pipe written to: somebody else may have made
     the folder.
     """
     os.makedirs(folder, exist_ok=True)
-    told = {
-        "now": kept.now.isoformat(),
-        "master": kept.master,
-        "last_change": kept.last_change.isoformat() if kept.last_change else None,
-        "nodes": {one.name: _node_told(one) for one in kept.nodes},
-    } | _more_told(kept)
+    content = {
+        "now": saved_round.now.isoformat(),
+        "master": saved_round.master,
+        "last_change": saved_round.last_change.isoformat() if saved_round.last_change else None,
+        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
+    } | _more_content(saved_round)
     for name, data in (
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
         (QCONF, documents.qconf),
         (OAR, documents.oar),
-        (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
+        (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
     ):
         if data:
             files.replace(os.path.join(folder, name), data, _mode(), durable=False)
@@ -101,7 +101,7 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _node_told(node: Node) -> dict[str, object]:
+def _node_row(node: Node) -> dict[str, object]:
     since = node.up_since.isoformat() if node.up_since else None
     more = {
         "since": node.since.isoformat() if node.since else None,
@@ -113,36 +113,40 @@ def _node_told(node: Node) -> dict[str, object]:
         "drained": node.is_drained,
         "machine": node.has_machine,
     }
-    told = {"up_since": since, "state": node.state.value}
-    return told | {key: value for key, value in more.items() if value}
+    row = {"up_since": since, "state": node.state.value}
+    return row | {key: value for key, value in more.items() if value}
 
 
-def _more_told(kept: SavedRound) -> dict[str, object]:
+def _more_content(saved_round: SavedRound) -> dict[str, object]:
     """Tell what else is known, as far as anything is."""
     runtimes = dict[str, dict[str, float]]()
-    for (owner, name), time_s in kept.runtimes.items():
+    for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
-    told = {
-        "best_effort": sorted(kept.best_effort),
-        "eligible": {str(job): since.isoformat() for job, since in kept.eligible_since.items()},
-        "watched": {str(job): _watched_told(one) for job, one in kept.watched.items()},
+    content = {
+        "best_effort": sorted(saved_round.best_effort),
+        "eligible": {
+            str(job): since.isoformat() for job, since in saved_round.eligible_since.items()
+        },
+        "watched": {
+            str(job): _watched_row(observation) for job, observation in saved_round.watched.items()
+        },
         "runtimes": runtimes,
-        "elsewhere": dict(kept.elsewhere),
-        "elsewhere_free": dict(kept.elsewhere_free),
-        "failed": {pool: at.isoformat() for pool, at in kept.failed.items()},
-        "spent": kept.spent,
+        "elsewhere": dict(saved_round.elsewhere),
+        "elsewhere_free": dict(saved_round.elsewhere_free),
+        "failed": {pool: at.isoformat() for pool, at in saved_round.failed.items()},
+        "spent": saved_round.spent,
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in content.items() if value}
 
 
-def _watched_told(one: Watched) -> dict[str, object]:
-    told = {
-        "at": one.at.isoformat(),
-        "tasks": one.tasks,
-        "room_since": one.room_since.isoformat() if one.room_since else None,
-        "stuck_since": one.stuck_since.isoformat() if one.stuck_since else None,
+def _watched_row(observation: Watched) -> dict[str, object]:
+    row = {
+        "at": observation.at.isoformat(),
+        "tasks": observation.tasks,
+        "room_since": observation.room_since.isoformat() if observation.room_since else None,
+        "stuck_since": observation.stuck_since.isoformat() if observation.stuck_since else None,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def _job(text: str) -> int:
@@ -153,9 +157,9 @@ def _job(text: str) -> int:
 
 def _moment(text: str) -> datetime:
     """Read a time, without a zone one of this machine's; ValueError where that has none."""
-    found = datetime.fromisoformat(text)
+    moment = datetime.fromisoformat(text)
     try:
-        return found if found.tzinfo else found.astimezone()
+        return moment if moment.tzinfo else moment.astimezone()
     except OverflowError as error:
         raise ValueError from error
 
@@ -167,19 +171,19 @@ class _State:
         self._path = path
         self._mistakes = dict[str, None]()  # each once, in their order
         try:
-            told = json.loads(data)
+            content = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"{path}: no JSON: {error}") from error
-        self._told = self._table(told, "", KEYS + MORE)
+        self._told = self._table(content, "", KEYS + MORE)
 
     def kept(self) -> SavedRound:
         """Return it; ParseError with a line for each key that is wrong."""
-        found = self._kept()
+        saved_round = self._kept()
         if self._mistakes:
-            lines = [f"{self._path}: {one}" for one in self._mistakes]
+            lines = [f"{self._path}: {mistake}" for mistake in self._mistakes]
             more = [f"{self._path}: {len(lines) - MOST_TOLD} more"] if lines[MOST_TOLD:] else []
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
-        return found
+        return saved_round
 
     def _kept(self) -> SavedRound:
         now = self._time(self._told, "now")
@@ -193,28 +197,28 @@ class _State:
             now=now or datetime.min.replace(tzinfo=UTC),
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),
-            nodes=tuple(self._node(name, told) for name, told in nodes.items()),
+            nodes=tuple(self._node(name, row) for name, row in nodes.items()),
             best_effort=self._names("best_effort"),
             eligible_since={
                 self._number_of(job, "eligible"): since
                 for job, since in self._times("eligible").items()
             },
             watched={
-                self._number_of(job, "watched"): self._watched(f"watched.{job}.", told)
-                for job, told in self._all("watched").items()
+                self._number_of(job, "watched"): self._watched(f"watched.{job}.", row)
+                for job, row in self._all("watched").items()
             },
             runtimes={
-                (owner, name): self._number(told, f"runtimes.{owner}.{name}")
+                (owner, name): self._number(seconds, f"runtimes.{owner}.{name}")
                 for owner, names in self._all("runtimes").items()
-                for name, told in self._table(names, f"runtimes.{owner}.", ()).items()
+                for name, seconds in self._table(names, f"runtimes.{owner}.", ()).items()
             },
             elsewhere={
-                queue: self._number(told, f"elsewhere.{queue}")
-                for queue, told in self._all("elsewhere").items()
+                queue: self._number(seconds, f"elsewhere.{queue}")
+                for queue, seconds in self._all("elsewhere").items()
             },
             elsewhere_free={
-                queue: int(self._number(told, f"elsewhere_free.{queue}"))
-                for queue, told in self._all("elsewhere_free").items()
+                queue: int(self._number(slots, f"elsewhere_free.{queue}"))
+                for queue, slots in self._all("elsewhere_free").items()
             },
             failed=self._times("failed"),
             spent=self._number(self._told.get("spent", 0), "spent"),
@@ -225,29 +229,33 @@ class _State:
         return self._table(self._told.get(key, {}), f"{key}.", ())
 
     def _times(self, key: str) -> dict[str, datetime]:
-        found = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
-        return {name: at for name, at in found if at is not None}
+        moments = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
+        return {name: at for name, at in moments if at is not None}
 
     def _names(self, key: str) -> frozenset[str]:
-        told = self._told.get(key, [])
-        if not isinstance(told, list):
-            self._wrong(key, told, "a list of names")
+        names = self._told.get(key, [])
+        if not isinstance(names, list):
+            self._wrong(key, names, "a list of names")
             return frozenset()
-        return frozenset(self._text(one, key) for one in told)
+        return frozenset(self._text(name, key) for name in names)
 
-    def _number(self, told: object, key: str) -> float:
-        if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < INFINITE:
-            self._wrong(key, told, "a number that is not negative")
+    def _number(self, number: object, key: str) -> float:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or not 0 <= number < INFINITE
+        ):
+            self._wrong(key, number, "a number that is not negative")
             return 0.0
-        if told > MOST:
-            self._wrong(key, told, f"a number of at most {MOST:.0e}")
+        if number > MOST:
+            self._wrong(key, number, f"a number of at most {MOST:.0e}")
             return 0.0
-        return float(told)
+        return float(number)
 
-    def _node(self, name: str, told: object) -> Node:
+    def _node(self, name: str, row: object) -> Node:
         where = f"nodes.{name}."
-        table = self._table(told, where, OF_NODE)
-        words = ", ".join(one.value for one in NodeState)
+        table = self._table(row, where, OF_NODE)
+        words = ", ".join(member.value for member in NodeState)
         told_state = table.get("state", NodeState.READY.value)
         state = self._as(NodeState, told_state, f"{where}state", f"one of {words}")
         return Node(
@@ -267,8 +275,8 @@ class _State:
     def _number_of(self, job: str, key: str) -> int:
         return self._as(_job, job, key, "the number of a job") or 0
 
-    def _watched(self, where: str, told: object) -> Watched:
-        table = self._table(told, where, OF_WATCHED)
+    def _watched(self, where: str, row: object) -> Watched:
+        table = self._table(row, where, OF_WATCHED)
         at = self._time(table, "at", where)
         if at is None:
             self._wrong(f"{where}at", table.get("at"), A_TIME)
@@ -279,39 +287,39 @@ class _State:
             stuck_since=self._time(table, "stuck_since", where),
         )
 
-    def _is(self, told: object, key: str) -> bool:
-        if not isinstance(told, bool):
-            self._wrong(key, told, "true or false")
-        return told is True
+    def _is(self, flag: object, key: str) -> bool:
+        if not isinstance(flag, bool):
+            self._wrong(key, flag, "true or false")
+        return flag is True
 
     def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
-        told = table.get(key)
-        return None if told is None else self._as(_moment, told, where + key, A_TIME)
+        text = table.get(key)
+        return None if text is None else self._as(_moment, text, where + key, A_TIME)
 
-    def _text(self, told: object, key: str) -> str:
-        if not isinstance(told, str):
-            self._wrong(key, told, "a text")
+    def _text(self, text: object, key: str) -> str:
+        if not isinstance(text, str):
+            self._wrong(key, text, "a text")
             return ""
-        return told
+        return text
 
-    def _table(self, told: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
-        if not isinstance(told, dict):
+    def _table(self, content: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
+        if not isinstance(content, dict):
             right = f"a table with {', '.join(keys)}" if keys else "a table"
-            self._wrong(where.rstrip(".") or "it", told, right)
+            self._wrong(where.rstrip(".") or "it", content, right)
             return {}
-        for key in (one for one in told if keys and one not in keys):
+        for key in (name for name in content if keys and name not in keys):
             self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
-        return told
+        return content
 
-    def _as(self, read: Callable[[str], Value], told: object, key: str, right: str) -> Value | None:
-        if not isinstance(told, str):
-            self._wrong(key, told, right)
+    def _as(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:
+        if not isinstance(text, str):
+            self._wrong(key, text, right)
             return None
         try:
-            return read(told)
+            return read(text)
         except ValueError:
-            self._wrong(key, told, right)
+            self._wrong(key, text, right)
             return None
 
-    def _wrong(self, key: str, told: object, right: str) -> None:
-        self._mistakes[f"{key}: {json.dumps(told)[:60]}; expected {right}"] = None
+    def _wrong(self, key: str, content: object, right: str) -> None:
+        self._mistakes[f"{key}: {json.dumps(content)[:60]}; expected {right}"] = None

@@ -42,16 +42,18 @@ def read(path: str) -> tuple[tuple[BalanceStatistics, ...], tuple[int, ...]]:
     """
     try:
         with open(path, "rb") as file:
-            found = tuple(_rows(line.decode("utf-8", "replace") for line in lines(file, path)))
+            numbered_rows = tuple(
+                _rows(line.decode("utf-8", "replace") for line in lines(file, path))
+            )
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
-    rows = sorted((row for _, row in found if row), key=lambda row: row.at)
+    rows = sorted((row for _, row in numbered_rows if row), key=lambda row: row.at)
     if not rows:
         raise ParseError(f"{path}: no row of statistics; each has {COLUMNS} columns: dt,hosts,...")
-    return tuple(rows), tuple(number for number, row in found if row is None)
+    return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
 
 
 def _append(path: str, line: str) -> None:
@@ -67,8 +69,8 @@ def _append(path: str, line: str) -> None:
         os.close(end)
 
 
-def _rows(told: Iterator[str]) -> Iterator[tuple[int, BalanceStatistics | None]]:
-    for number, line in enumerate(told, 1):
+def _rows(texts: Iterator[str]) -> Iterator[tuple[int, BalanceStatistics | None]]:
+    for number, line in enumerate(texts, 1):
         if line.strip():
             yield number, _row(line.strip())
 
@@ -78,7 +80,7 @@ def _row(line: str) -> BalanceStatistics | None:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
         numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
-        if moment.year not in YEARS or not all(abs(one) < MOST for one in numbers):
+        if moment.year not in YEARS or not all(abs(number) < MOST for number in numbers):
             return None
         return BalanceStatistics(
             at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),

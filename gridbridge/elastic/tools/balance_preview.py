@@ -54,7 +54,9 @@ class BalanceOptions:
     is_faithful: bool = False
 
 
-def plan(given: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG) -> PlanReport:
+def plan(
+    options: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG
+) -> PlanReport:
     """Decide as a round would, and do nothing.
 
     A folder is decided about without a cell, and without gridbridge.toml if no path is given.
@@ -62,22 +64,22 @@ def plan(given: BalanceOptions, now: datetime, folder: str = "", path: str = CON
     that contradict each other.
     """
     policy = users_configuration.about(folder, path)
-    situation = _seen(policy, folder, now)
+    situation = _situation(policy, folder, now)
     if folder:
-        return _decided(situation, policy, given, is_live=False)
+        return _decided(situation, policy, options, is_live=False)
     silent, unasked = _silent(policy)
-    made = {name for name, pool in policy.pools.items() if pool.provider}
-    if silent and silent.keys() == made and not policy.squeeze.enabled:
+    pool_names = {name for name, pool in policy.pools.items() if pool.provider}
+    if silent and silent.keys() == pool_names and not policy.squeeze.enabled:
         whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
         raise NotSeen(f"no provider gave a whole list of its machines: {whys}")
     nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
     failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
     situation = replace(situation, nodes=tuple(nodes), failed=failed)
-    told = _decided(situation, policy, given, is_live=True)
-    if told.pool in silent:
-        told = replace(told, add=0)
+    report = _decided(situation, policy, options, is_live=True)
+    if report.pool in silent:
+        report = replace(report, add=0)
     return replace(
-        told, unseen=(*told.unseen, *unasked, *(_no_list(*each) for each in silent.items()))
+        report, unseen=(*report.unseen, *unasked, *(_no_list(*pair) for pair in silent.items()))
     )
 
 
@@ -100,17 +102,17 @@ def _no_list(pool: str, why: str) -> str:
 
 
 def _decided(
-    situation: BalanceSituation, policy: Policy, given: BalanceOptions, *, is_live: bool
+    situation: BalanceSituation, policy: Policy, options: BalanceOptions, *, is_live: bool
 ) -> PlanReport:
     """Decide by the policy, and by a squeeze if this caller knows its hosts."""
-    rules, demand = ruled(policy, given)
+    rules, demand = ruled(policy, options)
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
-        told = plan_preview.decide(
-            situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+        report = plan_preview.decide(
+            situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
-        return replace(told, unseen=unseen)
+        return replace(report, unseen=unseen)
     from gridbridge.elastic.tools.squeeze_preview import movable  # imports all providers
 
     own = {node.name for node in situation.nodes if node.pool in switched}
@@ -118,18 +120,18 @@ def _decided(
     standby = squeeze_round.standby_of(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
     planned = plan_preview.planned(
-        situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+        situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
     facts = RestFacts(tags=tags, movable=movable(policy, situation))
     mine = squeeze_round.only(situation, own, demand.retry_s)
-    found, _, _ = squeeze_round.decide(mine, planned, rules, policy.squeeze, facts)
-    decision = plan_preview.told(
-        squeeze_round.without(planned, found, own),
+    standby_plan, _, _ = squeeze_round.decide(mine, planned, rules, policy.squeeze, facts)
+    decision = plan_preview.report(
+        squeeze_round.without(planned, standby_plan, own),
         rules,
         demand,
-        is_alone=not (found.on or found.off),
+        is_alone=not (standby_plan.on or standby_plan.off),
     )
-    return squeeze_round.told_too(decision, found)
+    return squeeze_round.told_too(decision, standby_plan)
 
 
 def _unseen(policy: Policy) -> tuple[str, ...]:
@@ -145,9 +147,9 @@ def read(path: str = CONFIG) -> Policy:
     return users_configuration.with_own_cluster(path)
 
 
-def ruled(policy: Policy, given: BalanceOptions) -> tuple[Balance, Demand]:
+def ruled(policy: Policy, options: BalanceOptions) -> tuple[Balance, Demand]:
     """Return by what it is decided with a command line's words."""
-    return _balance_by(policy.balance, given), _demand_by(policy.demand, given)
+    return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
 
 
 def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
@@ -161,41 +163,44 @@ def is_hidden() -> bool:
     return round_state_reader.is_hidden()
 
 
-def _balance_by(rules: Balance, given: BalanceOptions) -> Balance:
+def _balance_by(rules: Balance, options: BalanceOptions) -> Balance:
     """Return the rules with what is given in place of gridbridge.toml's."""
     words: dict[str, Any] = {  # of each key its own type
-        "policy": Rules(given.policy) if given.policy else None,
-        "max_nodes": given.max_nodes,
-        "min_nodes": given.min_nodes,
-        "add_nodes_per_iteration": given.add_nodes_per_iteration,
-        "job_wait_time_s": given.job_wait_time_s,
-        "kill_after_min": given.kill_after_min,
-        "stabilization_s": given.stabilization_s,
+        "policy": Rules(options.policy) if options.policy else None,
+        "max_nodes": options.max_nodes,
+        "min_nodes": options.min_nodes,
+        "add_nodes_per_iteration": options.add_nodes_per_iteration,
+        "job_wait_time_s": options.job_wait_time_s,
+        "kill_after_min": options.kill_after_min,
+        "stabilization_s": options.stabilization_s,
     }
-    found = replace(rules, **{key: one for key, one in words.items() if one is not None})
-    if 0 < found.max_nodes < found.min_nodes:
+    new_rules = replace(rules, **{key: word for key, word in words.items() if word is not None})
+    if 0 < new_rules.max_nodes < new_rules.min_nodes:
         raise ConfigError(
-            (f"min_nodes is {found.min_nodes}; expected at most max_nodes ({found.max_nodes})",)
+            (
+                f"min_nodes is {new_rules.min_nodes};"
+                f" expected at most max_nodes ({new_rules.max_nodes})",
+            )
         )
-    return found
+    return new_rules
 
 
-def _demand_by(demand: Demand, given: BalanceOptions) -> Demand:
+def _demand_by(demand: Demand, options: BalanceOptions) -> Demand:
     """Return policy demand's own keys, for which StarCluster's options stand as well."""
-    window = None if given.kill_after_min is None else 1 - given.kill_after_min * 60 / HOUR_S
+    window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
-        "add_at_once": given.add_nodes_per_iteration,
-        "wait_s": given.job_wait_time_s,
+        "add_at_once": options.add_nodes_per_iteration,
+        "wait_s": options.job_wait_time_s,
         "billing_s": None if window is None else HOUR_S,
         "billing_window": window,
-        "grow_pause_s": given.stabilization_s,
-        "shrink_pause_s": given.stabilization_s,
+        "grow_pause_s": options.stabilization_s,
+        "shrink_pause_s": options.stabilization_s,
     }
-    return replace(demand, **{key: one for key, one in words.items() if one is not None})
+    return replace(demand, **{key: word for key, word in words.items() if word is not None})
 
 
 def explain(
-    what: str,
+    subject: str,
     now: datetime,
     nodes: tuple[OwnedNode, ...] = (),
     folder: str = "",
@@ -206,27 +211,31 @@ def explain(
     `nodes` are the balancer's, where somebody may see them; a folder tells its own.
     """
     policy = users_configuration.about(folder, path)
-    situation = _seen(policy, folder, now)
+    situation = _situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(situation, nodes=tuple(noted(node, situation.now) for node in nodes))
     decision = _decided(situation, policy, BalanceOptions(), is_live=not folder)
-    if what.isascii() and what.isdecimal():
-        return _of_job(int(what), situation, decision)
-    found = _of_host(what, nodes, situation, decision, is_unseen=not folder and is_hidden())
+    if subject.isascii() and subject.isdecimal():
+        return _of_job(int(subject), situation, decision)
+    explanation = _of_host(
+        subject, nodes, situation, decision, is_unseen=not folder and is_hidden()
+    )
     if (
-        found.node
-        and found.node.state is NodeState.STANDBY
-        and manual_removal_hint.is_own_host(found.node)
+        explanation.node
+        and explanation.node.state is NodeState.STANDBY
+        and manual_removal_hint.is_own_host(explanation.node)
     ):
         tags = tags_by_host(host_tags.tags(users_configuration.with_own_cluster(path)))
-        return replace(found, reason=manual_removal_hint.waking(found.node, tags))
-    return found
+        return replace(explanation, reason=manual_removal_hint.waking(explanation.node, tags))
+    return explanation
 
 
-def _of_job(job: int, seen: BalanceSituation, told: PlanReport) -> NodeExplanation:
-    of_job = (one.reason for one in told.refused if one.job == job and not one.host)
+def _of_job(job: int, situation: BalanceSituation, report: PlanReport) -> NodeExplanation:
+    of_job = (
+        refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host
+    )
     refused = next(of_job, "")
-    waits = any(job in one.jobs for one in seen.cell.waiting)
+    waits = any(job in row.jobs for row in situation.cell.waiting)
     reason = refused or (
         "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
     )
@@ -234,24 +243,26 @@ def _of_job(job: int, seen: BalanceSituation, told: PlanReport) -> NodeExplanati
         what=f"job {job}",
         is_known=waits or bool(refused),
         reason=reason,
-        sentence=told.sentence,
-        unseen=told.unseen,
+        sentence=report.sentence,
+        unseen=report.unseen,
     )
 
 
 def _of_host(
     host: str,
     nodes: tuple[OwnedNode, ...],
-    seen: BalanceSituation,
-    told: PlanReport,
+    situation: BalanceSituation,
+    report: PlanReport,
     *,
     is_unseen: bool,
 ) -> NodeExplanation:
-    known = next((one for one in nodes if is_same_host(one.name, host)), None)
-    is_node = any(is_same_host(one.name, host) for one in seen.nodes)
-    is_listed = any(is_same_host(one.name, host) for one in seen.cell.hosts)
-    refused = next((one.reason for one in told.refused if is_same_host(one.host, host)), "")
-    if any(is_same_host(one, host) for one in told.remove):
+    node = next((node for node in nodes if is_same_host(node.name, host)), None)
+    is_node = any(is_same_host(node.name, host) for node in situation.nodes)
+    is_listed = any(is_same_host(listed.name, host) for listed in situation.cell.hosts)
+    refused = next(
+        (refusal.reason for refusal in report.refused if is_same_host(refusal.host, host)), ""
+    )
+    if any(is_same_host(name, host) for name in report.remove):
         refused = "it is given back"
     if not is_node:
         refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
@@ -259,14 +270,14 @@ def _of_host(
     return NodeExplanation(
         what=host,
         is_known=is_node or is_listed,
-        node=known,
+        node=node,
         reason=refused or "nothing is done about it",
-        sentence=told.sentence,
-        unseen=told.unseen,
+        sentence=report.sentence,
+        unseen=report.unseen,
     )
 
 
-def _seen(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
+def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
         return cell_observer.look_at(folder, policy.balance.queue)
     return round_state_reader.filled(cell_observer.look(policy, now), policy)

@@ -71,23 +71,25 @@ def plan(
         )
     untold = dict[str, str]()
     if folder:
-        seen = cell_observer.look_at(folder, policy.balance.queue)
+        situation = cell_observer.look_at(folder, policy.balance.queue)
     else:
         leave_root(BALANCE_ACCOUNT)  # whose files the providers need
-        seen = _with_own(cell_observer.look(policy, now), policy, untold.__setitem__)
+        situation = _with_own(cell_observer.look(policy, now), policy, untold.__setitem__)
     tags = {} if folder else tags_by_host(host_tags.tags(policy))
     standby = squeeze_round.standby_of(
-        seen, {one.name for one in seen.nodes}, policy.demand.retry_s, tags
+        situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
-    seen = replace(seen, standby=standby)
-    planned = plan_preview.planned(seen, policy.balance, policy.demand, policy.pools)
-    facts = RestFacts(tags=tags, movable={} if folder else movable(policy, seen))
-    found, done, sentence = squeeze_round.decide(seen, planned, policy.balance, rules, facts)
+    situation = replace(situation, standby=standby)
+    planned = plan_preview.planned(situation, policy.balance, policy.demand, policy.pools)
+    facts = RestFacts(tags=tags, movable={} if folder else movable(policy, situation))
+    standby_plan, steps, sentence = squeeze_round.decide(
+        situation, planned, policy.balance, rules, facts
+    )
     return ToldSite(
-        off=found.off,
-        on=found.on,
+        off=standby_plan.off,
+        on=standby_plan.on,
         sentence=sentence,
-        deeds=done,
+        deeds=steps,
         untold=tuple(sorted(untold.items())),
         lacking=() if folder else tuple(lacking(policy)),
     )
@@ -108,19 +110,19 @@ def movable(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[T
     return membership_of(policy).movable(node.name for node in situation.nodes)
 
 
-def _with_own(seen: BalanceSituation, policy: Policy, tell: Untold) -> BalanceSituation:
+def _with_own(situation: BalanceSituation, policy: Policy, note_untold: Untold) -> BalanceSituation:
     """Return a situation with the hosts that are switched on and off, as if long idle."""
-    providers = provider_registry.switched(policy, tell)
+    providers = provider_registry.switched(policy, note_untold)
     world = World(
-        now=seen.now,
+        now=situation.now,
         cluster=policy.site.cluster,
         kept=(),
-        machines={name: one.machines() for name, one in providers.items()},
-        hosts=round_acts.hosts_seen(seen),
+        machines={name: provider.machines() for name, provider in providers.items()},
+        hosts=round_acts.hosts_seen(situation),
         switched=frozenset(providers),
     )
-    nodes = (_idle(one.node, world) for one in node_inventory_check.own_hosts(world))
-    return replace(seen, nodes=tuple(nodes))
+    nodes = (_idle(host.node, world) for host in node_inventory_check.own_hosts(world))
+    return replace(situation, nodes=tuple(nodes))
 
 
 def _idle(node: Node, world: World) -> Node:
