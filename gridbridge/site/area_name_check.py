@@ -25,30 +25,30 @@ def findings(policy: Policy) -> tuple[CheckFinding, ...]:
 
 def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
-        there = away(policy, storage.cluster)
-        machine = there.login.host if there.login else host.name()
-        taken, has_more = _taken(there, storage)
+        cluster = away(policy, storage.cluster)
+        machine = cluster.login.host if cluster.login else host.name()
+        taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from area_names.findings(name, storage.path, machine, taken, most)
+        yield from area_names.findings(name, storage.path, machine, taken_names, most)
 
 
-def _taken(there: Away, storage: Storage) -> tuple[dict[str, str] | None, bool]:
+def _taken(cluster: Away, storage: Storage) -> tuple[dict[str, str] | None, bool]:
     """Return accounts whose names others own, with the owners, and whether there are more names.
 
     None if nobody can look.
     """
     try:
-        entries = _ask(there, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
+        entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = area_names.strange_names(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
-        accounts = _ask(there, ACCOUNTS, text=text).splitlines() if strange else []
+        accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
         return None, False  # other findings name a silent cluster
-    taken = {name: strange[name] for name in accounts if name in strange}
-    return taken, len(entries) > MOST
+    taken_names = {name: strange[name] for name in accounts if name in strange}
+    return taken_names, len(entries) > MOST
 
 
-def _ask(there: Away, script: str, *words: str, text: bytes = b"") -> str:
+def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
-    done = ssh.run(there.login, argv, dict(BARE), LIMIT_S, text).checked()
-    return done.stdout.decode("utf-8", "replace")
+    answer = ssh.run(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
+    return answer.stdout.decode("utf-8", "replace")

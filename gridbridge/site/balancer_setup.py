@@ -56,9 +56,9 @@ def master_elsewhere(policy: Policy) -> str:
 def nodes_left() -> int:
     """Return how many nodes the balancer showed last: nobody would remove them any more."""
     with suppress(StateError):
-        found = published_balance_file.read()
-        kept = found.nodes if found else ()
-        return sum(one.nodes for one in kept if one.pool and one.state not in LEAVING)
+        published = published_balance_file.read()
+        rows = published.nodes if published else ()
+        return sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
     return 0
 
 
@@ -71,14 +71,14 @@ def findings(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         facts = _facts(policy)
     except GridbridgeError as error:
         is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
-        told = CheckFinding(
+        finding = CheckFinding(
             item="balancer", state=FindingState.WARNING, found=f"not judged: {error}"
         )
-        yield check_findings.shut("balancer") if is_shut else told
+        yield check_findings.shut("balancer") if is_shut else finding
         return
     if master := decisions.elsewhere(facts):
-        found = f"not judged here: it runs on {master}"
-        yield CheckFinding(item="balancer", state=FindingState.NOTE, found=found)
+        text = f"not judged here: it runs on {master}"
+        yield CheckFinding(item="balancer", state=FindingState.NOTE, found=text)
         return
     yield from decisions.findings(facts, policy)
     yield from decisions.running(facts, policy, clock.now())
@@ -96,12 +96,12 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *decisions.programs(policy).values())
-    seen = {path: host.path_facts(path) for path in looked}
+    by_path = {path: host.path_facts(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(
         host=host.name(),
         uid=host.uid_of(BALANCE_ACCOUNT),
-        paths={path: found for path, found in seen.items() if found},
+        paths={path: facts for path, facts in by_path.items() if facts},
         hidden=frozenset(filter(host.is_hidden, looked)) | unreadable,
         sudoers=host.text(BALANCE_SUDOERS),
         cron=host.text(BALANCE_CRON),
@@ -120,15 +120,15 @@ def _cell(policy: Policy) -> CellRights | None:
     makes = adapter_of(home).makes_queues
     if makes is None:
         return None
-    found = makes.home_setup(home, host.name())
+    setup = makes.home_setup(home, host.name())
     return CellRights(
         name=policy.site.cluster,
-        master=found.master,
-        managers=found.managers,
-        admin_hosts=found.admin_hosts,
-        queue_order=found.scheduler.get(QUEUE_ORDER, ""),
-        queues=frozenset(found.queues),
-        host_groups=frozenset(found.host_groups),
+        master=setup.master,
+        managers=setup.managers,
+        admin_hosts=setup.admin_hosts,
+        queue_order=setup.scheduler.get(QUEUE_ORDER, ""),
+        queues=frozenset(setup.queues),
+        host_groups=frozenset(setup.host_groups),
     )
 
 
@@ -137,8 +137,8 @@ def _may_be_root(account: str) -> bool | None:
     if os.geteuid() != 0 or not host.uid_of(account):
         return None
     try:
-        asked = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
-        return run(asked, BARE, SUDO_S).status == 0
+        argv = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
+        return run(argv, BARE, SUDO_S).status == 0
     except CommandFailed:
         return None
 
@@ -146,11 +146,11 @@ def _may_be_root(account: str) -> bool | None:
 def _last() -> LastRound | None:
     """Return the last round as it was published; none where nobody can read it."""
     with suppress(StateError):
-        if found := published_balance_file.read():
+        if published := published_balance_file.read():
             return LastRound(
-                at=found.at,
-                is_acting=found.is_acting,
-                sentence=found.sentence,
-                trouble=found.trouble,
+                at=published.at,
+                is_acting=published.is_acting,
+                sentence=published.sentence,
+                trouble=published.trouble,
             )
     return None

@@ -24,26 +24,26 @@ from gridbridge.site.queue_request import makes_queues
 from gridbridge.site.queue_setup import SetupStep, named_steps, possible, steps
 
 
-def besteffort_steps(policy: Policy, asked: AskedBestEffort) -> tuple[SetupStep, ...]:
+def besteffort_steps(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
     """Return what is missing of a cell's best-effort queues, in the order to make it in."""
-    cell = look(policy, asked.cluster)
-    model = _model(cell, asked)
-    found = possible(rules.findings(asked.cluster, cell, model, asked.most))
-    return steps(policy, found)
+    cell = look(policy, request.cluster)
+    model = _model(cell, request)
+    findings = possible(rules.findings(request.cluster, cell, model, request.most))
+    return steps(policy, findings)
 
 
-def warnings(policy: Policy, asked: AskedBestEffort) -> tuple[str, ...]:
+def warnings(policy: Policy, request: AskedBestEffort) -> tuple[str, ...]:
     """Name the consumables by which tasks can keep a local job from starting."""
-    cell = look(policy, asked.cluster)
-    blocks = BestEffortQueues(cell, _model(cell, asked), asked.most)
-    found = rules.taken_findings(asked.cluster, cell, blocks)
-    return tuple(f"{each.item}: {each.found}: {each.hint}" for each in found)
+    cell = look(policy, request.cluster)
+    blocks = BestEffortQueues(cell, _model(cell, request), request.most)
+    findings = rules.taken_findings(request.cluster, cell, blocks)
+    return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def removal_steps(policy: Policy, asked: AskedBestEffort) -> tuple[SetupStep, ...]:
+def removal_steps(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
     """Return the steps that take the best-effort queues away; their tasks run elsewhere."""
-    cell = look(policy, asked.cluster)
-    return named_steps(policy, removal(asked.cluster, cell))
+    cell = look(policy, request.cluster)
+    return named_steps(policy, removal(request.cluster, cell))
 
 
 def check(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
@@ -55,11 +55,11 @@ def check(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
     except GridbridgeError as error:
         item = f"{cluster}: best-effort queues"
         is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
-        told = f"not judged: {error}"
+        text = f"not judged: {error}"
         yield (
             decisions.shut(item)
             if is_shut
-            else CheckFinding(item=item, state=FindingState.WARNING, found=told)
+            else CheckFinding(item=item, state=FindingState.WARNING, found=text)
         )
         return
     if strange := strangers(cell):
@@ -77,8 +77,8 @@ def look(policy: Policy, cluster: str) -> BestEffortCell:
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
     if not _can_have(policy, cluster):
         raise ConfigError((_why_not(policy, cluster),))
-    there = away(policy, cluster)
-    return makes_queues(there).besteffort_cell(there)
+    cell_access = away(policy, cluster)
+    return makes_queues(cell_access).besteffort_cell(cell_access)
 
 
 def _can_have(policy: Policy, cluster: str) -> bool:
@@ -96,15 +96,15 @@ def _why_not(policy: Policy, cluster: str) -> str:
     return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
 
 
-def _model(cell: BestEffortCell, asked: AskedBestEffort) -> str:
+def _model(cell: BestEffortCell, request: AskedBestEffort) -> str:
     """Return the queue that the best-effort queues are like; refuse what can't be one."""
     if strange := strangers(cell):
-        found = rules.stranger(asked.cluster, strange[0])
-        raise GridbridgeError(f"queue {strange[0]} has {found.found}: {found.hint}")
-    model = model_of(cell, asked.like)
+        finding = rules.stranger(request.cluster, strange[0])
+        raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")
+    model = model_of(cell, request.like)
     if not model:
         local = ", ".join(local_queues(cell)) or "none"
-        raise ConfigError((f"--like {asked.like}: the local queues are {local}",))
+        raise ConfigError((f"--like {request.like}: the local queues are {local}",))
     if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
         raise GridbridgeError(f"queue {model} is on no host; give another --like")
     return model

@@ -129,19 +129,21 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         home = threads.submit(see_home, policy, host.name())  # the first: situations wait for it
-        asked = {name: threads.submit(cell_facts, name, policy, clock) for name in policy.clusters}
+        cell_futures = {
+            name: threads.submit(cell_facts, name, policy, clock) for name in policy.clusters
+        }
         keys = threads.submit(key_facts, policy)
         situations = {
             queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
         }
         best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
-        states = threads.submit(_states, policy, asked[policy.site.cluster])
+        states = threads.submit(_states, policy, cell_futures[policy.site.cluster])
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.findings(policy, clock)))
         account = policy.site.service_account
         admitting = threads.submit(lambda: tuple(admission_rule_check.findings(account)))
         facts = host_facts(policy)  # while the cells are asked
-    cells = {name: seen.result() for name, seen in asked.items()}
+    cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from transfer_host.program_findings(facts)
     yield from transfer_host.host_findings(facts, policy.site)
     yield transfer_host.state_finding(facts, policy.site)
@@ -156,8 +158,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     queues = _queues(home)
     yield from unconfigured_queues.findings(queues, policy)
     yield from queue_order_setup.findings(policy, queues)
-    answering = (name for name, seen in cells.items() if not seen.trouble)
-    yield from (each for name in answering for each in best[name].result())
+    answering = (name for name, cell in cells.items() if not cell.trouble)
+    yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
     yield from runner_check.findings(clock)
@@ -242,11 +244,11 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 
 
 def _queue(
-    queue: str, seen: Future[SetupSituation], poller: PollerFacts | None
+    queue: str, future: Future[SetupSituation], poller: PollerFacts | None
 ) -> Iterator[CheckFinding]:
     """Judge a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
-        situation = seen.result()
+        situation = future.result()
         yield from setup.findings(situation)
         yield from value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
@@ -263,12 +265,12 @@ def _queue(
 
 def _situation(policy: Policy, queue: str, home: Future[HomeSeen]) -> SetupSituation:
     """Look at both cells; the queue's own host is the one that counts, once it has one."""
-    asked = AskedQueue(cluster=policy.queues[queue].cluster, queue=queue)
-    wanted = choose(policy, asked)
-    situation = observe(policy, wanted, home.result())
+    options = AskedQueue(cluster=policy.queues[queue].cluster, queue=queue)
+    request = choose(policy, options)
+    situation = observe(policy, request, home.result())
     hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
-    if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:
-        return observe(policy, replace(wanted, host=hosts[0]), see_home(policy, hosts[0]))
+    if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
+        return observe(policy, replace(request, host=hosts[0]), see_home(policy, hosts[0]))
     return situation
 
 
@@ -277,28 +279,28 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
         yield transfer_host.untrusted(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
-        place, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(place) else ""  # a missing one says what to do
-        yield CheckFinding(item=f"file {place}", state=FindingState.BROKEN, found=wrong, hint=hint)
+        path, _, wrong = problem.partition(": ")
+        hint = "edit the file" if os.path.exists(path) else ""  # a missing one says what to do
+        yield CheckFinding(item=f"file {path}", state=FindingState.BROKEN, found=wrong, hint=hint)
 
 
-def _report(found: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
+def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
     return CheckReport(
-        items=tuple(_item(each, policy) for each in found), worst=decisions.worst(found)
+        items=tuple(_item(finding, policy) for finding in findings), worst=decisions.worst(findings)
     )
 
 
-def _item(each: CheckFinding, policy: Policy | None) -> CheckItem:
+def _item(finding: CheckFinding, policy: Policy | None) -> CheckItem:
     """Make a finding safe for root's terminal: it may have people's own words."""
     return CheckItem(
-        name=printable(each.item),
-        state=each.state,
-        found=printable(each.found),
-        right=printable(each.right),
+        name=printable(finding.item),
+        state=finding.state,
+        found=printable(finding.found),
+        right=printable(finding.right),
         commands=tuple(
             changes.standalone(edit, policy) if policy else changes.command(edit)
-            for edit in (() if each.state == FindingState.OK else each.mend)
+            for edit in (() if finding.state == FindingState.OK else finding.mend)
         ),
-        where=each.where,
-        hint=printable(each.hint),
+        where=finding.where,
+        hint=printable(finding.hint),
     )

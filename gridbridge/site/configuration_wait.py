@@ -32,8 +32,8 @@ def main() -> None:
 
 def left() -> str:
     """Say why the service does not have the file, if so: its queues are closed."""
-    seen = _look(Clock())()
-    return stale_configuration.trouble(seen) if seen.configuration else NOBODY
+    facts = _look(Clock())()
+    return stale_configuration.trouble(facts) if facts.configuration else NOBODY
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
@@ -47,9 +47,9 @@ def wait(look: Callable[[], PollerFacts], clock: Clock) -> str:
     Where none lives nothing is waited for: without its load values the queue stays closed.
     """
     began_s = clock.steady_s()
-    while stale_configuration.is_awaited(seen := look()) and clock.steady_s() - began_s < LIMIT_S:
+    while stale_configuration.is_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)
-    return stale_configuration.trouble(seen)
+    return stale_configuration.trouble(facts)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
 
 SQLITE = "sqlite:///"
-PROGRAMS = MappingProxyType({each.PROGRAM: each for each in JOURNALLED})
+PROGRAMS = MappingProxyType({capability.PROGRAM: capability for capability in JOURNALLED})
 
 
 class UnknownDecision(GridbridgeError):
@@ -54,13 +54,13 @@ def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> De
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
         now = PROGRAMS[decision.program].again(decision.inputs)
-        kept = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
+        actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except NotKept as error:
         raise StateError(f"decision {number}: can't be made again; {error}") from error
     except Exception as error:  # whatever another version has kept
         why = "it was kept by another version of gridbridge"
         raise StateError(f"decision {number}: can't be made again; {why}") from error
-    return DecisionReplay(decision=decision, kept=kept, now=tuple(now))
+    return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
 
 
 def last(

@@ -30,16 +30,16 @@ def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> 
 def undrain(cluster: str, folder: str = PUBLISHED) -> None:
     """Let jobs go there again; GridbridgeError for a cluster that is not drained."""
     if not drains.remove(cluster, folder):
-        known = ", ".join(sorted(drains.names(folder))) or "none"
-        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {known}")
+        drained = ", ".join(sorted(drains.names(folder))) or "none"
+        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {drained}")
 
 
 def _refuse_unknown(cluster: str, folder: str) -> None:
     service = published_json.read_all(folder).service
     queues = {route.cluster for route in service.routes} if service else set()
-    known = sorted(queues | {one.name for one in event_commands.clusters(folder)})
-    if cluster not in known:
-        names = ", ".join(known) or "none, for no poller or runner has told of one yet"
+    clusters = sorted(queues | {row.name for row in event_commands.clusters(folder)})
+    if cluster not in clusters:
+        names = ", ".join(clusters) or "none, for no poller or runner has told of one yet"
         raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
 
 
@@ -47,5 +47,5 @@ def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
     """Raise GridbridgeError for a cluster to which no queue leads."""
     clusters = sorted(set(reached))
     if cluster not in clusters:
-        known = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
-        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {known}")
+        hint = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
+        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {hint}")

@@ -71,12 +71,12 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Submission
     policy, wrong = users_configuration.load(path)
     queue = _queue(to, policy)
     job = _submitted(words, policy, away(policy, policy.site.cluster))
-    found = _explained(policy, queue, job)
-    if found.refused:
-        return found
+    explanation = _explained(policy, queue, job)
+    if explanation.refused:
+        return explanation
     notes = _in_turn(policy, job.submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
-    return replace(found, notes=(*found.notes, *map(printable, notes)))
+    return replace(explanation, notes=(*explanation.notes, *map(printable, notes)))
 
 
 def destinations(path: str = CONFIG) -> tuple[str, ...]:
@@ -90,48 +90,48 @@ def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     Home is asked once about the job.
     """
     try:
-        asked = _submitted((job,), policy, away(policy, policy.site.cluster))
+        question = _submitted((job,), policy, away(policy, policy.site.cluster))
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
     for queue in policy.queues:
         try:
-            answer = _explained(policy, queue, asked)
+            answer = _explained(policy, queue, question)
             yield queue, answer.refused or answer.kept
         except GridbridgeError as error:
             yield queue, str(error)
 
 
-def _explained(policy: Policy, queue: str, asked: _Asked) -> SubmissionExplanation:
+def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplanation:
     """Say how a job would be submitted to the cluster of a queue."""
-    job, name, submitted = asked.job, asked.name, asked.submitted
+    job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
     rules, far = mapping(policy, remote, queue), away(policy, remote)
-    known = words_of(remote)
+    vocabulary = words_of(remote)
     try:
-        wanted = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
-        spec, notes = translated(wanted, rules, known, remote, policy.queues)
+        home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+        spec, notes = translated(home_spec, rules, vocabulary, remote, policy.queues)
         spec = keep_there(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
-        place = _carried(route(policy, queue), request, account, name)
+        folder = _carried(route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
-        cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
-        notes += (f"with files that are carried, in {cwd} there",) if place else ()
+        cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
+        notes += (f"with files that are carried, in {cwd} there",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = adapter_of(far).explains
     if refused := explains.refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
-    kept = home_admission.kept(queue, request)
-    notes += (kept,) if kept else ()
+    reason = home_admission.kept(queue, request)
+    notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
     return SubmissionExplanation(
@@ -139,7 +139,7 @@ def _explained(policy: Policy, queue: str, asked: _Asked) -> SubmissionExplanati
         cluster=remote,
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
-        kept=printable(kept),
+        kept=printable(reason),
     )
 
 
@@ -181,10 +181,10 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
-        every = queue_order_setup.offers(policy)
+        offers = queue_order_setup.offers(policy)
     except GridbridgeError:  # it tells of the job all the same
         return ()
-    takers = [one for one in every if not _unfit(policy, one.queue, job)]
+    takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
     return (sentence(takers, order),) if len(takers) > 1 else ()
 
 

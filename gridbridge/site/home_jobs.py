@@ -63,16 +63,16 @@ def look(
         policy = users_configuration.load(path)[0]
     except ConfigError:
         return None
-    found = _standing(policy, number)
-    found = _only(found, task, policy.queues if was_sent else ()) if found else None
-    if not found or not found.rows:
+    standing = _standing(policy, number)
+    standing = _only(standing, task, policy.queues if was_sent else ()) if standing else None
+    if not standing or not standing.rows:
         return None
-    does_wait = any(row.state.is_waiting for row in found.rows)
+    does_wait = any(row.state.is_waiting for row in standing.rows)
     return HomeJob(
         job=job,
-        owner=found.owner,
-        submitted_at=found.submitted_at,
-        sentences=tuple(map(printable, sentences(found, now))),
+        owner=standing.owner,
+        submitted_at=standing.submitted_at,
+        sentences=tuple(map(printable, sentences(standing, now))),
         queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
@@ -87,14 +87,14 @@ def _standing(policy: Policy, job: int) -> JobStanding | None:
         raise NoAnswer(f"{policy.site.cluster} gives no answer: {error}") from error
 
 
-def _only(found: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
+def _only(standing: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
     """Return how a task stands (0: every task), without those in certain queues."""
-    rows = [row for row in found.rows if row.queue.partition("@")[0] not in left_out]
+    rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
-        return replace(found, rows=tuple(rows))
+        return replace(standing, rows=tuple(rows))
     of_task = [_of_task(row, task) for row in rows if row.tasks and row.covers(task)]
     is_wrong = any(row.state.is_error for row in of_task)
-    return replace(found, rows=tuple(of_task), errors=found.errors if is_wrong else ())
+    return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
 
 
 def _of_task(row: JobStatus, task: int) -> JobStatus:

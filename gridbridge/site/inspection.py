@@ -71,14 +71,14 @@ def _host_facts(policy: Policy) -> HostFacts:
 
 def rooms() -> dict[str, FolderRoom]:
     """Return how much room the spool, with its other filesystem, and the published folder have."""
-    seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
-    return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
+    by_folder = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
+    return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=host.folders_of_others(SPOOL))}
 
 
 def is_written(folder: str) -> bool:
     """Say whether others than root may write into a folder of this host, if it is there."""
-    found = host.path_facts(folder, follow=True)
-    return found is not None and (found.owner != 0 or bool(found.mode & OTHERS_WRITE))
+    facts = host.path_facts(folder, follow=True)
+    return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
 def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
@@ -86,8 +86,8 @@ def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
 
     None: the poller reads another file, which is not checked.
     """
-    found = host.path_facts(HOME)
-    uid = found.owner if found else 0
+    home_facts = host.path_facts(HOME)
+    uid = home_facts.owner if home_facts else 0
     pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
@@ -104,8 +104,8 @@ def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
 
 def cell_facts(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
     """Return a cluster's version and clock, or why it gave no answer."""
-    there = away(policy, cluster)
-    return adapter_of(there).answers.facts(there, clock.now_s())
+    remote = away(policy, cluster)
+    return adapter_of(remote).answers.facts(remote, clock.now_s())
 
 
 def folder_queues(policy: Policy) -> dict[str, int]:
@@ -119,15 +119,17 @@ def queue_states(policy: Policy) -> dict[str, QueueState]:
     """Return the state of every transfer queue on every host, as far as the cell tells."""
     home = away(policy, policy.site.cluster)
     instances = makes_queues(home).queue_instances(home, policy.site.cluster)
-    ours = (each for each in instances if each.name.partition("@")[0] in policy.queues)
-    return {each.name: each.state for each in ours}
+    ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
+    return {instance.name: instance.state for instance in ours}
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
     """Return the paths that are there, following only links to programs."""
-    seen = {path: host.path_facts(path) for path in _strict(policy)}
-    seen |= {path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)}
-    return {path: found for path, found in seen.items() if found}
+    by_path = {path: host.path_facts(path) for path in _strict(policy)}
+    by_path |= {
+        path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)
+    }
+    return {path: facts for path, facts in by_path.items() if facts}
 
 
 def _tree(folder: str) -> TreeFacts | None:
@@ -137,7 +139,7 @@ def _tree(folder: str) -> TreeFacts | None:
         within = [doubts for _, doubts in trust.beneath(folder)]
     except OSError:
         return None
-    wrong = (*above, *(what for doubts in within for what, _ in doubts))
+    wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
     return TreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
@@ -177,12 +179,12 @@ def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
         service = published_json.read_service(PUBLISHED)
     except (OSError, GridbridgeError):
         return None
-    known = service.configuration if service else None
-    if known is None:
+    configuration = service.configuration if service else None
+    if configuration is None:
         return None
-    is_judged = known.refused_sha256 in ("", sha256)
+    is_judged = configuration.refused_sha256 in ("", sha256)
     return ConfigurationFacts(
-        is_same=known.sha256 == sha256,
-        for_s=now_s - known.since.timestamp(),
-        refused=known.refused if is_judged else (),
+        is_same=configuration.sha256 == sha256,
+        for_s=now_s - configuration.since.timestamp(),
+        refused=configuration.refused if is_judged else (),
     )

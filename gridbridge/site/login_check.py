@@ -23,49 +23,49 @@ NO_ACCOUNT = "no such account here"
 
 def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
     """Return whether each cluster by ssh lets the people named in, or for non-root the caller."""
-    whose = [
+    logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
         for person in _people(policy, cluster.users)
     ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return tuple(threads.map(lambda words: _facts(*words), whose))
+        return tuple(threads.map(lambda words: _facts(*words), logins))
 
 
 def rsync_facts(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
-    here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
-    return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
+    return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
 def stage_facts(policy: Policy, of: str = "") -> dict[str, StageFacts]:
     """Return what is wrong with each absolute stage_dir, or of one cluster's, as far as seen."""
-    places = {name: one.stage_dir for name, one in _by_ssh(policy) if of in ("", name)}
-    found = ((name, _stage(policy, name, place)) for name, place in places.items())
-    return {name: facts for name, facts in found if facts}
+    folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
+    pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
+    return {name: facts for name, facts in pairs if facts}
 
 
 def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
-    there = away(policy, cluster).login
-    assert there
+    login = away(policy, cluster).login
+    assert login
     if not stage_dir.startswith("/"):
         return None
     try:
-        remote_stage_folder.require_safe(there, stage_dir, LIMIT_S)
+        remote_stage_folder.require_safe(login, stage_dir, LIMIT_S)
     except UnsafeFolder as error:
-        return StageFacts(place=stage_dir, host=there.host, wrong=error.wrong, mend=error.mend)
+        return StageFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
         return None  # the rest is told elsewhere
-    return StageFacts(place=stage_dir, host=there.host)
+    return StageFacts(place=stage_dir, host=login.host)
 
 
 def _missing(policy: Policy, cluster: str) -> str:
-    there = away(policy, cluster).login
-    assert there
+    login = away(policy, cluster).login
+    assert login
     try:
-        ssh.run(there, (RSYNC, "--version"), {}, LIMIT_S)
+        ssh.run(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return there.host if error.status == ssh.NOT_FOUND else ""  # other findings say the rest
+        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings say the rest
     except GridbridgeError:
         return ""
     return ""
@@ -73,7 +73,7 @@ def _missing(policy: Policy, cluster: str) -> str:
 
 def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
     """Return the clusters by ssh, used or not."""
-    return [(name, each) for name, each in policy.clusters.items() if each.ssh]
+    return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
@@ -88,15 +88,17 @@ def _people(policy: Policy, named: Users) -> Iterator[str]:
         yield caller
 
 
-def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:
-    trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(place, account, person)
+def _facts(cluster: str, address: str, account: str, person: str) -> KeyFacts:
+    trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(address, account, person)
     return KeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 
-def _trouble(place: str, account: str, person: str) -> str:
+def _trouble(address: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as starters do, and return why that fails."""
     try:
-        ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient())
+        ssh.run(
+            login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
+        )
     except GridbridgeError as error:
         return str(error)
     return ""

@@ -37,7 +37,7 @@ class _Answers:
     ) -> CompletedProgram:
         """Return a program's answer; one that hung at a cell is not asked there again."""
         question = (argv, tuple(sorted(env.items())))
-        cell = tuple(each for each in question[1] if each[0] not in UNNAMED)
+        cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
         with self._lock:
             is_new = question not in self._answers

@@ -33,12 +33,12 @@ ATTRIBUTE = "seq_no"
 def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tuple[SetupStep, ...]:
     """Return the numbers that are to be changed, each with the reason for its queue's place."""
     order = policy.site.queue_order
-    found = offers(policy, folder)
+    queue_offers = offers(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = queue_order_rules.restored(found, _former(former))
+        changed = queue_order_rules.restored(queue_offers, _former(former))
     else:
-        changed = queue_order_rules.renumbered(found, order)
-    return queue_setup.steps(policy, (_finding(policy, one) for one in changed))
+        changed = queue_order_rules.renumbered(queue_offers, order)
+    return queue_setup.steps(policy, (_finding(policy, change) for change in changed))
 
 
 def findings(
@@ -51,10 +51,10 @@ def findings(
 
     Root alone may read the queues' first numbers.
     """
-    found = tuple(_offers(policy, queues, folder))
+    queue_offers = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
-        if len(found) > 1:
-            yield queue_order_rules.finding(found, policy.site.queue_order, _former(former))
+        if len(queue_offers) > 1:
+            yield queue_order_rules.finding(queue_offers, policy.site.queue_order, _former(former))
 
 
 def _former(path: str) -> dict[str, int]:
@@ -65,7 +65,7 @@ def _former(path: str) -> dict[str, int]:
 def apply(
     steps: Sequence[SetupStep],
     policy: Policy,
-    tell: Callable[[SetupStep], None],
+    report: Callable[[SetupStep], None],
     former: str = ORDERED,
 ) -> None:
     """Make them; the numbers that queues had at first are kept, until they have them again."""
@@ -73,7 +73,7 @@ def apply(
     if not is_back:
         changes.remember(tuple(undo for step in steps for undo in step.undo), former)
     plain = [queue_setup.without_undo(step) for step in steps]
-    queue_setup.apply(plain, policy, tell)
+    queue_setup.apply(plain, policy, report)
     if is_back:
         changes.forget(former)
 
@@ -91,7 +91,7 @@ def _offers(
     policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
 ) -> Iterator[QueueOffer]:
     """Give the transfer queues of the file that the home cell has."""
-    heard = {one.cluster: one for one in published_json.clusters(folder)}
+    heard = {cluster.cluster: cluster for cluster in published_json.clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()
     for name, queue in sorted(policy.queues.items()):
@@ -101,31 +101,31 @@ def _offers(
 
 
 def _offer(
-    policy: Policy, name: str, number: str, seen: ShownCluster | None, since: datetime
+    policy: Policy, name: str, number: str, published: ShownCluster | None, since: datetime
 ) -> QueueOffer:
     cluster = policy.queues[name].cluster
-    taken_at = seen.taken_at if seen else None
+    taken_at = published.taken_at if published else None
     return QueueOffer(
         queue=name,
         cluster=cluster,
         seq_no=int(number) if number.isdigit() else None,
         is_heard=taken_at is not None and taken_at >= since,
-        pending=(seen.pending or 0) if seen else 0,
-        free_slots=(seen.free_slots or 0) if seen else 0,
-        slots=(seen.slots or 0) if seen else 0,
+        pending=(published.pending or 0) if published else 0,
+        free_slots=(published.free_slots or 0) if published else 0,
+        slots=(published.slots or 0) if published else 0,
         cost=policy.clusters[cluster].cost,
     )
 
 
-def _finding(policy: Policy, one: RenumberedQueue) -> CheckFinding:
-    done, undo = (_edit(policy, one.queue, number) for number in (one.after, one.before))
+def _finding(policy: Policy, change: RenumberedQueue) -> CheckFinding:
+    edit, undo = (_edit(policy, change.queue, number) for number in (change.after, change.before))
     return CheckFinding(
-        item=f"queue {one.queue}",
+        item=f"queue {change.queue}",
         state=FindingState.BROKEN,
-        found=f"{ATTRIBUTE} {one.before}",
-        right=f"{ATTRIBUTE} {one.after} ({one.why})",
-        mend=(done,),
-        undo=(SharedSettingUndo(done=done, undo=undo),),
+        found=f"{ATTRIBUTE} {change.before}",
+        right=f"{ATTRIBUTE} {change.after} ({change.why})",
+        mend=(edit,),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
     )
 
 

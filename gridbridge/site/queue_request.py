@@ -36,7 +36,7 @@ class AskedQueue:
     short_jobs: bool = False
 
 
-def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> QueueRequest:
+def choose(policy: Policy, options: AskedQueue, must_exist: bool = False) -> QueueRequest:
     """Complete what was asked for from the configuration, else from a queue that stands already.
 
     What neither tells follows from the remote cluster's size.
@@ -44,53 +44,53 @@ def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Queue
     refuse_embedded(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
-    name = asked.queue or _default_queue(policy, asked.cluster)
-    known = policy.queues.get(name)
-    _refuse(policy, asked, name, known)
-    if must_exist and known is None:
-        known = TransferQueue(cluster=asked.cluster, slots=1, pending_limit=0)
-    if known and (must_exist or not asked.short_jobs):
-        slots = asked.slots or known.slots
-        limit = known.pending_limit if asked.pending_limit is None else asked.pending_limit
+    name = options.queue or _default_queue(policy, options.cluster)
+    section = policy.queues.get(name)
+    _refuse(policy, options, name, section)
+    if must_exist and section is None:
+        section = TransferQueue(cluster=options.cluster, slots=1, pending_limit=0)
+    if section and (must_exist or not options.short_jobs):
+        slots = options.slots or section.slots
+        limit = section.pending_limit if options.pending_limit is None else options.pending_limit
     else:
-        slots, limit = _share(policy, _like_standing(policy, asked, name))
+        slots, limit = _share(policy, _like_standing(policy, options, name))
     return QueueRequest(
         home=policy.site.cluster,
-        remote=asked.cluster,
+        remote=options.cluster,
         queue=name,
-        host=asked.host or host.name(),
+        host=options.host or host.name(),
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=sets_up(away(policy, asked.cluster)).HAS_OPERATORS,
-        remote_usage=known is None or known.remote_usage,
-        far_account=_far_account(policy, asked.cluster),
-        renamed={name: rule.to for name, rule in _pe_rules(policy, asked.cluster) if rule.to},
+        has_operators=sets_up(away(policy, options.cluster)).HAS_OPERATORS,
+        remote_usage=section is None or section.remote_usage,
+        far_account=_far_account(policy, options.cluster),
+        renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
         rejected={
-            name: rule.reject for name, rule in _pe_rules(policy, asked.cluster) if rule.reject
+            name: rule.reject for name, rule in _pe_rules(policy, options.cluster) if rule.reject
         },
-        people=_people(policy, asked.cluster),
+        people=_people(policy, options.cluster),
         resources=tuple(
             name
-            for (_, name), rule in policy.maps.get(asked.cluster, {}).items()
+            for (_, name), rule in policy.maps.get(options.cluster, {}).items()
             if isinstance(rule, ResourceRule) and not rule.reject
         ),
     )
 
 
-def _like_standing(policy: Policy, asked: AskedQueue, name: str) -> AskedQueue:
+def _like_standing(policy: Policy, options: AskedQueue, name: str) -> AskedQueue:
     """Ask for what a transfer queue of ours that has no section has at home."""
-    if asked.short_jobs:
-        return asked
+    if options.short_jobs:
+        return options
     home = away(policy, policy.site.cluster)
     queue = makes_queues(home).queues(home).get(name, {})
     if name in policy.queues or not (is_transfer(queue) or has_starter(queue)):
-        return asked
-    slots, limit = standing(queue, asked.cluster, asked.host or host.name())
+        return options
+    slots, limit = standing(queue, options.cluster, options.host or host.name())
     return replace(
-        asked,
-        slots=asked.slots or slots,
-        pending_limit=limit if asked.pending_limit is None else asked.pending_limit,
+        options,
+        slots=options.slots or slots,
+        pending_limit=limit if options.pending_limit is None else options.pending_limit,
     )
 
 
@@ -128,48 +128,48 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(policy: Policy, asked: AskedQueue, queue: str, known: TransferQueue | None) -> None:
+def _refuse(policy: Policy, options: AskedQueue, queue: str, section: TransferQueue | None) -> None:
     """Refuse what no set-up can make."""
-    if asked.cluster not in policy.clusters:
+    if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
-        raise ConfigError((f"{CONFIG}: no [cluster.{asked.cluster}]; there are {defined}",))
-    if asked.cluster == policy.site.cluster:
-        raise ConfigError((f"{asked.cluster} is the local cluster; give a remote one",))
-    if known and known.cluster != asked.cluster:
-        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {known.cluster}",))
-    for name in (queue, asked.host):
+        raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))
+    if options.cluster == policy.site.cluster:
+        raise ConfigError((f"{options.cluster} is the local cluster; give a remote one",))
+    if section and section.cluster != options.cluster:
+        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {section.cluster}",))
+    for name in (queue, options.host):
         if name is not None and not OBJECT_NAME.holds(name):
             raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
 
 
-def _share(policy: Policy, asked: AskedQueue) -> tuple[int, int]:
+def _share(policy: Policy, options: AskedQueue) -> tuple[int, int]:
     """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
-    if asked.short_jobs:
-        return asked.slots or _part(policy, asked, TENTH), 0
-    slots = asked.slots or _part(policy, asked, QUARTER)
-    limit = asked.pending_limit
-    return slots, _part(policy, asked, TENTH) if limit is None else limit
+    if options.short_jobs:
+        return options.slots or _part(policy, options, TENTH), 0
+    slots = options.slots or _part(policy, options, QUARTER)
+    limit = options.pending_limit
+    return slots, _part(policy, options, TENTH) if limit is None else limit
 
 
-def _part(policy: Policy, asked: AskedQueue, divisor: int) -> int:
-    return max(1, min(MAX_SLOTS, remote_slots(policy, asked.cluster) // divisor))
+def _part(policy: Policy, options: AskedQueue, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, remote_slots(policy, options.cluster) // divisor))
 
 
 def remote_slots(policy: Policy, cluster: str) -> int:
     """Return how many batch slots a remote cluster has, its own transfer queues left out."""
-    there = away(policy, cluster)
-    return sets_up(there).slots(there)
+    remote = away(policy, cluster)
+    return sets_up(remote).slots(remote)
 
 
-def sets_up(there: Away) -> "SetsUp[Away]":
+def sets_up(cluster: Away) -> "SetsUp[Away]":
     """Return the ability to set a cluster up; ConfigError if its adapter lacks it."""
-    if found := adapter_of(there).sets_up:
-        return found
-    raise ConfigError((f"nothing is set up at a cluster of kind {there.kind}",))
+    if ability := adapter_of(cluster).sets_up:
+        return ability
+    raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
 
 
 def makes_queues(home: Away) -> "MakesQueues[Away]":
     """Return the ability to make transfer queues; ConfigError if home's adapter lacks it."""
-    if found := adapter_of(home).makes_queues:
-        return found
+    if ability := adapter_of(home).makes_queues:
+        return ability
     raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -51,67 +51,69 @@ class SetupStep:
     undo: tuple[SharedSettingUndo, ...] = ()
 
 
-def transfer_steps(policy: Policy, asked: AskedQueue) -> tuple[SetupStep, ...]:
+def transfer_steps(policy: Policy, options: AskedQueue) -> tuple[SetupStep, ...]:
     """Return what is missing of a transfer queue, in the order in which it is to be made."""
-    wanted = choose(policy, asked)
-    situation = _own_situation(policy, wanted)
-    found = (*queue_section.findings(policy, wanted), *decisions.findings(situation))
-    return steps(policy, possible(found))
+    request = choose(policy, options)
+    situation = _own_situation(policy, request)
+    findings = (*queue_section.findings(policy, request), *decisions.findings(situation))
+    return steps(policy, possible(findings))
 
 
-def warnings(policy: Policy, asked: AskedQueue) -> tuple[str, ...]:
+def warnings(policy: Policy, options: AskedQueue) -> tuple[str, ...]:
     """Say what a transfer queue would lack that no step of ours can add."""
-    wanted = choose(policy, asked)
-    stages = stage_facts(policy, asked.cluster).items()
-    found = (
-        queue_section.room(policy, queue_section.all_slots(policy, wanted)),
+    request = choose(policy, options)
+    stages = stage_facts(policy, options.cluster).items()
+    findings = (
+        queue_section.room(policy, queue_section.all_slots(policy, request)),
         *(stage_finding(name, stage) for name, stage in stages),
     )
-    return tuple(map(_warning, (each for each in found if each.state != FindingState.OK)))
+    return tuple(
+        map(_warning, (finding for finding in findings if finding.state != FindingState.OK))
+    )
 
 
-def _warning(found: CheckFinding) -> str:
-    lines = "; ".join(edit.value for edit in found.mend)
-    there = f"; on {found.where}: {lines}" if lines else ""
-    return f"{found.item}: {found.found}; {found.right} ({found.hint}){there}"
+def _warning(finding: CheckFinding) -> str:
+    lines = "; ".join(edit.value for edit in finding.mend)
+    suffix = f"; on {finding.where}: {lines}" if lines else ""
+    return f"{finding.item}: {finding.found}; {finding.right} ({finding.hint}){suffix}"
 
 
-def closed(asked: AskedQueue) -> str:
+def closed(options: AskedQueue) -> str:
     """Say why a queue that was set up on this host is closed as long as its service is no other."""
-    return configuration_wait.left() if asked.host in (None, host.name()) else ""
+    return configuration_wait.left() if options.host in (None, host.name()) else ""
 
 
 def removal_steps(
-    policy: Policy, asked: AskedQueue, warn: Callable[[str], None]
+    policy: Policy, options: AskedQueue, warn: Callable[[str], None]
 ) -> tuple[SetupStep, ...]:
     """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
 
     A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
     and a warning says that nothing was changed at the other.
     """
-    wanted = choose(policy, asked, must_exist=True)
-    situation = _own_situation(policy, wanted, warn)
-    others = [name for name, queue in policy.queues.items() if queue.cluster == asked.cluster]
-    if others and wanted.queue not in {*others, *situation.home.queues}:
+    request = choose(policy, options, must_exist=True)
+    situation = _own_situation(policy, request, warn)
+    siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
+    if siblings and request.queue not in {*siblings, *situation.home.queues}:
         raise GridbridgeError(
-            f"no queue {wanted.queue}; to {asked.cluster} lead: {', '.join(others)}"
+            f"no queue {request.queue}; to {options.cluster} lead: {', '.join(siblings)}"
         )
-    if used := _slots_used(policy, wanted):
-        told = f"jobs are in {used} of its slots; qmod -d {wanted.queue}, then wait or qdel them"
-        warn(f"queue {wanted.queue} can't be removed yet: {told}")
+    if used := _slots_used(policy, request):
+        reason = f"jobs are in {used} of its slots; qmod -d {request.queue}, then wait or qdel them"
+        warn(f"queue {request.queue} can't be removed yet: {reason}")
     return _removal(policy, situation)
 
 
-def _slots_used(policy: Policy, wanted: QueueRequest) -> int:
-    home = away(policy, wanted.home)
-    seen = makes_queues(home).queue_instances(home, wanted.home)
-    return sum(each.slots_used for each in seen if each.queue == wanted.queue)
+def _slots_used(policy: Policy, request: QueueRequest) -> int:
+    home = away(policy, request.home)
+    instances = makes_queues(home).queue_instances(home, request.home)
+    return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
-def left_steps(policy: Policy, asked: AskedQueue) -> tuple[SetupStep, ...]:
+def left_steps(policy: Policy, options: AskedQueue) -> tuple[SetupStep, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
-    wanted = choose(policy, asked, must_exist=True)
-    return _removal(policy, _own_situation(policy, wanted, unheard=lambda _: None))
+    request = choose(policy, options, must_exist=True)
+    return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
 
 
 def _removal(policy: Policy, situation: SetupSituation) -> tuple[SetupStep, ...]:
@@ -130,21 +132,21 @@ def named_steps(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, 
 def host_steps(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if we can't see everything."""
     refuse_embedded(policy)
-    found = transfer_host.host_findings(host_facts(policy), policy.site)
-    for each in found:
-        if each.found == UNSEEN:
-            raise GridbridgeError(f"{each.item}: {each.found}; run it as root")
-    return steps(policy, found)
+    findings = transfer_host.host_findings(host_facts(policy), policy.site)
+    for finding in findings:
+        if finding.found == UNSEEN:
+            raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
+    return steps(policy, findings)
 
 
-def apply(steps: Iterable[SetupStep], policy: Policy, tell: Callable[[SetupStep], None]) -> None:
+def apply(steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
     """Make the steps one by one; stop at the first that fails: the next run goes on there."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
         changes.remember(step.undo)
         _make(step, policy)
-        tell(step)
+        report(step)
 
 
 def _make(step: SetupStep, policy: Policy) -> None:
@@ -168,20 +170,20 @@ def forget(policy: Policy) -> None:
 
 def steps(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
     """Turn findings into steps; the same edit is made once, where it comes last."""
-    made: dict[SetupEdit, SetupStep] = {}
-    for each in findings:
-        if each.state == FindingState.OK:
+    steps_by_edit: dict[SetupEdit, SetupStep] = {}
+    for finding in findings:
+        if finding.state == FindingState.OK:
             continue
-        for edit in each.mend:
-            made.pop(edit, None)
-            what = f"{each.item}: {each.found} -> {each.right}"
-            what = AWAITED if edit == stale_configuration.AWAIT else what
-            made[edit] = replace(
-                _step(policy, edit, what),
-                where=each.where,
-                undo=tuple(undo for undo in each.undo if undo.done == edit),
+        for edit in finding.mend:
+            steps_by_edit.pop(edit, None)
+            text = f"{finding.item}: {finding.found} -> {finding.right}"
+            text = AWAITED if edit == stale_configuration.AWAIT else text
+            steps_by_edit[edit] = replace(
+                _step(policy, edit, text),
+                where=finding.where,
+                undo=tuple(undo for undo in finding.undo if undo.done == edit),
             )
-    return tuple(made.values())
+    return tuple(steps_by_edit.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,7 @@ def see_home(policy: Policy, of_host: str) -> HomeSeen:
 
 def observe(
     policy: Policy,
-    wanted: QueueRequest,
+    request: QueueRequest,
     home: HomeSeen,
     unheard: Callable[[str], None] | None = None,
 ) -> SetupSituation:
@@ -213,45 +215,47 @@ def observe(
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
-        there = _away(policy, wanted, home.setup)
+        remote = _away(policy, request, home.setup)
     except GridbridgeError as error:
         if unheard is None:
             raise
-        unheard(f"{wanted.remote} was not asked and nothing is changed there: {error}")
-        there = CellSetup.bare("", {})
+        unheard(f"{request.remote} was not asked and nothing is changed there: {error}")
+        remote = CellSetup.bare("", {})
     return SetupSituation(
-        wanted=wanted,
+        wanted=request,
         home=home.setup,
-        away=there,
+        away=remote,
         gids=host.gids(),
-        execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
-        other_slots=sum(count for queue, count in slots.items() if queue != wanted.queue),
+        execd=host.daemon("sge_execd") if request.host == host.name() else None,
+        other_slots=sum(count for queue, count in slots.items() if queue != request.queue),
     )
 
 
-def _away(policy: Policy, wanted: QueueRequest, home: CellSetup) -> CellSetup:
+def _away(policy: Policy, request: QueueRequest, home: CellSetup) -> CellSetup:
     """Look at the remote cluster."""
-    there = away(policy, wanted.remote)
-    return sets_up(there).remote_setup(there, wanted.host, home)
+    remote = away(policy, request.remote)
+    return sets_up(remote).remote_setup(remote, request.host, home)
 
 
 def _own_situation(
-    policy: Policy, wanted: QueueRequest, unheard: Callable[[str], None] | None = None
+    policy: Policy, request: QueueRequest, unheard: Callable[[str], None] | None = None
 ) -> SetupSituation:
     """Look at both cells; refuse to change a queue that the site has made."""
     keep_connections(policy)
-    situation = observe(policy, wanted, see_home(policy, wanted.host), unheard)
-    if wanted.queue not in policy.queues and is_foreign(situation):
-        raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
+    situation = observe(policy, request, see_home(policy, request.host), unheard)
+    if request.queue not in policy.queues and is_foreign(situation):
+        raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
 
 
-def possible(found: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
+def possible(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
     """Return the findings; refuse if no command of ours can correct one of them."""
-    listed = tuple(found)
-    hopeless = (each for each in listed if each.state == FindingState.BROKEN and not each.mend)
-    for each in hopeless:
-        raise GridbridgeError(f"{each.item}: {each.found}; {each.hint}")
+    listed = tuple(findings)
+    hopeless = (
+        finding for finding in listed if finding.state == FindingState.BROKEN and not finding.mend
+    )
+    for finding in hopeless:
+        raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
     return listed
 
 
@@ -265,9 +269,9 @@ def _named(edit: SetupEdit) -> str:
     return " ".join(word for word in words if word)
 
 
-def _step(policy: Policy, edit: SetupEdit, what: str) -> SetupStep:
+def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
-        what=what,
+        what=text,
         line=changes.command(edit),
         environment=changes.environment(edit, policy),
         where="",

@@ -21,8 +21,8 @@ def findings(
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read(ShownCampaigns, folder)
         cycle = published_campaign_files.read(ShownCycle, folder)
-        known = shown.campaigns if shown else ()
-        going_on = sum(one.state is CampaignState.IN_TREATMENT for one in known)
+        campaigns = shown.campaigns if shown else ()
+        going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
         yield from decisions.findings(going_on, _untaken(brought), last, clock.now())
 

@@ -34,9 +34,9 @@ def command(edit: SetupEdit) -> str:
 
 def environment(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that points a shell at an edit's cluster; empty for an edit of this host."""
-    there = away(policy, edit.cell) if edit.cell else None
-    makes = adapter_of(there).makes_queues if there else None
-    return makes.environment(there) if there and makes else ""
+    cluster = away(policy, edit.cell) if edit.cell else None
+    makes = adapter_of(cluster).makes_queues if cluster else None
+    return makes.environment(cluster) if cluster and makes else ""
 
 
 def standalone(edit: SetupEdit, policy: Policy) -> str:
@@ -47,11 +47,11 @@ def standalone(edit: SetupEdit, policy: Policy) -> str:
 
 def remember(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
     """Write down how to take shared settings back; what is known already stays as it is."""
-    known = recall(path)
-    seen = {_key(each.done) for each in known}
-    new = [each for each in undo if _key(each.done) not in seen]
+    earlier = recall(path)
+    keys = {_key(setting.done) for setting in earlier}
+    new = [setting for setting in undo if _key(setting.done) not in keys]
     if new:
-        _write([*known, *new], path)
+        _write([*earlier, *new], path)
 
 
 def recall(path: str = FORMER) -> list[SharedSettingUndo]:
@@ -78,7 +78,9 @@ def _key(edit: SetupEdit) -> tuple[str, ...]:
 
 
 def _write(undo: list[SharedSettingUndo], path: str) -> None:
-    files.replace(path, json.dumps([asdict(each) for each in undo], indent=1).encode() + b"\n")
+    files.replace(
+        path, json.dumps([asdict(setting) for setting in undo], indent=1).encode() + b"\n"
+    )
 
 
 def _edit(row: dict[str, Any]) -> SetupEdit:

@@ -19,8 +19,8 @@ LOCKS = {
 def finding() -> CheckFinding:
     """Compare running versions with the installed version, which this process runs."""
     running = {
-        program: versions.RunningProgram(version=found, pid=holder(path))
+        program: versions.RunningProgram(version=running_version, pid=holder(path))
         for program, path in LOCKS.items()
-        if (found := poller_lock.version_of_holder(path)) is not None
+        if (running_version := poller_lock.version_of_holder(path)) is not None
     }
     return versions.finding(running, version())

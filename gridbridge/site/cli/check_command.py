@@ -42,13 +42,13 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
 
 
 def _show(report: service.CheckReport, is_all: bool) -> None:
-    shown = [each for each in report.items if is_all or each.state != FindingState.OK]
+    shown = [item for item in report.items if is_all or item.state != FindingState.OK]
     if shown:
-        rows = [(each.state.value, each.name, each.found, each.right) for each in shown]
+        rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
         output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
-    for paragraph in dict.fromkeys(_mend(each) for each in shown if each.commands or each.hint):
+    for paragraph in dict.fromkeys(_mend(item) for item in shown if item.commands or item.hint):
         output.line(paragraph)
-    right = sum(each.state in (FindingState.OK, FindingState.NOTE) for each in report.items)
+    right = sum(item.state in (FindingState.OK, FindingState.NOTE) for item in report.items)
     output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 

@@ -60,17 +60,21 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
       gridbridge explain --to beta -l h_rt=1:0:0 -pe smp 4 job.sh
     """
     if to is None:
-        known = " or ".join(destinations(path))
-        right = f"expected --to with {known}" if known else "no transfer queue leads to a cluster"
+        clusters = " or ".join(destinations(path))
+        right = (
+            f"expected --to with {clusters}" if clusters else "no transfer queue leads to a cluster"
+        )
         raise click.UsageError(f"no --to; {right}")
-    seen = explained(words, to, path)
+    explanation = explained(words, to, path)
     if is_json:
-        output.as_json(plain(seen))
-    elif not seen.refused:
-        output.line(seen.command)
-        for note in seen.notes:
+        output.as_json(plain(explanation))
+    elif not explanation.refused:
+        output.line(explanation.command)
+        for note in explanation.notes:
             output.line(f"# {note}")
-    if seen.refused:
-        job = f"job {seen.job}" if seen.job else "this job"
-        output.complain(f"gridbridge: {job} can't go to {seen.cluster}: {seen.refused}")
+    if explanation.refused:
+        job = f"job {explanation.job}" if explanation.job else "this job"
+        output.complain(
+            f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}"
+        )
         raise SystemExit(REFUSED)

@@ -76,7 +76,7 @@ def metrics(
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
-        exposition.serve(watch.measure, *listen, tell=lambda port: _tell(listen[0], port))
+        exposition.serve(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
     families, troubles = service.measured(datetime.now(UTC), folder, balance)
     _complain(troubles)
     text = exposition.text(families)
@@ -112,8 +112,8 @@ def _show_version() -> None:
 
 
 def _complain(troubles: Iterable[str]) -> None:
-    for one in troubles:
-        output.complain(f"gridbridge: {one}")
+    for trouble in troubles:
+        output.complain(f"gridbridge: {trouble}")
 
 
 def _tell(host: str, port: int) -> None:

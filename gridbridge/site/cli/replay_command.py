@@ -43,42 +43,47 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
         listed(service.last(LISTED, path, is_balancers=is_balancers), is_json)
         return
     try:
-        found = service.replay(number, path, is_balancers=is_balancers)
+        result = service.replay(number, path, is_balancers=is_balancers)
     except service.UnknownDecision as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:
         output.as_json(
-            {**_plain(found.decision), "actions": list(found.kept), "now": list(found.now)}
+            {**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)}
         )
     else:
-        show(found)
-    raise SystemExit(0 if found.is_same else DIFFERS)
+        show(result)
+    raise SystemExit(0 if result.is_same else DIFFERS)
 
 
 def listed(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
     """Print the decisions, one in a row."""
     if is_json:
-        output.as_json([_plain(each) for each in decisions])
+        output.as_json([_plain(decision) for decision in decisions])
         return
     now = datetime.now(UTC)
     rows = [
-        [str(one.number), clock(one.at, now), one.program, printable(one.sentence)]
-        for one in decisions
+        [
+            str(decision.number),
+            clock(decision.at, now),
+            decision.program,
+            printable(decision.sentence),
+        ]
+        for decision in decisions
     ]
     output.table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
 
 
-def show(found: service.DecisionReplay) -> None:
+def show(result: service.DecisionReplay) -> None:
     """Print the actions, and the difference where there is one."""
     parts = (
-        ("", [each for each in found.kept if each in found.now]),
-        ("- ", [each for each in found.kept if each not in found.now]),
-        ("+ ", [each for each in found.now if each not in found.kept]),
+        ("", [action for action in result.kept if action in result.now]),
+        ("- ", [action for action in result.kept if action not in result.now]),
+        ("+ ", [action for action in result.now if action not in result.kept]),
     )
     for sign, actions in parts:
-        for each in found.said(actions):
-            output.line(printable(sign + each))
+        for action in result.said(actions):
+            output.line(printable(sign + action))
 
 
 def _plain(decision: RecordedDecision) -> dict[str, object]:

@@ -68,8 +68,8 @@ def setup_host(is_applied: bool) -> None:
       gridbridge setup host --apply
     """
     policy = policy_file.load(CONFIG)
-    found = service.host_steps(policy)
-    if carry_out(found, policy, is_applied=is_applied):
+    steps = service.host_steps(policy)
+    if carry_out(steps, policy, is_applied=is_applied):
         verify(service.host_steps(policy_file.load(CONFIG)))
 
 
@@ -121,7 +121,7 @@ def transfer(
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs and --pending-limit exclude each other")
     policy = policy_file.load(CONFIG)
-    asked = AskedQueue(
+    options = AskedQueue(
         cluster=cluster,
         queue=queue,
         host=host,
@@ -129,14 +129,14 @@ def transfer(
         pending_limit=pending_limit,
         short_jobs=short_jobs,
     )
-    steps = _planned(policy, asked, is_removed)
+    steps = _planned(policy, options, is_removed)
     if not carry_out(steps, policy, is_applied=is_applied):
         return
     if is_removed:
         service.forget(policy)
-    left = service.left_steps if is_removed else service.transfer_steps
-    verify(left(policy_file.load(CONFIG), asked))
-    if not is_removed and (closed := service.closed(asked)):
+    steps_left = service.left_steps if is_removed else service.transfer_steps
+    verify(steps_left(policy_file.load(CONFIG), options))
+    if not is_removed and (closed := service.closed(options)):
         _warn(closed)
 
 
@@ -168,12 +168,12 @@ def setup_besteffort(
       gridbridge setup besteffort --remove --apply
     """
     policy = policy_file.load(CONFIG)
-    asked = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
+    request = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = besteffort_setup.removal_steps if is_removed else besteffort_setup.besteffort_steps
-    for warning in () if is_removed else besteffort_setup.warnings(policy, asked):
+    for warning in () if is_removed else besteffort_setup.warnings(policy, request):
         _warn(warning)
-    if carry_out(planned(policy, asked), policy, is_applied=is_applied):
-        verify(planned(policy, asked))
+    if carry_out(planned(policy, request), policy, is_applied=is_applied):
+        verify(planned(policy, request))
 
 
 @setup.command(name="order")
@@ -192,12 +192,12 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order --apply
     """
     policy = policy_file.load(CONFIG)
-    found = queue_order_setup.steps(policy)
+    steps = queue_order_setup.steps(policy)
     if not is_applied:
-        show(found)
+        show(steps)
         return
-    queue_order_setup.apply(found, policy, lambda step: output.line(f"done: {step.what}"))
-    if not found:
+    queue_order_setup.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
+    if not steps:
         output.line("nothing to do")
 
 
@@ -221,27 +221,27 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     """
     policy = policy_file.load(CONFIG)
     planned = balancer_setup.removal_steps if is_removed else balancer_setup.balancer_steps
-    found = planned(policy)
+    steps = planned(policy)
     if is_removed and (master := balancer_setup.master_elsewhere(policy)):
         stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
         _warn(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.nodes_left()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
-    if is_applied and found and os.geteuid() != trust.ROOT:
+    if is_applied and steps and os.geteuid() != trust.ROOT:
         raise GridbridgeError(
             "--apply: only root may do this; without --apply the lines are printed"
         )
-    if carry_out(found, policy, is_applied=is_applied):
+    if carry_out(steps, policy, is_applied=is_applied):
         verify(planned(policy))
 
 
-def _planned(policy: Policy, asked: AskedQueue, is_removed: bool) -> Sequence[SetupStep]:
+def _planned(policy: Policy, options: AskedQueue, is_removed: bool) -> Sequence[SetupStep]:
     """Return the steps, and warn of what they leave out."""
     if is_removed:
-        return service.removal_steps(policy, asked, _warn)
-    steps = service.transfer_steps(policy, asked)
-    for warning in service.warnings(policy, asked):
+        return service.removal_steps(policy, options, _warn)
+    steps = service.transfer_steps(policy, options)
+    for warning in service.warnings(policy, options):
         _warn(warning)
     return steps
 
@@ -280,7 +280,7 @@ def make(steps: Sequence[SetupStep], policy: Policy) -> None:
         output.line("nothing to do")
 
 
-def verify(left: Sequence[SetupStep]) -> None:
+def verify(steps: Sequence[SetupStep]) -> None:
     """Complain when something is still to be done."""
-    if left:
-        raise GridbridgeError(f"still to be done: {left[0].what}")
+    if steps:
+        raise GridbridgeError(f"still to be done: {steps[0].what}")

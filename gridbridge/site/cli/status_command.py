@@ -47,15 +47,15 @@ def show(report: SiteReport, now: datetime) -> None:
     """Print the report as three tables."""
     if report.alarm:
         output.line(f"{report.alarm}\n")
-    output.table(CLUSTERS, [_cluster(one) for one in report.clusters], _style)
+    output.table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
     output.line()
     if report.queues:
-        output.table(QUEUES, [_queue(one) for one in report.queues], _style)
+        output.table(QUEUES, [_queue(queue) for queue in report.queues], _style)
     else:
         output.line("no transfer queue")
     output.line()
     if report.transfers:
-        rows = [_transfer(one, now) for one in report.transfers]
+        rows = [_transfer(transfer, now) for transfer in report.transfers]
         output.table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
     else:
         output.line("no open transfer")
@@ -63,21 +63,33 @@ def show(report: SiteReport, now: datetime) -> None:
         output.line(f"\n{line}")
 
 
-def _cluster(one: ClusterReport) -> tuple[str, ...]:
-    return (one.cluster, _yes(one.answers), _number(one.waiting), _number(one.free_slots), one.why)
-
-
-def _queue(one: QueueReport) -> tuple[str, ...]:
-    return (one.queue, one.cluster, _yes(one.is_open), f"{one.used} of {one.total}", one.why)
-
-
-def _transfer(one: TransferReport, now: datetime) -> tuple[str, ...]:
-    shown = one.transfer
+def _cluster(report: ClusterReport) -> tuple[str, ...]:
     return (
-        *(one.job, shown.owner, shown.local_state or "-"),
+        report.cluster,
+        _yes(report.answers),
+        _number(report.waiting),
+        _number(report.free_slots),
+        report.why,
+    )
+
+
+def _queue(report: QueueReport) -> tuple[str, ...]:
+    return (
+        report.queue,
+        report.cluster,
+        _yes(report.is_open),
+        f"{report.used} of {report.total}",
+        report.why,
+    )
+
+
+def _transfer(report: TransferReport, now: datetime) -> tuple[str, ...]:
+    shown = report.transfer
+    return (
+        *(report.job, shown.owner, shown.local_state or "-"),
         clock(shown.local_since, now),
         *(shown.remote, _number(shown.remote_id), shown.remote_state or "-"),
-        *(clock(shown.since, now), shown.remote_host or "-", one.waits_for),
+        *(clock(shown.since, now), shown.remote_host or "-", report.waits_for),
     )
 
 
@@ -85,8 +97,8 @@ def _yes(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def _number(known: int | None) -> str:
-    return "-" if known is None else str(known)
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def _style(row: Sequence[str]) -> str:

@@ -62,15 +62,15 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
     now = datetime.now(UTC)
     if not IS_NUMBER(job):
         return _dataset(job, path, now, is_json=is_json)
-    found = _gather(job, now, folder, path)
-    if found.trouble:
-        output.complain(f"gridbridge: job {job}: {found.trouble}")
+    matches = _gather(job, now, folder, path)
+    if matches.trouble:
+        output.complain(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
-        kinds = {"campaign": found.campaign, "home": found.home}
+        kinds = {"campaign": matches.campaign, "home": matches.home}
         shown = {name: plain(value) for name, value in kinds.items() if value}
-        output.as_json({"alarm": found.alarm, "tasks": plain(found.tasks), **shown})
+        output.as_json({"alarm": matches.alarm, "tasks": plain(matches.tasks), **shown})
         return 0
-    for number, part in enumerate(found.newest_first()):
+    for number, part in enumerate(matches.newest_first()):
         if number:
             output.line()
         part(now)
@@ -118,8 +118,8 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> NumberMatches:
         if not campaign and not home:
             _refuse(job, error, trouble)
         return NumberMatches(home=home, trouble=trouble, campaign=campaign)
-    newest = [one.transfer for task in tasks for one in task.attempts[-1:]]
-    is_back = any(one.closed_at for one in newest)
+    newest = [attempt.transfer for task in tasks for attempt in task.attempts[-1:]]
+    is_back = any(transfer.closed_at for transfer in newest)
     home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
     return NumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
@@ -141,8 +141,8 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     if trouble:
         output.complain(f"gridbridge: {error}; {trouble}")
         raise SystemExit(error_boundary.ERROR) from error
-    what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
-    output.complain(f"gridbridge: {error}; no {what} either")
+    subject = f"campaign has a task {job}" if "." in job else f"campaign {job}"
+    output.complain(f"gridbridge: {error}; no {subject} either")
     raise SystemExit(UNKNOWN) from error
 
 

@@ -46,17 +46,17 @@ def measured(
 def _read(
     parts: dict[str, Callable[[], Iterable[MetricFamily]]],
 ) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
-    found, troubles, readable = list[MetricFamily](), list[str](), dict[str, float]()
+    families, troubles, readable = list[MetricFamily](), list[str](), dict[str, float]()
     for name, part in parts.items():
         try:
-            found += part()
+            families += part()
             readable[name] = 1.0
         except GridbridgeError as error:
             troubles.append(str(error))
             readable[name] = 0.0
     rows = [((name,), value) for name, value in readable.items()]
-    found.append(several(READABLE, MEANS, "part", rows))
-    return tuple(found), tuple(troubles)
+    families.append(several(READABLE, MEANS, "part", rows))
+    return tuple(families), tuple(troubles)
 
 
 def _campaigns(folder: str) -> PublishedCampaignFiles:
@@ -68,8 +68,8 @@ def _campaigns(folder: str) -> PublishedCampaignFiles:
 
 
 def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
-    seen = {kind: published_round_files.read(kind, folder) for kind in RebalanceRound}
-    return {kind: last for kind, last in seen.items() if last}
+    rounds = {kind: published_round_files.read(kind, folder) for kind in RebalanceRound}
+    return {kind: last for kind, last in rounds.items() if last}
 
 
 def _elastic(folder: str) -> Iterable[MetricFamily]:

@@ -14,22 +14,22 @@ def families(shown: PublishedBalance) -> Iterator[MetricFamily]:
 
 
 def _rounds(shown: PublishedBalance) -> Iterator[MetricFamily]:
-    yield _one(shown, "round_timestamp_seconds", "When the last round was", timestamp(shown.at))
-    yield _one(
+    yield _gauge(shown, "round_timestamp_seconds", "When the last round was", timestamp(shown.at))
+    yield _gauge(
         shown,
         "seen_timestamp_seconds",
         "When a round last saw the whole cell",
         timestamp(shown.seen_at),
     )
-    yield _one(shown, "round_duration_seconds", "How long the last round took", shown.took_s)
-    yield _one(
+    yield _gauge(shown, "round_duration_seconds", "How long the last round took", shown.took_s)
+    yield _gauge(
         shown,
         "acting",
         "Whether nodes are added and removed, and it is not only said",
         float(shown.is_acting),
     )
-    yield _one(shown, "rounds_total", "Rounds", shown.rounds)
-    yield _one(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
+    yield _gauge(shown, "rounds_total", "Rounds", shown.rounds)
+    yield _gauge(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
 
 
 def _cell(shown: PublishedBalance) -> Iterator[MetricFamily]:
@@ -57,20 +57,20 @@ def _cell(shown: PublishedBalance) -> Iterator[MetricFamily]:
         ("load_mean", "Mean load of the hosts", counted.load),
     )
     for name, means, value in rows:
-        yield _one(shown, name, means, value)
+        yield _gauge(shown, name, means, value)
 
 
 def _nodes(shown: PublishedBalance) -> Iterator[MetricFamily]:
     where = shown.cluster
-    yield _one(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
-    yield _one(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
-    yield _one(shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour)
-    yield _one(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
+    yield _gauge(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
+    yield _gauge(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
+    yield _gauge(shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour)
+    yield _gauge(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
     yield several(
         "balance_nodes",
         "Nodes of the balancer's own",
         "cluster pool state",
-        [((where, each.pool, each.state), each.nodes) for each in shown.nodes],
+        [((where, row.pool, row.state), row.nodes) for row in shown.nodes],
     )
     for name, means in (
         ("added", "Nodes that came"),
@@ -81,15 +81,15 @@ def _nodes(shown: PublishedBalance) -> Iterator[MetricFamily]:
             f"balance_nodes_{name}_total",
             means,
             "cluster pool",
-            [((where, each.pool), getattr(each, name)) for each in shown.pools],
+            [((where, row.pool), getattr(row, name)) for row in shown.pools],
         )
     yield several(
         "balance_refused_jobs",
         "Jobs for which the cluster does not grow, by cause",
         "cluster cause",
-        [((where, each.cause), each.jobs) for each in shown.refused],
+        [((where, row.cause), row.jobs) for row in shown.refused],
     )
 
 
-def _one(shown: PublishedBalance, name: str, means: str, value: float | None) -> MetricFamily:
+def _gauge(shown: PublishedBalance, name: str, means: str, value: float | None) -> MetricFamily:
     return several(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])

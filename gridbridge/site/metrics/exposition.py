@@ -42,7 +42,7 @@ def text(families: Iterable[MetricFamily]) -> bytes:
     return generate_latest(_registry(lambda: families))
 
 
-def serve(measure: Measure, host: str, port: int, tell: Callable[[int], None]) -> None:
+def serve(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
     """Answer each GET with what is measured then, until the process is ended.
 
     Tells on which port, which is another one than 0. NotListening when it can't be listened there.
@@ -55,7 +55,7 @@ def serve(measure: Measure, host: str, port: int, tell: Callable[[int], None]) -
         raise NotListening(f"{host}:{port}: {error.strerror}") from error
     server.RequestHandlerClass = _brief(PATIENCE_S, LONGEST_S, _Few(MOST_AT_ONCE))
     server.socket.listen(MOST_AT_ONCE)  # five by default: a sixth would wait for a second
-    tell(server.server_port)
+    announce(server.server_port)
     threading.Event().wait()
 
 
@@ -104,7 +104,7 @@ def _brief(patience_s: float, longest_s: float, few: _Few) -> type[WSGIRequestHa
 
         def get_environ(self) -> dict[str, Any]:
             """Leave out which form is wanted: all read the text, and any words stood there."""
-            return {key: one for key, one in super().get_environ().items() if key != ACCEPT}
+            return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
 
         def log_message(self, *_: object) -> None:
             """Log nothing."""
@@ -120,7 +120,7 @@ def _registry(measure: Measure) -> CollectorRegistry:
 
 def _metric(family: MetricFamily) -> Metric:
     kind = CounterMetricFamily if family.is_counter else GaugeMetricFamily
-    found = kind(family.name.removesuffix(TOTAL), family.means, labels=family.labels)
-    for one in family.samples:
-        found.add_metric([one.labels[name] for name in family.labels], one.value)
-    return found
+    metric = kind(family.name.removesuffix(TOTAL), family.means, labels=family.labels)
+    for sample in family.samples:
+        metric.add_metric([sample.labels[name] for name in family.labels], sample.value)
+    return metric

@@ -55,30 +55,30 @@ def _service(shown: PublishedState) -> Iterator[MetricFamily]:
 
 
 def _clusters(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
-    judged = [queue_health.judge_cluster(each, now) for each in shown.clusters.values()]
+    judged = [queue_health.judge_cluster(cluster, now) for cluster in shown.clusters.values()]
     yield several(
         "cluster_up",
         "Whether a cluster answered the last question",
         "cluster",
-        [((each.cluster,), float(each.answers)) for each in judged],
+        [((cluster.cluster,), float(cluster.answers)) for cluster in judged],
     )
     yield several(
         "cluster_answered_timestamp_seconds",
         "When a cluster last answered",
         "cluster",
-        [((each.cluster,), timestamp(each.taken_at)) for each in judged],
+        [((cluster.cluster,), timestamp(cluster.taken_at)) for cluster in judged],
     )
     yield several(
         "cluster_waiting_tasks",
         "Tasks of anybody that could start at a cluster",
         "cluster",
-        [((each.cluster,), each.waiting) for each in judged],
+        [((cluster.cluster,), cluster.waiting) for cluster in judged],
     )
     yield several(
         "cluster_free_slots",
         "Free slots of a cluster's own queues",
         "cluster",
-        [((each.cluster,), each.free_slots) for each in judged],
+        [((cluster.cluster,), cluster.free_slots) for cluster in judged],
     )
     yield several(
         "cluster_drained",
@@ -95,60 +95,60 @@ def _clusters(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
 
 
 def _failed(shown: PublishedState, cluster: str) -> float:
-    known = shown.breakers.get(cluster)
-    return float(len(known.failed)) if known else 0.0
+    breaker = shown.breakers.get(cluster)
+    return float(len(breaker.failed)) if breaker else 0.0
 
 
 def _queues(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [queue_health.judge_queue(each, shown, now) for each in routes]
+    judged = [queue_health.judge_queue(queue, shown, now) for queue in routes]
     labels = "queue cluster"
     yield several(
         "queue_open",
         "Whether a transfer queue takes jobs",
         labels,
-        [((each.queue, each.cluster), float(each.is_open)) for each in judged],
+        [((queue.queue, queue.cluster), float(queue.is_open)) for queue in judged],
     )
     yield several(
         "queue_used_slots",
         "Slots of a transfer queue that are in use",
         labels,
-        [((each.queue, each.cluster), each.used) for each in judged],
+        [((queue.queue, queue.cluster), queue.used) for queue in judged],
     )
     yield several(
         "queue_slots",
         "Slots of a transfer queue",
         labels,
-        [((each.queue, each.cluster), each.total) for each in judged],
+        [((queue.queue, queue.cluster), queue.total) for queue in judged],
     )
     yield several(
         "queue_pending_limit_tasks",
         "Waiting tasks at its cluster with which a transfer queue closes",
         labels,
-        [((each.queue, each.cluster), each.pending_limit) for each in routes],
+        [((queue.queue, queue.cluster), queue.pending_limit) for queue in routes],
     )
 
 
 def _transfers(shown: PublishedState) -> Iterator[MetricFamily]:
-    labelled = [(_place(each, shown), each) for each in shown.transfers]
+    labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
     yield several(
         "transfers",
         "Open transfers by what their remote jobs are",
         "queue cluster state",
-        [((*place, _state(each)), 1) for place, each in labelled],
+        [((*target, _state(transfer)), 1) for target, transfer in labelled],
     )
     yield several(
         "transfers_missing",
         "Open transfers whose remote job its cluster does not list",
         "cluster",
         [((name,), 0) for name in shown.clusters]
-        + [((place[1],), 1) for place, each in labelled if each.missing_since],
+        + [((target[1],), 1) for target, transfer in labelled if transfer.missing_since],
     )
     since = dict[tuple[str, ...], float]()
-    for place, each in labelled:
-        at = timestamp(each.since)
-        if at is not None and each.there.is_waiting:
-            since[place] = min(at, since.get(place, at))
+    for target, transfer in labelled:
+        at = timestamp(transfer.since)
+        if at is not None and transfer.there.is_waiting:
+            since[target] = min(at, since.get(target, at))
     yield several(
         "transfers_waiting_since_timestamp_seconds",
         "Since when the transfer that has waited longest waits at its cluster",
@@ -157,17 +157,17 @@ def _transfers(shown: PublishedState) -> Iterator[MetricFamily]:
     )
 
 
-def _place(each: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
+def _target(transfer: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
     """Return its queue and cluster, and one word for all that the service does not know now."""
     routes = shown.service.routes if shown.service else ()
     queues = {route.queue for route in routes}
     clusters = {*shown.clusters, *(route.cluster for route in routes)}
-    queue = each.queue if each.queue in queues else OTHER
-    return queue, each.remote if each.remote in clusters else OTHER
+    queue = transfer.queue if transfer.queue in queues else OTHER
+    return queue, transfer.remote if transfer.remote in clusters else OTHER
 
 
-def _state(each: ShownTransfer) -> str:
+def _state(transfer: ShownTransfer) -> str:
     """Return one of a closed set."""
-    if each.there.is_listed:
-        return each.there.word
-    return UNLISTED if each.phase == StarterPhase.RELEASED else SENDING
+    if transfer.there.is_listed:
+        return transfer.there.word
+    return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
