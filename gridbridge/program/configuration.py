@@ -96,29 +96,31 @@ class Configuration:
         """The configuration in force."""
         return self.in_force.policy
 
-    def take(self, at_once: bool = False, away: Away = tuple) -> bool:
+    def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
         """Put a changed file in force, or refuse it; say whether another is in force now.
 
         `away` tells whose jobs are away and where: what they depend on can't change.
         """
         if not self._watch.has_changed(at_once):
             return False
-        found = judge(self._path, self.in_force, self._clock.now(), away())
-        if isinstance(found, RejectedConfiguration):
-            return self._refuse(found, at_once)
-        is_news = found is not self.in_force or self.refused is not None
-        self.in_force, self.refused = found, None
+        outcome = judge(self._path, self.in_force, self._clock.now(), away_jobs())
+        if isinstance(outcome, RejectedConfiguration):
+            return self._refuse(outcome, at_once)
+        is_news = outcome is not self.in_force or self.refused is not None
+        self.in_force, self.refused = outcome, None
         if is_news or at_once:
-            _tell(found)
+            _tell(outcome)
         return is_news
 
-    def go_on_from(self, earlier: InForce, away: Callable[[Policy], Iterable[AwayJob]]) -> None:
+    def go_on_from(
+        self, earlier: InForce, away_jobs: Callable[[Policy], Iterable[AwayJob]]
+    ) -> None:
         """Take an earlier service's file if jobs that are away forbid the changes since."""
         is_other = earlier.sha256 != self.in_force.sha256
-        stays = tuple(away(earlier.policy)) if is_other else ()
-        found = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
-        if found:
-            self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=found)
+        stays = tuple(away_jobs(earlier.policy)) if is_other else ()
+        problems = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
+        if problems:
+            self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=problems)
             self.in_force = earlier
 
     def tell(self) -> None:
@@ -132,12 +134,12 @@ class Configuration:
             files.replace(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
-    def _refuse(self, found: RejectedConfiguration, at_once: bool) -> bool:
+    def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
         """Leave the old file in force; log the mistakes, again if somebody asked."""
-        is_news = found != self.refused
-        self.refused = found
-        for problem in found.problems if is_news or at_once else ():
-            _log.error("event=misconfigured sha256=%.12s why=%r", found.sha256, problem)
+        is_news = rejected != self.refused
+        self.refused = rejected
+        for problem in rejected.problems if is_news or at_once else ():
+            _log.error("event=misconfigured sha256=%.12s why=%r", rejected.sha256, problem)
         return is_news
 
     def shown(self) -> ShownConfiguration:
@@ -164,27 +166,27 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
 
 
 def judge(
-    path: str, in_force: InForce, now: datetime, away: Iterable[AwayJob] = ()
+    path: str, in_force: InForce, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> InForce | RejectedConfiguration:
     """Read a changed file; return the one in force if it says the same."""
-    found = _read(path, now, in_force)
-    if isinstance(found, RejectedConfiguration) or found is in_force:
-        return found
-    if problems := unchangeable(in_force.policy, found.policy, path, away):
-        return RejectedConfiguration(sha256=found.sha256, problems=problems)
-    return found
+    outcome = _read(path, now, in_force)
+    if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
+        return outcome
+    if problems := unchangeable(in_force.policy, outcome.policy, path, away_jobs):
+        return RejectedConfiguration(sha256=outcome.sha256, problems=problems)
+    return outcome
 
 
 def _first(
     path: str, now: datetime, earlier: Earlier
 ) -> tuple[InForce, RejectedConfiguration | None]:
     """Return the file with which a service begins, and why that is not the one there."""
-    found = _read(path, now)
-    if not isinstance(found, RejectedConfiguration):
-        return found, None
+    outcome = _read(path, now)
+    if not isinstance(outcome, RejectedConfiguration):
+        return outcome, None
     if (last := earlier()) is None:
-        raise ConfigError(found.problems)
-    return last, found
+        raise ConfigError(outcome.problems)
+    return last, outcome
 
 
 def _read(
@@ -225,12 +227,19 @@ def look(path: str) -> Look:
     A file that was refused for a folder above it is judged again once that folder is mended.
     """
     try:
-        seen = os.stat(path)
+        status = os.stat(path)
         way = tuple(map(os.lstat, trust.way(path)))
     except OSError:
         return ()
-    rights = (number for each in way for number in (each.st_ino, each.st_uid, each.st_mode))
-    return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, *rights)
+    rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        *rights,
+    )
 
 
 def digest(raw: bytes) -> str:
@@ -238,6 +247,6 @@ def digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _tell(found: InForce) -> None:
-    words = f"cluster={found.policy.site.cluster} queues={','.join(found.policy.queues)}"
-    _log.info("event=configured %s sha256=%.12s", words, found.sha256)
+def _tell(in_force: InForce) -> None:
+    words = f"cluster={in_force.policy.site.cluster} queues={','.join(in_force.policy.queues)}"
+    _log.info("event=configured %s sha256=%.12s", words, in_force.sha256)

@@ -46,15 +46,15 @@ class CycleProgram(Protocol[Seen, Plan]):
         """Return everything that a decision may look at; GridbridgeError if that fails."""
         ...
 
-    def decide(self, seen: Seen) -> Plan:
+    def decide(self, situation: Seen) -> Plan:
         """Return what to do, and do nothing."""
         ...
 
-    def entry(self, seen: Seen, plan: Plan) -> JournalEntry | None:
+    def entry(self, situation: Seen, plan: Plan) -> JournalEntry | None:
         """Return a decision's sentence and rows; None for one that is no news."""
         ...
 
-    def apply(self, seen: Seen, plan: Plan) -> None:
+    def apply(self, situation: Seen, plan: Plan) -> None:
         """Do it: intent is written before each act, and each may be repeated."""
         ...
 
@@ -105,18 +105,18 @@ def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
 
 
 def once(
-    program: CycleProgram[Seen, Plan], tell: Callable[[str], None], *, is_dry: bool = False
+    program: CycleProgram[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
     """Do one cycle and say it in one sentence; a dry run keeps and applies nothing."""
-    seen = program.gather()
-    plan = program.decide(seen)
-    entry = program.entry(seen, plan)
+    situation = program.gather()
+    plan = program.decide(situation)
+    entry = program.entry(situation, plan)
     if entry and not is_dry:
         program.journal.keep(entry)
     if entry or is_dry:
-        tell(entry.sentence if entry else NOTHING)
+        report(entry.sentence if entry else NOTHING)
     if not is_dry:
-        program.apply(seen, plan)
+        program.apply(situation, plan)
     return plan
 
 
@@ -125,7 +125,7 @@ def run_forever(
     signals: ProcessSignals,
     life_sign: Watchdog,
     clock: Clock,
-    tell: Callable[[str], None] = _log.debug,
+    report: Callable[[str], None] = _log.debug,
 ) -> None:
     """Do cycles until told to stop; after one that failed recover what is kept, and go on.
 
@@ -136,7 +136,7 @@ def run_forever(
     pause_s = 0.0
     while not signals.is_stopped:
         life_sign.beat()
-        before, trouble = trouble, _try(daemon, life_sign, tell, has_failed=trouble is not None)
+        before, trouble = trouble, _try(daemon, life_sign, report, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
@@ -148,7 +148,7 @@ def run_forever(
 def _try(
     daemon: CycleDaemon[Seen, Plan],
     life_sign: Watchdog,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     has_failed: bool,
 ) -> Exception | None:
@@ -158,7 +158,7 @@ def _try(
             life_sign.begin()
             daemon.recover()
         with daemon.open_cycle() as program:
-            once(program, tell)
+            once(program, report)
     except FAILURES as error:
         return _failed(daemon, error)
     return None

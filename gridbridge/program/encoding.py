@@ -17,9 +17,9 @@ def encode(value: object) -> Any:
     return _CONVERTER.unstructure(value)
 
 
-def decode(kept: object, kind: type[T]) -> T:
+def decode(content: object, kind: type[T]) -> T:
     """Return the value again; raises some exception for anything else."""
-    return _CONVERTER.structure(kept, kind)
+    return _CONVERTER.structure(content, kind)
 
 
 def _encode_state(state: StateFacts) -> dict[str, object]:
@@ -27,19 +27,21 @@ def _encode_state(state: StateFacts) -> dict[str, object]:
 
 
 def _converter() -> Converter:
-    made = Converter(omit_if_default=True, unstruct_collection_overrides={Set: sorted})
-    made.register_unstructure_hook(datetime, datetime.isoformat)
-    made.register_structure_hook(datetime, lambda kept, _: datetime.fromisoformat(kept))
+    converter = Converter(omit_if_default=True, unstruct_collection_overrides={Set: sorted})
+    converter.register_unstructure_hook(datetime, datetime.isoformat)
+    converter.register_structure_hook(datetime, lambda content, _: datetime.fromisoformat(content))
     for kind in (JobState, QueueState):
-        made.register_unstructure_hook(kind, _encode_state)
-        made.register_structure_hook(kind, lambda kept, kind: kind(kept["facts"], kept["text"]))
-    made.register_unstructure_hook(range, lambda some: [some.start, some.stop, some.step])
-    made.register_structure_hook(range, lambda kept, _: range(*kept))
-    made.register_unstructure_hook(
+        converter.register_unstructure_hook(kind, _encode_state)
+        converter.register_structure_hook(
+            kind, lambda content, kind: kind(content["facts"], content["text"])
+        )
+    converter.register_unstructure_hook(range, lambda span: [span.start, span.stop, span.step])
+    converter.register_structure_hook(range, lambda content, _: range(*content))
+    converter.register_unstructure_hook(
         StarterMessage, lambda message: {key: text for key, text in vars(message).items() if text}
     )
-    made.register_structure_hook(StarterMessage, lambda kept, _: StarterMessage(**kept))
-    return made
+    converter.register_structure_hook(StarterMessage, lambda content, _: StarterMessage(**content))
+    return converter
 
 
 _CONVERTER = _converter()

@@ -33,7 +33,7 @@ class JournalledDecision(Protocol):
 
     PROGRAM: str  # under which its decisions are kept
 
-    def again(self, kept: Mapping[str, Any]) -> list[str]:
+    def again(self, situation: Mapping[str, Any]) -> list[str]:
         """Decide from the rows that were kept; return the actions, one sentence each."""
         ...
 
@@ -47,17 +47,17 @@ def telling(
     at: datetime,
     inputs: Mapping[str, object],
     actions: Sequence[str],
-    said: Sequence[str] | None = None,
+    sentences: Sequence[str] | None = None,
 ) -> JournalEntry:
     """Return an entry whose sentence has the first actions, and how many more there are.
 
     `said` is how they are said to people, where that is shorter.
     """
-    said = actions if said is None else said
-    told = [*said[:MOST_TOLD]]
-    told += [f"{left} more"] if (left := len(said) - MOST_TOLD) > 0 else []
-    kept = {**inputs, "actions": list(actions)}
-    return JournalEntry(at=at, program=program, sentence="; ".join(told), inputs=kept)
+    sentences = actions if sentences is None else sentences
+    texts = [*sentences[:MOST_TOLD]]
+    texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []
+    stored = {**inputs, "actions": list(actions)}
+    return JournalEntry(at=at, program=program, sentence="; ".join(texts), inputs=stored)
 
 
 class DecisionJournal:

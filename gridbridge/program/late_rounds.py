@@ -14,7 +14,7 @@ from gridbridge.state import published_round_files
 
 def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Judge whether rounds end, where some ever began, and whether they may move anything."""
-    yield from decisions.findings(_seen(folder), at)
+    yield from decisions.findings(_rounds(folder), at)
     if since := _quiesced(folder):
         yield decisions.resting(since, at)
 
@@ -22,8 +22,8 @@ def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
 def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Say which did not end for long, and whether somebody wants nothing to be moved."""
     since = _quiesced(folder)
-    rest = (decisions.rests(since, at),) if since else ()
-    return (*decisions.late(_seen(folder), at), *rest)
+    quiesced = (decisions.rests(since, at),) if since else ()
+    return (*decisions.late(_rounds(folder), at), *quiesced)
 
 
 def _quiesced(folder: str) -> datetime | None:
@@ -32,10 +32,10 @@ def _quiesced(folder: str) -> datetime | None:
     return None
 
 
-def _seen(folder: str) -> dict[RebalanceRound, ShownRound]:
-    found = {}
+def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
+    rounds = {}
     for kind in RebalanceRound:
         with suppress(OSError, GridbridgeError):
             if last := published_round_files.read(kind, folder):
-                found[kind] = last
-    return found
+                rounds[kind] = last
+    return rounds

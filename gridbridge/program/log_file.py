@@ -99,7 +99,7 @@ def _follow(path: str, stream: int) -> None:
         end = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError:
         return
-    for other in STREAMS:
-        if os.path.samestat(os.fstat(other), before):
-            os.dup2(end, other)
+    for descriptor in STREAMS:
+        if os.path.samestat(os.fstat(descriptor), before):
+            os.dup2(end, descriptor)
     os.close(end)

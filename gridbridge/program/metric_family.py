@@ -47,13 +47,13 @@ def several(
     Rows of the same labels are added up.
     """
     names = tuple(labels.split())
-    found = dict[tuple[str, ...], float]()
+    sums = dict[tuple[str, ...], float]()
     for values, number in rows:
         if number is not None:
-            found[values] = found.get(values, 0.0) + number
+            sums[values] = sums.get(values, 0.0) + number
     samples = tuple(
-        MetricSample(value=found[values], labels=dict(zip(names, values, strict=True)))
-        for values in sorted(found)
+        MetricSample(value=sums[values], labels=dict(zip(names, values, strict=True)))
+        for values in sorted(sums)
     )
     return MetricFamily(name=PREFIX + name, means=means, samples=samples, labels=names)
 

@@ -48,15 +48,17 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteRe
     routes = shown.service.routes if shown.service else ()
     return SiteReport(
         alarm=_alarm(shown, now, folder, path),
-        clusters=tuple(queue_health.judge_cluster(one, now) for one in shown.clusters.values()),
-        queues=tuple(queue_health.judge_queue(one, shown, now) for one in routes),
+        clusters=tuple(
+            queue_health.judge_cluster(cluster, now) for cluster in shown.clusters.values()
+        ),
+        queues=tuple(queue_health.judge_queue(route, shown, now) for route in routes),
         transfers=tuple(
             TransferReport(
-                job=parse_transfer(one.transfer).local,
-                transfer=one,
-                waits_for=waits_for(one, shown, now),
+                job=parse_transfer(transfer.transfer).local,
+                transfer=transfer,
+                waits_for=waits_for(transfer, shown, now),
             )
-            for one in shown.transfers
+            for transfer in shown.transfers
         ),
         drained=tuple(
             f"{name}: {queue_health.drained(name, shown, now)}; no campaign sends tasks there"
@@ -77,9 +79,9 @@ def why(
     """
     number, _ = parse_local(job)
     shown = files.read_all(folder)
-    every = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
-    tasks = every[:MOST_TASKS]
-    more = len(every) - len(tasks)
+    all_tasks = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
+    tasks = all_tasks[:MOST_TASKS]
+    more = len(all_tasks) - len(tasks)
     are = count(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
@@ -92,10 +94,10 @@ def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
     """Say that the poller is silent, and perhaps why; else which file it refuses."""
     silent = queue_health.alarm(shown, now)
     if silent:
-        told = (silent, disk_space.lack(folder, host.room(folder)), _wrong(path))
+        parts = (silent, disk_space.lack(folder, host.room(folder)), _wrong(path))
     else:
-        told = (queue_health.full(shown) or queue_health.misconfigured(shown), "", "")
-    return "; ".join(part for part in (*told, disk_space.lacks(own_rooms())) if part)
+        parts = (queue_health.full(shown) or queue_health.misconfigured(shown), "", "")
+    return "; ".join(part for part in (*parts, disk_space.lacks(own_rooms())) if part)
 
 
 def _wrong(path: str) -> str:
@@ -111,8 +113,8 @@ def _wrong(path: str) -> str:
 
 
 def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) -> TaskExplanation:
-    newest = (_newest(one, shown) for one in task.attempts)
-    attempts = tuple(tell(one, shown, now) for one in newest)
+    newest = (_newest(history, shown) for history in task.attempts)
+    attempts = tuple(tell(history, shown, now) for history in newest)
     return TaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
@@ -120,10 +122,12 @@ def of_its_owner(
     tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTransferTask, ...]:
     """Return proved tasks and those whose owner is in home's accounting; all if there are none."""
-    if all(one.is_proved for one in tasks):
+    if all(task.is_proved for task in tasks):
         return tuple(tasks)
-    known = owners()
-    return tuple(one for one in tasks if one.is_proved or not known or owner(one) in known)
+    home_owners = owners()
+    return tuple(
+        task for task in tasks if task.is_proved or not home_owners or owner(task) in home_owners
+    )
 
 
 def owner(task: PublishedTransferTask) -> str:
@@ -137,7 +141,7 @@ def owners_at_home(job: int, path: str) -> frozenset[str]:
         records = records_at_home(users_configuration.load(path)[0], job)
     except GridbridgeError:
         return frozenset()
-    return frozenset(one.owner for one in records)
+    return frozenset(record.owner for record in records)
 
 
 def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
@@ -152,21 +156,25 @@ def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
 
     The list of open transfers is newer: it is written at any news, a history only at new events.
     """
-    known = history.transfer
-    same = (one for one in shown.transfers if _key(one) == _key(known) and not known.closed_at)
-    return replace(history, transfer=next(same, known))
+    transfer = history.transfer
+    same = (
+        listed
+        for listed in shown.transfers
+        if _key(listed) == _key(transfer) and not transfer.closed_at
+    )
+    return replace(history, transfer=next(same, transfer))
 
 
-def _key(one: ShownTransfer) -> tuple[str, str]:
-    return one.transfer, one.owner
+def _key(transfer: ShownTransfer) -> tuple[str, str]:
+    return transfer.transfer, transfer.owner
 
 
 def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
     """Say what is known of a job that was never sent: why it may still wait."""
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
-    known = f"job {job}: no transfer of it{keep}"
+    sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()
-    judged = (queue_health.judge_queue(one, shown, now) for one in routes)
-    closed = (f"{one.queue} takes no jobs: {one.why}" for one in judged if not one.is_open)
+    judged = (queue_health.judge_queue(route, shown, now) for route in routes)
+    closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
-    return "; ".join((f"{known} ({asks})", *closed))
+    return "; ".join((f"{sentence} ({asks})", *closed))

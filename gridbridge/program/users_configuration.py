@@ -19,10 +19,10 @@ def load(path: str) -> tuple[Policy, str]:
     try:
         return policy_file.load(path), ""
     except ConfigError as error:
-        kept = None if path != CONFIG or trust.demanded() is not None else _in_force()
-        if kept is None:
+        in_force = None if path != CONFIG or trust.demanded() is not None else _in_force()
+        if in_force is None:
             raise
-        return kept, error.problems[0]
+        return in_force, error.problems[0]
 
 
 def with_own_cluster(path: str) -> Policy:
@@ -30,8 +30,8 @@ def with_own_cluster(path: str) -> Policy:
     policy, _ = load(path)
     own = policy.site.cluster
     if own not in policy.clusters:
-        known = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
-        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {known}"
+        names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
+        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {names}"
         raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
     return policy
 

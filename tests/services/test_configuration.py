@@ -161,7 +161,7 @@ def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
     site.configuration.take(at_once=True)
     site.write(FAR.replace('"al"', '"other"'))
 
-    site.configuration.take(at_once=True, away=lambda: [("alice", "delta", "q")])
+    site.configuration.take(at_once=True, away_jobs=lambda: [("alice", "delta", "q")])
     (told,) = site.refused
     site.configuration.take(at_once=True)
 

@@ -112,7 +112,7 @@ class ClusterObserver:
 
     def ask_if_due(
         self,
-        wanted: Callable[[], frozenset[int]],
+        job_ids: Callable[[], frozenset[int]],
         sent: Callable[[str], SentJob] = _none,
     ) -> None:
         """Ask when it is time and no question is open.
@@ -122,7 +122,7 @@ class ClusterObserver:
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
             self._due = self._asked_at + self.interval_s
-            self._asked = self._threads.submit(self._ask, wanted(), sent(self.cluster))
+            self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterAnswer | None:
         """Return the answer once, None while there is none.
@@ -139,9 +139,9 @@ class ClusterObserver:
         self._keep_to_interval()
         return self._dated(answer)
 
-    def _came(self, asked: "Future[ClusterAnswer]") -> ClusterAnswer:
+    def _came(self, future: "Future[ClusterAnswer]") -> ClusterAnswer:
         try:
-            return asked.result()
+            return future.result()
         except ThreadNotStarted as error:
             return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
 
@@ -157,27 +157,27 @@ class ClusterObserver:
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
         )
-        seen = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
-        return replace(answer, snapshot=seen, shared=shared)
+        snapshot = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
+        return replace(answer, snapshot=snapshot, shared=shared)
 
     def dismiss(self) -> None:
         """Stop asking; a question that is under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
+    def _ask(self, job_ids: frozenset[int], sent: SentJob) -> ClusterAnswer:
         """Ask for both at once; what others sent is in what they read alone."""
-        answer = self._answered(wanted, sent)
-        seen = answer.snapshot
+        answer = self._answered(job_ids, sent)
+        snapshot = answer.snapshot
         if sent.is_watched:
-            place = place_of(self._where, self._transfer_queues)
-            shared = answer_of(seen, sent, place, self._clock.now(), trouble=answer.trouble)
+            location = place_of(self._where, self._transfer_queues)
+            shared = answer_of(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
             answer = replace(answer, shared=shared)
-        return replace(answer, snapshot=seen and without(seen, sent.jobs - wanted))
+        return replace(answer, snapshot=snapshot and without(snapshot, sent.jobs - job_ids))
 
-    def _answered(self, wanted: frozenset[int], sent: SentJob) -> ClusterAnswer:
+    def _answered(self, job_ids: frozenset[int], sent: SentJob) -> ClusterAnswer:
         try:
-            seen, took_s = status_of(self._where).snapshot(
-                self._where, self.cluster, wanted | sent.jobs, self._transfer_queues, sent.jobs
+            snapshot, took_s = status_of(self._where).snapshot(
+                self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
             return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
@@ -187,7 +187,7 @@ class ClusterObserver:
         return ClusterAnswer(
             cluster=self.cluster,
             took_s=took_s,
-            snapshot=self._owned(seen),
+            snapshot=self._owned(snapshot),
             vocabulary=self._vocabulary(),
         )
 
@@ -202,12 +202,12 @@ class ClusterObserver:
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, plain_words(error))
             return None
 
-    def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
+    def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         """Replace the owner of each job by the person here who has that account."""
         if self._where.login is None:
-            return seen
-        jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}
-        return replace(seen, jobs=jobs, copies=self._called(seen.copies))
+            return snapshot
+        jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
+        return replace(snapshot, jobs=jobs, copies=self._called(snapshot.copies))
 
     def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
         person_of = self._users.person_of

@@ -38,11 +38,11 @@ class RoomWatch:
 
     def _look(self) -> None:
         rooms = {folder: host.room_by_trying(folder) for folder in self._folders}
-        found = lacks(rooms) or lacks(rooms_of(self._tmpdirs()))
-        if bool(found) != bool(self._lacks):
-            words = f"event=full why={found!r}" if found else "event=room_again"
-            _log.log(logging.ERROR if found else logging.INFO, words)
-        self._lacks = found
+        shortage = lacks(rooms) or lacks(rooms_of(self._tmpdirs()))
+        if bool(shortage) != bool(self._lacks):
+            words = f"event=full why={shortage!r}" if shortage else "event=room_again"
+            _log.log(logging.ERROR if shortage else logging.INFO, words)
+        self._lacks = shortage
 
 
 def own_rooms(folder: str = CAMPAIGNS) -> dict[str, FolderRoom]:

@@ -76,16 +76,16 @@ class EndListener:
 
     def _hear(self) -> None:
         for ids in self._ends():
-            for one in ids:
-                self._keep(one)
+            for job_id in ids:
+                self._keep(job_id)
             if self._stopped.is_set():
                 return
 
-    def _keep(self, one: int) -> None:
+    def _keep(self, job_id: int) -> None:
         """Keep an id until it is looked at; meanwhile the far side is not read."""
         while not self._stopped.is_set():
             try:
-                self._heard.put(one, timeout=AGAIN_S)
+                self._heard.put(job_id, timeout=AGAIN_S)
             except Full:
                 continue
             return

@@ -38,7 +38,9 @@ class LastClusterAnswers:
 
     def take(self) -> tuple[ClusterAnswer, ...]:
         """Return the answers that came since the last call."""
-        came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
+        came = tuple(
+            answer for observer in self._observers.values() if (answer := observer.answer())
+        )
         for answer in came:
             self._remember(answer)
         return came
@@ -71,8 +73,8 @@ class LastClusterAnswers:
         self._show(answer, self.good.get(answer.cluster))
 
 
-def _moved(seen: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
-    return replace(seen, taken_at=seen.taken_at + step)
+def _moved(snapshot: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
+    return replace(snapshot, taken_at=snapshot.taken_at + step)
 
 
 def _summary(answer: ClusterAnswer) -> dict[str, object]:

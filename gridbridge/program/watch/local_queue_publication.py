@@ -12,14 +12,14 @@ from gridbridge.state.published_files import put
 
 
 def show(
-    seen: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
+    snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
     """Publish it when it is not what is published: poller and runner both do, as each sees it."""
-    found = local_queues(seen.queues, transfer_queues)
-    now = encode_queues(found) if found else None
-    if published_values.read_stay(seen.cluster, folder) == now:
+    queues = local_queues(snapshot.queues, transfer_queues)
+    now = encode_queues(queues) if queues else None
+    if published_values.read_stay(snapshot.cluster, folder) == now:
         return
-    path = published_values.stay_path(seen.cluster, folder)
+    path = published_values.stay_path(snapshot.cluster, folder)
     if now:
         put(path, now)
     else:

@@ -48,14 +48,14 @@ class AnswerSharing:
             self._answers.put(cluster, answer)
 
     def find(
-        self, cluster: str, place: str, released: frozenset[str], limit_s: float
+        self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedAnswer | None:
         """Return an answer from there that is young enough and covers what was sent.
 
         It is young enough below the limit, or while who asked it asks no other.
         """
         last = self._answers.find(cluster)
-        if last is None or last.place != place or not released <= last.covers:
+        if last is None or last.place != location or not released <= last.covers:
             return None
         age_s = (self._clock.now() - last.asked_at).total_seconds()
         if not -AHEAD_S <= age_s < max(limit_s, last.every_s):
@@ -63,14 +63,14 @@ class AnswerSharing:
         is_regular = last.every_s > 0
         if last.trouble:
             return SharedAnswer(trouble=last.trouble, is_regular=is_regular)
-        seen = _read(cluster, last)
-        return SharedAnswer(snapshot=seen, is_regular=is_regular) if seen else None
+        snapshot = _read(cluster, last)
+        return SharedAnswer(snapshot=snapshot, is_regular=is_regular) if snapshot else None
 
 
 def answer_of(
-    seen: ClusterSnapshot | None,
+    snapshot: ClusterSnapshot | None,
     sent: SentJob,
-    place: str,
+    location: str,
     now: datetime,
     *,
     every_s: float = 0.0,
@@ -78,19 +78,19 @@ def answer_of(
 ) -> LastAnswer:
     """Return what is shared of an answer: its queues, and the jobs that were sent."""
     return LastAnswer(
-        place=place,
-        asked_at=seen.taken_at if seen else now,
+        place=location,
+        asked_at=snapshot.taken_at if snapshot else now,
         every_s=every_s,
         covers=sent.released,
         trouble=trouble,
-        content=snapshot_codec.encode(seen, sent.jobs) if seen else b"",
+        content=snapshot_codec.encode(snapshot, sent.jobs) if snapshot else b"",
     )
 
 
-def without(seen: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
+def without(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
     """Return an answer without the jobs of these ids."""
-    left = {number: rows for number, rows in seen.jobs.items() if number not in jobs}
-    return seen if len(left) == len(seen.jobs) else replace(seen, jobs=left)
+    remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
+    return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
 
 
 def place_of(where: Away, transfer_queues: Iterable[str]) -> str:

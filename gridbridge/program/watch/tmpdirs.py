@@ -37,6 +37,6 @@ class Tmpdirs:
         return self._known
 
     def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
-        at, here = home(self._policy, self._policy.site.cluster), host.name()
-        folders = (keeper_of(at).queue_value(at, queue, TMPDIR, here) for queue in queues)
+        at, host_name = home(self._policy, self._policy.site.cluster), host.name()
+        folders = (keeper_of(at).queue_value(at, queue, TMPDIR, host_name) for queue in queues)
         return frozenset(folder for folder in folders if folder.startswith("/"))

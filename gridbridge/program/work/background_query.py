@@ -47,16 +47,16 @@ class BackgroundQuery(Generic[Subject, Told]):
 
     def ask(self, subject: Subject) -> None:
         """Ask about these in a thread; the answer comes in a later round."""
-        asked = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
-        self._asked = subject, asked
+        future = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
+        self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
         """Return the answer once, with the jobs it is about; None without one."""
         if self._asked is None or not self._asked[1].done():
             return None
-        (subject, asked), self._asked = self._asked, None
+        (subject, future), self._asked = self._asked, None
         try:
-            return subject, asked.result()
+            return subject, future.result()
         except (GridbridgeError, OSError) as error:
             where = f"act={self._name} cluster={self._cluster}"
             _log.warning("event=failed %s why=%r", where, plain_words(error))

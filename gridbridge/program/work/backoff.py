@@ -25,26 +25,26 @@ class Backoff:
         # when it may be tried, and the pause until then; the last one tried comes last
         self._next: dict[Hashable, tuple[float, float]] = {}
 
-    def may_try(self, what: Hashable) -> bool:
+    def may_try(self, subject: Hashable) -> bool:
         """Say whether it may be tried now; if so count that as a try."""
         now_s = self._clock()
         self._forget_old(now_s)
-        due_at_s, last_s = self._next.get(what, (now_s, 0.0))
+        due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
         if now_s < due_at_s:
             return False
         wait_s = doubled(last_s, self._first_s, self._longest_s)
-        self.forget(what)
-        self._next[what] = now_s + wait_s, wait_s
+        self.forget(subject)
+        self._next[subject] = now_s + wait_s, wait_s
         return True
 
-    def forget(self, what: Hashable) -> None:
+    def forget(self, subject: Hashable) -> None:
         """Forget its failures."""
-        self._next.pop(what, None)
+        self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:
         """Forget things that nobody has tried for a long time, though allowed."""
         while self._next:
-            what, (due_at_s, _) = next(iter(self._next.items()))
+            subject, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:
                 return
-            self.forget(what)
+            self.forget(subject)

@@ -36,10 +36,12 @@ class ThreadPool(ThreadPoolExecutor):
         """Run a call in a thread; the outcome is NotStarted if no thread can be started."""
         promise: Future[Outcome] = Future()
         try:
-            asked = super().submit(_keep, promise, partial(act, *args, **kwargs))
+            future = super().submit(_keep, promise, partial(act, *args, **kwargs))
         except RuntimeError as error:
             return promise if not promise.cancel() else _failed(error)
-        asked.add_done_callback(lambda done: promise.cancel() if done.cancelled() else None)
+        future.add_done_callback(
+            lambda finished: promise.cancel() if finished.cancelled() else None
+        )
         return promise
 
 

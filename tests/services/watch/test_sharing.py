@@ -89,7 +89,7 @@ def test_its_age_counts(site: Site, after_s: float, every_s: float, is_taken: bo
 def test_what_another_program_or_another_place_answered_is_not_read(site: Site) -> None:
     site.put()
 
-    assert site.find("3.1", place="elsewhere") is None
+    assert site.find("3.1", location="elsewhere") is None
 
 
 def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
