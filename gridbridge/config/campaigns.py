@@ -31,5 +31,5 @@ def problems(sections: Table) -> Iterator[str]:
     clusters = table_of(sections, "cluster")
     for name in table_of(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:
-            known = ", ".join(clusters) or "none is defined"
-            yield f"[campaigns.{key_name(name)}]: undefined; a cluster ({known})"
+            names = ", ".join(clusters) or "none is defined"
+            yield f"[campaigns.{key_name(name)}]: undefined; a cluster ({names})"

@@ -40,30 +40,30 @@ def put(raw: bytes, section: Section, lines: list[str]) -> bytes:
     """Return a file whose section has these keys; a section that is missing comes last."""
     document, keys = _document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
-    tables = [item for _, _, item in _found(document, section) if _has_keys(item)]
-    wanted: dict[str, Any] = document.unwrap()
-    wanted.setdefault(section[0], {}).setdefault(section[1], {}).update(keys)
+    tables = [item for _, _, item in _parts(document, section) if _has_keys(item)]
+    expected: dict[str, Any] = document.unwrap()
+    expected.setdefault(section[0], {}).setdefault(section[1], {}).update(keys)
     if tables:
         _change(tables[0], keys, lines, end)
-        return _checked(document.as_string(), wanted, section)
+        return _checked(document.as_string(), expected, section)
     text = document.as_string()
     apart = "" if text.endswith(("\n\n", "\r\n\r\n")) or not text else end
     start = text if text.endswith("\n") or not text else text + end
     added = end.join((f"[{_title(section)}]", *lines, ""))
-    return _checked(f"{start}{apart}{added}", wanted, section)
+    return _checked(f"{start}{apart}{added}", expected, section)
 
 
 def drop(raw: bytes, section: Section) -> bytes:
     """Return a file without the section and what is below it; a comment of the next one stays."""
     document = _document(raw)
-    wanted: dict[str, Any] = document.unwrap()
-    if wanted.get(section[0], {}).pop(section[1], None) is None:
+    expected: dict[str, Any] = document.unwrap()
+    if expected.get(section[0], {}).pop(section[1], None) is None:
         return raw
-    found = list(_found(document, section))
-    for body, place, item in found:
+    parts = list(_parts(document, section))
+    for body, index, item in parts:
         is_last = _is_last(document, item)
-        body[place] = (None, Whitespace(_kept(item.as_string(), is_last)))
-    return _checked(document.as_string(), wanted, section)
+        body[index] = (None, Whitespace(_comment_of_next(item.as_string(), is_last)))
+    return _checked(document.as_string(), expected, section)
 
 
 def _document(raw: bytes) -> tomlkit.TOMLDocument:
@@ -73,15 +73,15 @@ def _document(raw: bytes) -> tomlkit.TOMLDocument:
         raise ConfigError((f"{error}; TOML 1.0 in UTF-8",)) from error
 
 
-def _found(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
+def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
     """Find every part of a section: TOML lets others stand between them."""
-    for place, (key, item) in enumerate(within.body):
+    for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue
         if not path[1:]:
-            yield within.body, place, item
+            yield within.body, index, item
         elif isinstance(item, Table | InlineTable):
-            yield from _found(item.value, path[1:])
+            yield from _parts(item.value, path[1:])
 
 
 def _has_keys(item: Item) -> bool:
@@ -98,7 +98,7 @@ def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str)
     if not news or isinstance(table, InlineTable):
         return
     body = table.value.body
-    plain = [place for place, (key, item) in enumerate(body) if key and not _is_table(item)]
+    plain = [index for index, (key, item) in enumerate(body) if key and not _is_table(item)]
     before = body[plain[-1]][1] if plain else table
     before.trivia.trail = before.trivia.trail or end
     body.insert(plain[-1] + 1 if plain else 0, (None, Whitespace(end.join((*news, "")))))
@@ -112,7 +112,7 @@ def _is_last(document: Container, item: Item) -> bool:
     return document.as_string().endswith(item.as_string())
 
 
-def _kept(text: str, is_last: bool) -> str:
+def _comment_of_next(text: str, is_last: bool) -> str:
     """Return the comment at a section's end that is not its own but of the next one.
 
     It is right above that, or, at the file's end, apart from all that is above it.
@@ -125,13 +125,13 @@ def _kept(text: str, is_last: bool) -> str:
     return "".join(lines[start:]) if is_apart or not is_last else ""
 
 
-def _checked(text: str, wanted: Mapping[str, Any], section: Section) -> bytes:
+def _checked(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
     """Refuse a result that says anything else: people have to write such a section themselves."""
     try:
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except ValueError:
-        found = {}
-    if _without_empty(found, section) != _without_empty(wanted, section):
+        content = {}
+    if _without_empty(content, section) != _without_empty(expected, section):
         raise ConfigError((f"[{_title(section)}] stands there in a way that only you can edit",))
     return text.encode()
 

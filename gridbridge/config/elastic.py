@@ -31,14 +31,14 @@ GROUPS: tuple[SectionGroup, ...] = (
 
 def problems(sections: Table) -> Iterator[str]:
     """Find limits that contradict each other, and what does not go with a kind of provider."""
-    told = table_of(sections, "balance")
-    least, most = told.get("min_nodes"), told.get("max_nodes")
+    section = table_of(sections, "balance")
+    least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
     yield from _of_schedule(table_of(sections, "demand").get("schedule"))
-    told = table_of(sections, "squeeze")
-    minimal = told.get("minimal_reserve", Squeeze().minimal_reserve)
-    target = told.get("target_reserve", Squeeze().target_reserve)
+    section = table_of(sections, "squeeze")
+    minimal = section.get("minimal_reserve", Squeeze().minimal_reserve)
+    target = section.get("target_reserve", Squeeze().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
@@ -53,11 +53,11 @@ def problems(sections: Table) -> Iterator[str]:
     yield from providers.problems(sections)
 
 
-def _of_schedule(told: object) -> Iterator[str]:
+def _of_schedule(schedule: object) -> Iterator[str]:
     """Find entries whose least is above their most."""
-    if not isinstance(told, str) or not SCHEDULE.holds(told):
+    if not isinstance(schedule, str) or not SCHEDULE.holds(schedule):
         return
-    for entry in filter(None, told.split(", ")):
+    for entry in filter(None, schedule.split(", ")):
         least, _, most = entry.rpartition(" ")[2].partition("-")
         if int(least) > int(most):
             yield f"[demand] schedule: {entry!r}; expected the least nodes first"

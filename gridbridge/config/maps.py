@@ -97,43 +97,43 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             yield from _queue_of_oar_problems(name, table_of(queues, name))
         rules = table_of(table_of(table_of(sections, MAPS), cluster), request_rules.RESOURCE)
         for resource, value in table_of(table_of(queues, name), "asks").items():
-            told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
+            entry = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
             rule = table_of(rules, resource)
-            yield from _asked_problems(told, resource, rule)
+            yield from _asked_problems(entry, resource, rule)
             if _asks_by_rule(clusters, cluster):
-                yield from _plain_problems(told, resource, rule)
+                yield from _plain_problems(entry, resource, rule)
             if resource not in (*rules, WALLTIME) and _asks_by_rule(clusters, cluster):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
-                yield _wrong(told, "no rule", right)
+                yield _wrong(entry, "no rule", right)
 
 
 def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
     for key in ("oar_queue", "oar_type"):
         if value := queue.get(key):
-            told = (f"queue.{key_name(name)}", key, value)
-            yield _wrong(told, "its cluster is not of OAR", "empty")
+            entry = (f"queue.{key_name(name)}", key, value)
+            yield _wrong(entry, "its cluster is not of OAR", "empty")
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
     """Tell of a spread where the parallel environment has its own allocation_rule."""
     for name in rules:
         if spread := table_of(rules, name).get("spread"):
-            told = (f"{title}.{key_name(name)}", "spread", spread)
-            yield _wrong(told, "not of OAR", "empty: the allocation_rule there says it")
+            entry = (f"{title}.{key_name(name)}", "spread", spread)
+            yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
 
 
-def _asked_problems(told: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
+def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
     if is_place(resource):
-        yield _wrong(told, "a place at home", "what the other cluster's jobs can ask for")
+        yield _wrong(entry, "a place at home", "what the other cluster's jobs can ask for")
     elif rule.get("drop") or rule.get("reject"):
-        yield _wrong(told, "not asked for there", "a resource whose rule has no drop or reject")
+        yield _wrong(entry, "not asked for there", "a resource whose rule has no drop or reject")
     else:
-        yield from _amount_problems(told, rule)
+        yield from _amount_problems(entry, rule)
 
 
-def _wrong(told: tuple[str, str, object], wrong: str, right: str) -> str:
+def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
     """Tell of a value: its section, its key and itself."""
-    title, key, value = told
+    title, key, value = entry
     return f"[{title}] {key}{KeyMistake(value, wrong, right)}"
 
 
@@ -145,36 +145,42 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
     """Tell of a time limit in minutes or hours: the cluster would take them for seconds."""
     for name in rules:
         rule = table_of(rules, name)
-        unit, there = rule.get("unit", ""), rule.get("to") or name
-        if there in times and unit not in ("", "s", amounts.CLOCK):
-            told = (f"{title}.{key_name(name)}", "unit", unit)
-            yield _wrong(told, f"{there} is in seconds there", f"s or {amounts.CLOCK}, or empty")
+        unit, remote_name = rule.get("unit", ""), rule.get("to") or name
+        if remote_name in times and unit not in ("", "s", amounts.CLOCK):
+            entry = (f"{title}.{key_name(name)}", "unit", unit)
+            yield _wrong(
+                entry, f"{remote_name} is in seconds there", f"s or {amounts.CLOCK}, or empty"
+            )
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
     """Tell of levels of OAR's -l and of its walltime, which take plain amounts."""
     for name in rules:
         rule = table_of(rules, name)
-        section, there = f"{title}.{key_name(name)}", str(rule.get("to") or name)
-        if there in SLOTS:
-            yield _wrong((section, "to", there), "the slots of a job say how many", "another level")
-        is_level = there.startswith("/")
-        what = f"{there} is counted" if is_level else "a walltime is a limit"
+        section, remote_name = f"{title}.{key_name(name)}", str(rule.get("to") or name)
+        if remote_name in SLOTS:
+            yield _wrong(
+                (section, "to", remote_name), "the slots of a job say how many", "another level"
+            )
+        is_level = remote_name.startswith("/")
+        reason = f"{remote_name} is counted" if is_level else "a walltime is a limit"
         for key in ("relation", "unit") if is_level else ("relation",):
-            if (is_level or there == WALLTIME) and (value := rule.get(key)):
-                yield _wrong((section, key, value), what, "empty")
+            if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
+                yield _wrong((section, key, value), reason, "empty")
         yield from _plain_problems((section, "default", rule.get("default", "")), name, rule)
 
 
-def _plain_problems(told: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
+def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Report values that OAR can't take as its walltime or as a number of a level."""
-    value, there = str(told[2]), str(rule.get("to") or name)
+    value, remote_name = str(entry[2]), str(rule.get("to") or name)
     if not value or _is_converted(rule) or amounts.is_unlimited(value):
         return
-    if there == WALLTIME and value.strip("0123456789:"):
-        yield _wrong(told, "no time", "seconds, or h:m:s")
-    if there.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
-        yield _wrong(told, f"so many of {there} can't be asked for", "a whole number, 1 or more")
+    if remote_name == WALLTIME and value.strip("0123456789:"):
+        yield _wrong(entry, "no time", "seconds, or h:m:s")
+    if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
+        yield _wrong(
+            entry, f"so many of {remote_name} can't be asked for", "a whole number, 1 or more"
+        )
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
@@ -182,12 +188,12 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule = table_of(rules, name)
         if relation := rule.get("relation"):
-            told = KeyMistake(
+            mistake = KeyMistake(
                 relation, "not of OAR", "empty: the cluster knows how its amounts compare"
             )
-            yield f"[{title}.{key_name(name)}] relation{told}"
-        if str(there := rule.get("to", "")).startswith("/"):
-            wrong = KeyMistake(there, "not of OAR", THERE.right)
+            yield f"[{title}.{key_name(name)}] relation{mistake}"
+        if str(remote_name := rule.get("to", "")).startswith("/"):
+            wrong = KeyMistake(remote_name, "not of OAR", THERE.right)
             yield f"[{title}.{key_name(name)}] to{wrong}"
 
 
@@ -197,8 +203,8 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         rule = f"{title}.{key_name(name)}"
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
-        found = list(problems_of(rule, table, section))
-        yield from found or _contradictions(rule, name, kind, table_of(rules, name))
+        mistakes = list(problems_of(rule, table, section))
+        yield from mistakes or _contradictions(rule, name, kind, table_of(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_rules.RESOURCE:
         yield from _meeting_problems(title, rules)
@@ -206,10 +212,10 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
 
 def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
     """Report keys of one rule that contradict each other."""
-    said = [key for key, value in rule.items() if value]
-    for first, others in EXCLUDES.items():
-        if first in said and (both := [key for key in said if key in others]):
-            yield f"[{title}]: {first} and {both[0]} contradict each other; one of them"
+    set_keys = [key for key, value in rule.items() if value]
+    for first, excluded in EXCLUDES.items():
+        if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
+            yield f"[{title}]: {first} and {conflicting[0]} contradict each other; one of them"
     if kind != request_rules.RESOURCE:
         return
     for word in (name, str(rule.get("to", ""))):
@@ -218,14 +224,14 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     yield from _amount_problems((title, "default", rule.get("default", "")), rule)
 
 
-def _amount_problems(told: tuple[str, str, object], rule: Table) -> Iterator[str]:
+def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
     """Tell of a default that is to be converted and is no amount."""
-    default = str(told[2])
+    default = str(entry[2])
     try:
         if default and _is_converted(rule) and not amounts.is_unlimited(default):
             amounts.read(default)
     except ParseError as error:
-        yield _wrong(told, "it can't be scaled or written in a unit", str(error))
+        yield _wrong(entry, "it can't be scaled or written in a unit", str(error))
 
 
 def _is_converted(rule: Table) -> bool:
@@ -235,29 +241,31 @@ def _is_converted(rule: Table) -> bool:
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
     """Tell of two resources that become one there: it would be asked for twice."""
-    taken: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name in rules:
         rule = table_of(rules, name)
         if rule.get("drop") is True or rule.get("reject"):
             continue
-        there = str(rule.get("to") or name)
-        if there in taken:
+        remote_name = str(rule.get("to") or name)
+        if remote_name in sources:
             wrong = KeyMistake(
-                there, f"{taken[there]} becomes that, too", "another name, or drop one"
+                remote_name,
+                f"{sources[remote_name]} becomes that, too",
+                "another name, or drop one",
             )
             yield f"[{title}.{key_name(name)}] to{wrong}"
-        taken.setdefault(there, name)
+        sources.setdefault(remote_name, name)
 
 
 def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
     """Tell once of names that become each other: a name is renamed once, and never in turn."""
     for name in rules:
         path = [name]
-        while (there := str(table_of(rules, path[-1]).get("to", ""))) in rules:
-            if there in path:
+        while (remote_name := str(table_of(rules, path[-1]).get("to", ""))) in rules:
+            if remote_name in path:
                 break
-            path.append(there)
-        if there == name == min(path) and len(path) > 1:
+            path.append(remote_name)
+        if remote_name == name == min(path) and len(path) > 1:
             wrong = KeyMistake(
                 path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone"
             )

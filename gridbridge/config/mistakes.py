@@ -28,15 +28,15 @@ class KeyMistake(ValueError):
 
 def right(key: Field[object]) -> str:
     """Say in a few words what may stand behind a key."""
-    kind, known = kind_of(key), describe(key)
+    kind, description = kind_of(key), describe(key)
     if issubclass(kind, StrEnum):
         return " or ".join(shown(word) for word in kind)
     if kind in (str, *TABLES):
-        return known.form.right
+        return description.form.right
     if kind is bool:
         return "true or false"
     noun = "a whole number" if kind is int else "a number"
-    return f"{noun}, {known.low} to {known.high} {known.unit}".rstrip()
+    return f"{noun}, {description.low} to {description.high} {description.unit}".rstrip()
 
 
 def default(key: Field[object]) -> str:

@@ -98,8 +98,8 @@ def _refuse(path: str, opened: int) -> None:
 def _place(error: ValueError, raw: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
-    told = TWICE.sub(_section_twice, str(error))
-    return told.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
+    text = TWICE.sub(_section_twice, str(error))
+    return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 
 def _hidden(error: ValueError, raw: bytes) -> list[str]:
@@ -110,10 +110,10 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
     return [problem for _, problem in above_all(tomllib.loads(above.decode()), GROUPS.values())]
 
 
-def _section_twice(told: re.Match[str]) -> str:
+def _section_twice(match: re.Match[str]) -> str:
     """Name a section as its file has it, and not as Python's reader of TOML does."""
-    name = ".".join(re.findall(r"'([^']*)'", told[1]))
-    return f"a second section [{name}]{told[2]}: its keys belong to the first one"
+    name = ".".join(re.findall(r"'([^']*)'", match[1]))
+    return f"a second section [{name}]{match[2]}: its keys belong to the first one"
 
 
 def _problems(sections: Table) -> Iterator[str]:
@@ -133,8 +133,8 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
     hint = SECTIONS
     for name in names:
         near = get_close_matches(name, GROUPS, 1)
-        told = f"{GROUPS[near[0]].title} is the nearest" if near else hint
-        yield f"[{key_name(name)}]: unknown section; {told}"
+        nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
+        yield f"[{key_name(name)}]: unknown section; {nearest}"
         hint = hint if near else "they are named above"
 
 

@@ -35,8 +35,8 @@ def _text(key: str) -> str:
     return form.get(key, WORD).right.removesuffix(", or empty")
 
 
-def _keys(needs: tuple[str, ...], *others: str) -> ProviderKeys:
-    has = tuple(dict.fromkeys((*needs, *others)))
+def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKeys:
+    has = tuple(dict.fromkeys((*needs, *optional)))
     return ProviderKeys(has=has, needs={key: _text(key) for key in needs})
 
 
@@ -65,13 +65,13 @@ def problems(sections: Table) -> Iterator[str]:
     """Find every mistake that no section shows by itself."""
     providers = table_of(sections, "provider")
     for name in (name for name in providers if isinstance(providers[name], dict)):
-        found = _provider_problems(table_of(providers, name))
-        yield from (f"[provider.{key_name(name)}] {problem}" for problem in found)
+        mistakes = _provider_problems(table_of(providers, name))
+        yield from (f"[provider.{key_name(name)}] {problem}" for problem in mistakes)
     for title, judge in (("pool", _pool_problems), ("power", _host_problems)):
         tables = table_of(sections, title)
         for name in (name for name in tables if isinstance(tables[name], dict)):
-            found = judge(table_of(tables, name), providers)
-            yield from (f"[{title}.{key_name(name)}] {problem}" for problem in found)
+            mistakes = judge(table_of(tables, name), providers)
+            yield from (f"[{title}.{key_name(name)}] {problem}" for problem in mistakes)
 
 
 def _kind(provider: Table) -> ProviderKind:
@@ -90,24 +90,24 @@ def _provider_problems(provider: Table) -> Iterator[str]:
     if provider.get("kind", ProviderKind.COMMAND) not in list(ProviderKind):
         return
     kind = _kind(provider)
-    others = tuple(key for key in USUAL if key not in (*FOR_ALL, *OF_KIND[kind].has))
-    yield from _misplaced(provider, OF_KIND[kind], others, f"with kind {kind}")
+    foreign = tuple(key for key in USUAL if key not in (*FOR_ALL, *OF_KIND[kind].has))
+    yield from _misplaced(provider, OF_KIND[kind], foreign, f"with kind {kind}")
     if kind is ProviderKind.POWER and provider.get("way", DecisionPolicy.IPMI) in list(
         DecisionPolicy
     ):
         way = _way(provider)
-        others = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
-        yield from _misplaced(provider, OF_WAY[way], others, f"with way {way}")
+        foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
+        yield from _misplaced(provider, OF_WAY[way], foreign, f"with way {way}")
 
 
 def _misplaced(
-    table: Table, keys: ProviderKeys, others: tuple[str, ...], wrong: str
+    table: Table, keys: ProviderKeys, foreign: tuple[str, ...], wrong: str
 ) -> Iterator[str]:
     """Find the keys that it needs and has not, and those that are of others."""
     for key, right in keys.needs.items():
         if not table.get(key):
             yield f"{key}: missing; {right}"
-    for key in others:
+    for key in foreign:
         value = table.get(key, USUAL.get(key, ""))
         if value != USUAL.get(key, ""):
             right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
@@ -117,11 +117,13 @@ def _misplaced(
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     """Find a provider that is not there or makes no machines, and what it would not heed."""
     name = pool.get("provider")
-    clouds = tuple(each for each in providers if _makes(table_of(providers, each)))
+    clouds = tuple(
+        provider_name for provider_name in providers if _makes(table_of(providers, provider_name))
+    )
     if name and name not in clouds:
-        known = ", ".join(clouds) or "none is defined"
+        names = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
-        yield f"provider{KeyMistake(name, wrong, f'a provider ({known})')}"
+        yield f"provider{KeyMistake(name, wrong, f'a provider ({names})')}"
         return
     provider = table_of(providers, str(name))
     is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
@@ -141,14 +143,18 @@ def _makes(provider: Table) -> bool:
 def _host_problems(host: Table, providers: Table) -> Iterator[str]:
     """Find a provider that switches no hosts, and what its way does not go with."""
     name = host.get("provider")
-    switches = tuple(each for each in providers if not _makes(table_of(providers, each)))
+    switches = tuple(
+        provider_name
+        for provider_name in providers
+        if not _makes(table_of(providers, provider_name))
+    )
     if not name:
         yield "provider: missing; a provider of kind power"
     elif name not in switches:
-        known = ", ".join(switches) or "none is defined"
-        yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({known})')}"
+        names = ", ".join(switches) or "none is defined"
+        yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({names})')}"
     else:
         way = _way(table_of(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
-        others = tuple(sorted(known_keys - {*OF_HOST[way].has}))
-        yield from _misplaced(host, OF_HOST[way], others, f"with way {way}")
+        foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
+        yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")

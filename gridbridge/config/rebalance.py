@@ -15,9 +15,9 @@ GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
 
 def problems(sections: Table) -> Iterator[str]:
     """Find limits that contradict each other, and areas that are nowhere or twice there."""
-    told = table_of(sections, "rebalance")
-    least = told.get("full_free_bytes", Rebalance().full_free_bytes)
-    enough = told.get("min_free_bytes", Rebalance().min_free_bytes)
+    section = table_of(sections, "rebalance")
+    least = section.get("full_free_bytes", Rebalance().full_free_bytes)
+    enough = section.get("min_free_bytes", Rebalance().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
@@ -25,15 +25,15 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
-    seen: dict[tuple[str, str], str] = {}
+    owners: dict[tuple[str, str], str] = {}
     for name in areas:
-        told = table_of(areas, name)
-        cluster, path = told.get("cluster"), str(told.get("path")).rstrip("/")
+        area = table_of(areas, name)
+        cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
             problem = KeyMistake(cluster, "undefined", f"one of {', '.join(clusters)}")
             yield f"[storage.{key_name(name)}] cluster{problem}"
         elif name in clusters:
             yield f"[storage.{key_name(name)}]: a cluster's name; another one, such as {name}-data"
-        elif (other := seen.setdefault((str(cluster), path), name)) != name:
-            problem = KeyMistake(path, f"the folder of {other}", "a folder of its own")
+        elif (first := owners.setdefault((str(cluster), path), name)) != name:
+            problem = KeyMistake(path, f"the folder of {first}", "a folder of its own")
             yield f"[storage.{key_name(name)}] path{problem}"

@@ -201,7 +201,7 @@ def problems_of(
     try:
         structured(table, kind)
     except ClassValidationError as group:
-        yield from (f"[{title}] {told}" for told in _all_told(group.exceptions, kind))
+        yield from (f"[{title}] {problem}" for problem in _all_problems(group.exceptions, kind))
 
 
 def structured(table: object, kind: type[S]) -> S:
@@ -212,13 +212,13 @@ def structured(table: object, kind: type[S]) -> S:
 
 def usual(section: S) -> S:
     """Return a section with every default that there is."""
-    kept = {key.name: key.default for key in fields(section) if key.default is not MISSING}
-    kept |= {
+    defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
+    defaults |= {
         key.name: key.default_factory()
         for key in fields(section)
         if key.default_factory is not MISSING
     }
-    return replace(section, **kept)
+    return replace(section, **defaults)
 
 
 def text_of(title: str, section: S, as_usual: S) -> str:
@@ -240,21 +240,23 @@ def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
 
 
 def _is_of_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
-def _all_told(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
+def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
     """Tell unknown keys first; a key to which one of them is nearest is not missing as well."""
     keys = {key.name: key for key in fields(kind)}
-    forbidden = (each for each in errors if isinstance(each, ForbiddenExtraKeysError))
-    unknown = sorted(name for each in forbidden for name in each.extra_fields)
+    forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
+    unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
     meant = {name: get_close_matches(name, keys, 1) for name in unknown}
     for name, near in meant.items():
         hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
         yield f"{key_name(name)}: unknown key; {hint}"
     for error in errors:
         if not isinstance(error, ForbiddenExtraKeysError):
-            yield from _told(error, keys[_key_of(error)], [_key_of(error)] in meant.values())
+            yield from _problem_text(
+                error, keys[_key_of(error)], [_key_of(error)] in meant.values()
+            )
 
 
 def _key_of(error: Exception) -> str:
@@ -262,7 +264,7 @@ def _key_of(error: Exception) -> str:
     return next(notes).name
 
 
-def _told(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
+def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
     if isinstance(error, KeyMistake):
         yield f"{key.name}{error}"
     elif not is_meant:
@@ -289,18 +291,18 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two people: a job's owner would not be known."""
-    known, is_users = describe(key).form, kind_of(key) is Users
-    named = known if is_users else OBJECT_NAME
+    form, is_users = describe(key).form, kind_of(key) is Users
+    named = form if is_users else OBJECT_NAME
     for name, value in table.items():
-        if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
-            raise KeyMistake(value, "wrong form", known.right, f".{key_name(name)}")
+        if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
+            raise KeyMistake(value, "wrong form", form.right, f".{key_name(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise KeyMistake(value, "the account of two people", known.right, f".{key_name(name)}")
+            raise KeyMistake(value, "the account of two people", form.right, f".{key_name(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:
     """Return what is wrong with a value, nothing when it's right."""
-    kind, known = kind_of(key), describe(key)
+    kind, description = kind_of(key), describe(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
@@ -308,7 +310,7 @@ def _fault(value: object, key: Field[object]) -> str:
     if issubclass(kind, StrEnum):
         return "" if value in tuple(kind) else "unknown word"
     if isinstance(value, str):
-        return "" if known.form.holds(value) else "wrong form"
+        return "" if description.form.holds(value) else "wrong form"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
-    return "" if known.low <= value <= known.high else "out of range"
+    return "" if description.low <= value <= description.high else "out of range"

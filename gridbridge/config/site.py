@@ -22,22 +22,22 @@ def problems(sections: Table) -> Iterator[str]:
     local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
     for name in clusters:
         table = table_of(clusters, name)
-        told = (*_kind_problems(table), *_ssh_problems(table, name == local))
-        told += tuple(_mixture_problems(table, table_of(clusters, str(local))))
-        told += tuple(_claim_problems(table, name == local))
-        yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
+        mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
+        mistakes += tuple(_mixture_problems(table, table_of(clusters, str(local))))
+        mistakes += tuple(_claim_problems(table, name == local))
+        yield from (f"[cluster.{key_name(name)}] {problem}" for problem in mistakes)
 
 
 def _kind_problems(cluster: Table) -> Iterator[str]:
     """Find keys that do not go with the batch system."""
-    known, wrong = of_kind(cluster), f"with kind {kind_name(cluster)}"
-    for name, right in known.needs.items():
+    keys, wrong = of_kind(cluster), f"with kind {kind_name(cluster)}"
+    for name, right in keys.needs.items():
         if not cluster.get(name):
             yield f"{name}: missing; {right}"
-    for name, right in known.lacks.items():
+    for name, right in keys.lacks.items():
         if value := cluster.get(name):
             yield f"{name}{KeyMistake(value, wrong, right)}"
-    for push, right in known.pushes.items():
+    for push, right in keys.pushes.items():
         if cluster.get("push") == push:
             yield f"push{KeyMistake(push, wrong, right)}"
 
@@ -52,17 +52,17 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find keys that do not go with ssh: its hosts are of another domain."""
-    place, users = cluster.get("ssh", ""), cluster.get("users", {})
+    address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", PushKind.NONE)
-    if push == PushKind.OAR and not place:
+    if push == PushKind.OAR and not address:
         yield f"push{KeyMistake(push, 'without ssh', 'none: it comes over the connection by ssh')}"
-    if users and not place:
+    if users and not address:
         mistake = KeyMistake(users, "without ssh", "only where ssh leads has anybody another name")
         yield f"users{mistake}"
-    if not place:
+    if not address:
         return
     if is_local:
-        yield f"ssh{KeyMistake(place, 'the local cluster', 'its programs run here')}"
+        yield f"ssh{KeyMistake(address, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
         yield f"spool_shared{KeyMistake(True, 'with ssh', 'false: users there have other numbers')}"
     if push == PushKind.QEVENT:

@@ -57,8 +57,8 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             problem = KeyMistake(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{key_name(name)}] cluster{problem}"
             continue
-        told = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
-        yield from (f"[queue.{key_name(name)}] {problem}" for problem in told)
+        mistakes = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
+        yield from (f"[queue.{key_name(name)}] {problem}" for problem in mistakes)
 
 
 def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
