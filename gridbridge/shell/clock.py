@@ -32,8 +32,8 @@ class TimedValues(dict[K, V]):
 
     def follow(self, step: timedelta) -> None:
         """Keep how long ago everything was by a clock that was set by so much."""
-        for each, value in self.items():
-            self[each] = self._moved(value, step)
+        for key, value in self.items():
+            self[key] = self._moved(value, step)
 
 
 class Clock:
@@ -69,10 +69,10 @@ class Clock:
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> TimedValues[Any, V]:
         """Return an empty dictionary, whose values `moved` moves when the clock was set."""
-        kept = TimedValues[Any, V](moved)
-        self._dated = [one for one in self._dated if one() is not None]
-        self._dated.append(weakref.ref(kept))
-        return kept
+        values = TimedValues[Any, V](moved)
+        self._dated = [reference for reference in self._dated if reference() is not None]
+        self._dated.append(weakref.ref(values))
+        return values
 
     def step(self) -> timedelta:
         """Move what is kept by as much as the clock was set since the last call; return that.
@@ -84,7 +84,7 @@ class Clock:
         if abs(moved_s) < LEAST_S:
             return timedelta()
         step = timedelta(seconds=moved_s)
-        for one in self._dated:
-            if (kept := one()) is not None:
-                kept.follow(step)
+        for reference in self._dated:
+            if (values := reference()) is not None:
+                values.follow(step)
         return step

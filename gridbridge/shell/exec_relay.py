@@ -22,7 +22,7 @@ FIRST_SIGNAL = 128  # as a shell tells of a program that a signal ended
 
 
 def run(
-    place: str,
+    address: str,
     argv: tuple[str, ...],
     stdin: bytes | None = None,
     client: str = CLIENT,
@@ -33,7 +33,7 @@ def run(
     What it prints goes to the descriptor `out`. Where it failed before it had read any of `stdin`,
     which ssh(1) does once a session is open, that is UNREACHED; without it nobody knows.
     """
-    host, _, port = place.partition(":")
+    host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)
     words = (client, "-t" if has_terminal else "-T", *(("-p", port) if port else ()))
     line = " ".join(map(quote, argv))
@@ -51,7 +51,7 @@ def run(
     return status if status >= 0 else FIRST_SIGNAL - status
 
 
-def bring(place: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) -> int:
+def bring(address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) -> int:
     """Run it in an empty folder there; bring here what it writes into `out`, and prints, as `said`.
 
     FAILED also when not all of that came.
@@ -60,7 +60,7 @@ def bring(place: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) 
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])
     os.close(source)
-    status = run(place, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
+    status = run(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
     os.close(sink)
     is_whole = os.waitpid(pid, 0)[1] == 0
     return status if is_whole and status != UNREACHED else FAILED

@@ -29,26 +29,26 @@ class FollowStep:
 
 
 def read_on(
-    path: str, place: AccountingFilePosition, now: float, most: int = STEP_BYTES
+    path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
 ) -> FollowStep:
-    """Read what came after `place`; StateError when the file can't be read.
+    """Read what came after `position`; StateError when the file can't be read.
 
     Half a line is left for the next step. One longer than `most` bytes is passed over.
     """
     try:
-        return _read_on(path, place, now, most)
+        return _read_on(path, position, now, most)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _read_on(path: str, place: AccountingFilePosition, now: float, most: int) -> FollowStep:
-    if _continues(path, place):
-        return _read(path, place, most)
-    old = next((name for name in _neighbours(path) if _continues(name, place)), "")
+def _read_on(path: str, position: AccountingFilePosition, now: float, most: int) -> FollowStep:
+    if _continues(path, position):
+        return _read(path, position, most)
+    old = next((name for name in _neighbours(path) if _continues(name, position)), "")
     if not old:
         why = f"{path}: was cut short or replaced, and no file beside it has what was read of it"
         return _read(path, AccountingFilePosition(), most, lost=why)
-    step = _read(old, place, most)
+    step = _read(old, position, most)
     if step.lines or step.is_more:
         return FollowStep(lines=step.lines, place=step.place, is_more=True)
     status = os.stat(old)
@@ -67,9 +67,9 @@ def _next(path: str, old: str) -> str:
 def _neighbours(path: str) -> Iterator[str]:
     """Yield other files that we may read and whose names begin with this one's."""
     folder, _, name = path.rpartition("/")
-    for other in sorted(os.listdir(folder or "/")):
-        beside = f"{folder}/{other}"
-        is_beside = other != name and other.startswith(name)
+    for neighbour in sorted(os.listdir(folder or "/")):
+        beside = f"{folder}/{neighbour}"
+        is_beside = neighbour != name and neighbour.startswith(name)
         if is_beside and S_ISREG(os.lstat(beside).st_mode) and _may_read(beside):
             yield beside
 
@@ -78,35 +78,35 @@ def _may_read(path: str) -> bool:
     return os.access(path, os.R_OK, effective_ids=True)
 
 
-def _continues(path: str, place: AccountingFilePosition) -> bool:
-    """Say whether this is the file that `place` is in: by what was read, else by its inode."""
+def _continues(path: str, position: AccountingFilePosition) -> bool:
+    """Say whether this is the file that `position` is in: by what was read, else by its inode."""
     try:
         with open(path, "rb", buffering=0) as file:
-            return _is_in(file.fileno(), place)
+            return _is_in(file.fileno(), position)
     except FileNotFoundError:  # renamed, and nobody has written since
         return False
 
 
-def _is_in(end: int, place: AccountingFilePosition) -> bool:
+def _is_in(end: int, position: AccountingFilePosition) -> bool:
     status = os.fstat(end)
-    if not place.offset:
-        return place.inode in (0, status.st_ino)
-    return status.st_size >= place.offset and _tail(end, place.offset) == place.tail
+    if not position.offset:
+        return position.inode in (0, status.st_ino)
+    return status.st_size >= position.offset and _tail(end, position.offset) == position.tail
 
 
-def _read(path: str, place: AccountingFilePosition, most: int, lost: str = "") -> FollowStep:
+def _read(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> FollowStep:
     with open(path, "rb", buffering=0) as file:
         end = file.fileno()
-        data = os.pread(end, most, place.offset)
+        data = os.pread(end, most, position.offset)
         lines = data[: data.rfind(b"\n") + 1]
         is_more = len(data) == most
-        offset = place.offset + (len(lines) or (most if is_more else 0))
+        offset = position.offset + (len(lines) or (most if is_more else 0))
         status = os.fstat(end)
         tail = _tail(end, offset) if offset else ""
-    place = AccountingFilePosition(
+    position = AccountingFilePosition(
         device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail
     )
-    return FollowStep(lines=lines, place=place, is_more=is_more, lost=lost)
+    return FollowStep(lines=lines, place=position, is_more=is_more, lost=lost)
 
 
 def _tail(end: int, offset: int) -> str:

@@ -26,13 +26,13 @@ def name() -> str:
     return socket.gethostname()
 
 
-def is_here(other: str) -> bool:
+def is_here(host_name: str) -> bool:
     """Say whether a name is this host's, or leads to an address of it: hosts may have several."""
-    if is_same_host(other, name()):
+    if is_same_host(host_name, name()):
         return True
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
-            tried.bind((socket.gethostbyname(other), 0))
+            tried.bind((socket.gethostbyname(host_name), 0))
     except OSError:
         return False
     return True
@@ -52,8 +52,8 @@ def groups_of(account: str) -> tuple[str, ...]:
         primary = pwd.getpwnam(account).pw_gid
     except KeyError:
         return ()
-    others = (gid for gid in os.getgrouplist(account, primary) if gid != primary)
-    return tuple(_group_name(gid) for gid in (primary, *others))
+    other_groups = (gid for gid in os.getgrouplist(account, primary) if gid != primary)
+    return tuple(_group_name(gid) for gid in (primary, *other_groups))
 
 
 def _group_name(gid: int) -> str:
@@ -81,14 +81,14 @@ def gids() -> frozenset[int]:
 def path_facts(path: str, follow: bool = False) -> PathFacts | None:
     """Return what a path is, None when it isn't there."""
     try:
-        found = os.stat(path, follow_symlinks=follow)
+        status = os.stat(path, follow_symlinks=follow)
     except OSError:
         return None
     return PathFacts(
-        owner=found.st_uid,
-        owner_name=_account(found.st_uid),
-        mode=stat.S_IMODE(found.st_mode),
-        is_folder=stat.S_ISDIR(found.st_mode),
+        owner=status.st_uid,
+        owner_name=_account(status.st_uid),
+        mode=stat.S_IMODE(status.st_mode),
+        is_folder=stat.S_ISDIR(status.st_mode),
     )
 
 
@@ -114,8 +114,8 @@ def closed_folder(path: str) -> str:
 
 
 def _passable(folder: str) -> bool:
-    found = path_facts(folder, follow=True)
-    return found is None or bool(found.mode & stat.S_IXOTH)
+    facts = path_facts(folder, follow=True)
+    return facts is None or bool(facts.mode & stat.S_IXOTH)
 
 
 def _account(uid: int) -> str:
@@ -128,11 +128,11 @@ def _account(uid: int) -> str:
 def room(folder: str) -> FolderRoom:
     """Return what a folder's filesystem still takes (statvfs(3))."""
     try:
-        seen = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError as error:
         return FolderRoom(trouble=error.strerror or str(error))
-    free_files = seen.f_favail if seen.f_files else None
-    return FolderRoom(free_bytes=seen.f_bavail * seen.f_frsize, free_files=free_files)
+    free_files = status.f_favail if status.f_files else None
+    return FolderRoom(free_bytes=status.f_bavail * status.f_frsize, free_files=free_files)
 
 
 def folders_of_others(path: str) -> dict[str, int]:
@@ -186,9 +186,9 @@ def daemon(program: str) -> DaemonEdit | None:
     """
     for pid in _pids():
         if text(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
-            found = _executable(pid) or program
-            if found.rpartition("/")[2] == program:
-                return DaemonEdit(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
+            executable = _executable(pid) or program
+            if executable.rpartition("/")[2] == program:
+                return DaemonEdit(pid=pid, program=executable, unit=_unit(pid), age_s=_age_s(pid))
     return None
 
 
@@ -208,8 +208,8 @@ def pid_with(words: str, uid: int) -> int:
 
 
 def _owner(pid: int) -> int:
-    found = path_facts(f"/proc/{pid}")
-    return found.owner if found else 0
+    facts = path_facts(f"/proc/{pid}")
+    return facts.owner if facts else 0
 
 
 def _pids() -> list[int]:

@@ -17,13 +17,13 @@ WATCHED = b"WATCHDOG_USEC="  # in the environment of what systemd ends by itself
 
 def holder(path: str) -> int:
     """Return the process that holds the lock, 0 for none that we can see (fcntl(2), F_GETLK)."""
-    asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    query = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)
     except OSError:
         return 0
     try:
-        kind, *_, pid = struct.unpack(FLOCK, fcntl.fcntl(end, fcntl.F_GETLK, asked))
+        kind, *_, pid = struct.unpack(FLOCK, fcntl.fcntl(end, fcntl.F_GETLK, query))
     finally:
         os.close(end)
     return max(pid, 0) if kind != fcntl.F_UNLCK else 0

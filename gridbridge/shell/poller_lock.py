@@ -96,7 +96,7 @@ class MomentaryLock:
         os.close(self._end)
 
 
-def await_turn(path: str, tell: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
+def await_turn(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
     """Hold the lock as long as this process lives, if need be after a wait; False: in vain."""
     end = _opened(path)
     until = time.monotonic() + most_s
@@ -106,7 +106,7 @@ def await_turn(path: str, tell: "Callable[[], None]", most_s: float = PATIENCE_S
             os.close(end)
             return False
         if not is_told:
-            tell()
+            announce()
         is_told = True
         time.sleep(PAUSE_S)
     return True

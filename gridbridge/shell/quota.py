@@ -24,16 +24,16 @@ class LogQuota:
         self._begun_s = clock()
         self._count: Counter[Hashable] = Counter()
 
-    def allows(self, who: Hashable) -> bool:
+    def allows(self, person: Hashable) -> bool:
         """Say whether one more line about somebody may be told, and count it."""
-        self._count[who] += 1
-        return self._count[who] <= self._most
+        self._count[person] += 1
+        return self._count[person] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
         """Return how many lines about whom were left out, once after each interval."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
-        left_out = {who: n - self._most for who, n in self._count.items() if n > self._most}
+        left_out = {person: n - self._most for person, n in self._count.items() if n > self._most}
         self._count.clear()
         self._begun_s = self._clock()
         return left_out
@@ -51,16 +51,16 @@ class WithheldLines:
         self._most = most
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
-    def keep(self, who: Hashable, subject: Hashable, line: str) -> None:
+    def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
         """Keep a line about a person's subject, if there is room."""
-        theirs = self._lines.setdefault(who, {})
+        theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)
 
-    def take(self, who: Hashable, subject: Hashable) -> list[str]:
+    def take(self, person: Hashable, subject: Hashable) -> list[str]:
         """Return a subject's lines, and keep them no longer."""
-        theirs = self._lines.get(who, {})
-        found = theirs.pop(subject, [])
+        theirs = self._lines.get(person, {})
+        lines = theirs.pop(subject, [])
         if not theirs:
-            self._lines.pop(who, None)
-        return found
+            self._lines.pop(person, None)
+        return lines

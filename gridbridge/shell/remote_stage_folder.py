@@ -128,11 +128,11 @@ def require_safe(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
 def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeFolder | None:
     from shlex import quote  # seldom needed
 
-    place = f"stage_dir {stage_dir} at {host}"
+    subject = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:
-        return UnsafeFolder(f"{place}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
+        return UnsafeFolder(f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
     if error.status == LOOSE:
-        wrong = f"{place}: others may write there, and it is not sticky"
+        wrong = f"{subject}: others may write there, and it is not sticky"
         return UnsafeFolder(wrong, f"chmod +t {quote(stage_dir)}")
     return None
 
@@ -150,11 +150,11 @@ def present(
     None if the folder is gone; CommandFailed if nobody knows, because the folder above it is not
     there just now.
     """
-    told = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
-    if told == [b"gone"]:
+    lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
+    if lines == [b"gone"]:
         return None
-    found = (line.split() for line in told)
-    return {names[int(at)]: word == b"leads" for at, word in found}
+    entries = (line.split() for line in lines)
+    return {names[int(at)]: word == b"leads" for at, word in entries}
 
 
 def read(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:

@@ -32,7 +32,7 @@ def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
 def until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
     """Look again and again, for so long at most; say whether it is done."""
     tries = Retrying(
-        retry=retry_if_result(lambda done: not done),
+        retry=retry_if_result(lambda result: not result),
         stop=stop_after_delay(limit_s),
         wait=wait_fixed(pause_s),
         retry_error_callback=lambda _: False,

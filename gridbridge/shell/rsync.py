@@ -77,12 +77,12 @@ def push(
     all arrived: what did is not carried again. Without a login the folder is here.
     """
     options = ("--copy-links", *LISTED)
-    return _carry(login, options, names, "/", _there(login, target), is_unwanted, pace)
+    return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
 
 
 def push_one(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Carry one file under another name."""
-    return _carry(login, ("--copy-links",), (), path, _there(login, target), is_unwanted)
+    return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
 
 def pull(
@@ -106,7 +106,7 @@ def pull(
     options += ("--copy-links",) if leads else ()
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
-    return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted, pace)
+    return _carry(login, options, listed, f"{_location(login, source)}/", target, is_unwanted, pace)
 
 
 def remove(folder: str) -> None:
@@ -117,7 +117,7 @@ def remove(folder: str) -> None:
         return
 
 
-def _there(login: SshLogin | None, path: str) -> str:
+def _location(login: SshLogin | None, path: str) -> str:
     return f"{login.host}:{path}" if login else path
 
 
@@ -138,15 +138,15 @@ def _carry(
     status, words = _run(argv, listed, is_unwanted, pace)
     if status is None:
         return False
-    told = [line for line in words.splitlines() if line]
-    lines = [line for line in told if not line.startswith("rsync error:")]
+    messages = [line for line in words.splitlines() if line]
+    lines = [line for line in messages if not line.startswith("rsync error:")]
     only_dangling = lines and all(line.startswith(DANGLING) for line in lines)
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
     host = login.host if login else ""
     explained = ssh.explain(login, words.encode()) if login else ""
     ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
-    why = explained or _reason(lines or told, host) or ended
+    why = explained or _reason(lines or messages, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
@@ -236,14 +236,14 @@ class RsyncOutput:
 def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
-    for each in (end, *output.unread):
-        poll.register(each, select.POLLIN)
+    for descriptor in (end, *output.unread):
+        poll.register(descriptor, select.POLLIN)
     looks_at = time.monotonic() + LOOK_S
     try:
         while end not in (ready := _ready(poll, looks_at)):
-            for each in ready:
-                if not output.take(each):
-                    poll.unregister(each)
+            for descriptor in ready:
+                if not output.take(descriptor):
+                    poll.unregister(descriptor)
             if time.monotonic() < looks_at:
                 continue
             looks_at = time.monotonic() + LOOK_S

@@ -63,10 +63,10 @@ def after_each(act: "Callable[[], None]") -> None:
 _ask_by: "Asked | None" = None
 
 
-def ask_by(asked: "Asked | None") -> None:
+def ask_by(answerer: "Asked | None") -> None:
     """Make `run` ask a callable for answers of programs without input; None: run programs."""
     global _ask_by
-    _ask_by = asked
+    _ask_by = answerer
 
 
 def is_over() -> None:
@@ -219,10 +219,10 @@ def left_ms(deadline: float) -> float:
 
 def wait(pid: int, deadline: float) -> int:
     """Reap the program; it has closed its outputs, so the wait is short or a daemon's trick."""
-    while not (done := os.waitpid(pid, os.WNOHANG))[0]:
+    while not (result := os.waitpid(pid, os.WNOHANG))[0]:
         left_ms(deadline)
         time.sleep(0.001)
-    return os.waitstatus_to_exitcode(done[1])
+    return os.waitstatus_to_exitcode(result[1])
 
 
 def kill(pid: int) -> None:

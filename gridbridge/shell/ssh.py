@@ -235,9 +235,9 @@ def _fail(
     """Raise for an answer that is not whole."""
     last = _last_words(token, ended)
     if is_unread:
-        told = explain(login, ended.stderr)
-        why = told or f"can't reach {login.host}: {last}"
-        kind = NotLetIn if is_shut_out(ended.stderr) else NotAdmitted if told else NotReached
+        advice = explain(login, ended.stderr)
+        why = advice or f"can't reach {login.host}: {last}"
+        kind = NotLetIn if is_shut_out(ended.stderr) else NotAdmitted if advice else NotReached
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no whole answer from {login.host}, which may have done it: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
@@ -246,8 +246,8 @@ def _fail(
 def _last_words(token: str, ended: CompletedProgram) -> str:
     """Return the last that was said: by the client, or by a login shell that obeys nobody."""
     before = ended.stdout.partition(token.encode())[0]
-    for said in (ended.stderr, before):
-        if lines := said.decode("utf-8", "replace").strip().splitlines():
+    for output in (ended.stderr, before):
+        if lines := output.decode("utf-8", "replace").strip().splitlines():
             return lines[-1]
     killed = ended.status == -runner.SIGKILL
     return "no answer in time" if killed else f"its shell ended with status {ended.status}"
@@ -259,21 +259,21 @@ def is_shut_out(words: bytes) -> bool:
     ssh(1) has the exit status 255 for all of its troubles. Before a login its last line is its own,
     whatever the other side made it print before: there the client says how it ended.
     """
-    who, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
-    return b"@" in who and b" " not in who and why.startswith(DENIED)
+    user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
+    return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
 def explain(login: SshLogin, words: bytes) -> str:
     """Return what a person can do about ssh's message; empty if the failure passes by itself."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
-    place = f"-p {login.port} {login.host}" if login.port else login.host
-    known = f"[{login.host}]:{login.port}" if login.port else login.host
-    adds = f"ssh-keyscan {place} >>~/.ssh/known_hosts"
+    options = f"-p {login.port} {login.host}" if login.port else login.host
+    host_name = f"[{login.host}]:{login.port}" if login.port else login.host
+    adds = f"ssh-keyscan {options} >>~/.ssh/known_hosts"
     if b"REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
-        gone = f"ssh-keygen -R '{known}' && {adds}"
-        return f"{known} has another host key than {person} knows; if that is right: {gone}"
+        removal = f"ssh-keygen -R '{host_name}' && {adds}"
+        return f"{host_name} has another host key than {person} knows; if that is right: {removal}"
     if b"Host key verification failed" in words:
-        return f"{person} does not know {known}'s host key; if it is right: {adds}"
+        return f"{person} does not know {host_name}'s host key; if it is right: {adds}"
     if b"Permission denied" in words:
         if key := _open_key(words):
             import shlex

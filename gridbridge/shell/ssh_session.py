@@ -26,21 +26,21 @@ class ClientProcess:
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
-        (self.output, self.errors), others = runner.ends()
+        (self.output, self.errors), child_ends = runner.ends()
         self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
         os.set_blocking(self.to_it, False)
         try:
-            self.pid = runner.spawn(argv, BARE, [self.theirs, *others])
+            self.pid = runner.spawn(argv, BARE, [self.theirs, *child_ends])
         except OSError as error:
             self._close()
             raise NotStarted(argv, error) from error
         finally:
-            runner.close(others)
+            runner.close(child_ends)
 
     def unread_bytes(self) -> int:
         """Return how much of what we wrote the client has not taken."""
-        told = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
-        return int.from_bytes(told, "little")
+        size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
+        return int.from_bytes(size, "little")
 
     def end(self) -> None:
         """Kill the client and give its files back."""

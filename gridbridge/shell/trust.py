@@ -45,26 +45,26 @@ def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
 
     In a sticky folder nobody else can rename or remove root's files, so it may lie above.
     """
-    for place in way(path):
-        facts = os.lstat(place)
-        is_sticky = facts.st_mode & stat.S_ISVTX and place != path
-        yield from (_owned if is_sticky else of)(place, facts, owner)
+    for step in way(path):
+        facts = os.lstat(step)
+        is_sticky = facts.st_mode & stat.S_ISVTX and step != path
+        yield from (_owned if is_sticky else of)(step, facts, owner)
 
 
 def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
     """Yield every place in a folder, with what lets others than root change it."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
-            place = f"{at}/{name}"
-            yield place, tuple(of(place, os.lstat(place)))
+            path = f"{at}/{name}"
+            yield path, tuple(of(path, os.lstat(path)))
 
 
 def way(path: str) -> "Iterator[str]":
     """Yield each place through which a path leads, a link before its target."""
-    left, at, links = path.split("/")[::-1], "", 0
+    pending, at, links = path.split("/")[::-1], "", 0
     yield "/"
-    while left:
-        name = left.pop()
+    while pending:
+        name = pending.pop()
         if name == "..":
             at = at.rpartition("/")[0]
         if name in ("", ".", ".."):
@@ -78,16 +78,16 @@ def way(path: str) -> "Iterator[str]":
         links += 1
         if links > MAX_LINKS:
             raise OSError(40, "Too many levels of symbolic links")
-        left.extend(target.split("/")[::-1])
+        pending.extend(target.split("/")[::-1])
         at = "" if target.startswith("/") else at
 
 
-def of(place: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
+def of(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
     """Yield what lets others change one file, folder or link."""
-    yield from _owned(place, facts, owner)
+    yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
-        yield f"{place} has mode {mode:04o}", f"chmod go-w {_word(place)}"
+        yield f"{path} has mode {mode:04o}", f"chmod go-w {_word(path)}"
 
 
 def name_of(uid: int) -> str:
@@ -98,12 +98,12 @@ def name_of(uid: int) -> str:
         return str(uid)
 
 
-def _owned(place: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
+def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
-        yield f"{place} belongs to {name_of(facts.st_uid)}", f"chown {link}root {_word(place)}"
+        yield f"{path} belongs to {name_of(facts.st_uid)}", f"chown {link}root {_word(path)}"
 
 
-def _word(place: str) -> str:
-    is_plain = place.isascii() and place.translate({ord(sign): None for sign in PLAIN}).isalnum()
-    return place if is_plain else quote(place)
+def _word(path: str) -> str:
+    is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()
+    return path if is_plain else quote(path)

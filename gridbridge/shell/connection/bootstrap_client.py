@@ -84,7 +84,7 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
         raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
-    said, status = bytearray(), None
+    output, status = bytearray(), None
     try:
         with _closed_after(limit_s, transport):
             channel = transport.open_session(timeout=limit_s)
@@ -92,16 +92,16 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
             channel.exec_command(command)  # waits for an answer without a limit of its own
             channel.sendall(text)
             channel.shutdown_write()
-            _read(channel, said)
+            _read(channel, output)
             status = channel.recv_exit_status()
     except TROUBLES as error:
         why = words_of(error)
-        raise CommandFailed((CLIENT,), None, bytes(said), why, transient=True) from error
+        raise CommandFailed((CLIENT,), None, bytes(output), why, transient=True) from error
     if time.monotonic() >= deadline and status != 0:
-        raise CommandFailed((CLIENT,), None, bytes(said), LATE, transient=True)
+        raise CommandFailed((CLIENT,), None, bytes(output), LATE, transient=True)
     if status != 0:
-        raise CommandFailed((CLIENT,), status, bytes(said))
-    return bytes(said)
+        raise CommandFailed((CLIENT,), status, bytes(output))
+    return bytes(output)
 
 
 @contextmanager
@@ -116,11 +116,11 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
         late.cancel()
 
 
-def _read(channel: paramiko.Channel, said: bytearray) -> None:
+def _read(channel: paramiko.Channel, output: bytearray) -> None:
     """Read to the end; TooLong beyond the limit."""
     while chunk := channel.recv(CHUNK_BYTES):
-        said += chunk
-        if len(said) > MOST_BYTES:
+        output += chunk
+        if len(output) > MOST_BYTES:
             raise TooLong((CLIENT,), MOST_BYTES)
 
 
@@ -141,5 +141,5 @@ def _refused(machine: BootstrapMachine) -> NotAdmitted:
 
 
 def _not_reached(machine: BootstrapMachine, why: bytes) -> NotReached:
-    told = f"{machine.user}@{machine.address}: ".encode() + why
-    return NotReached((CLIENT,), FAILED, stderr=told)
+    message = f"{machine.user}@{machine.address}: ".encode() + why
+    return NotReached((CLIENT,), FAILED, stderr=message)

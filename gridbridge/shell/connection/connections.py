@@ -66,8 +66,8 @@ class Connections(OpenSshClient):
         A connection that fails once is given up: the next request makes a new one. The far side
         kills its command when the time is over, and is given a moment to say so.
         """
-        known = configured(login)
-        if known.is_by_client:
+        configured_login = configured(login)
+        if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
         line = self._lines.setdefault(
             (login.host, login.port, login.user, login.person), LoginConnection()
@@ -76,7 +76,7 @@ class Connections(OpenSshClient):
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
         try:
-            return _ask(line, known, request, deadline, most_bytes)
+            return _ask(line, configured_login, request, deadline, most_bytes)
         except OverflowError as error:
             raise TooLong((CLIENT,), most_bytes, login.host) from error
         finally:
@@ -88,14 +88,14 @@ class Connections(OpenSshClient):
         It runs until we listen no more: then its standard input is closed. Raises NotReached for
         no connection, and CommandFailed when it or the connection ends.
         """
-        known = configured(login)
-        if known.is_by_client:
+        configured_login = configured(login)
+        if configured_login.is_by_client:
             raise NotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
         line = self._lines.setdefault(
             (login.host, login.port, login.user, login.person), LoginConnection()
         )
         try:
-            channel = _channel(line, known, time.monotonic() + CONNECT_S, command)
+            channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
             raise NotReached((CLIENT,), FAILED, stderr=words_of(error)) from error
         with channel:
@@ -135,19 +135,22 @@ def _ask(
 
 
 def _channel(
-    line: LoginConnection, known: ConfiguredLogin, deadline: float, command: str = FAR_SHELL
+    line: LoginConnection,
+    configured_login: ConfiguredLogin,
+    deadline: float,
+    command: str = FAR_SHELL,
 ) -> paramiko.Channel:
     """Open a channel with the far shell in it; nothing of a request is sent yet.
 
     A connection of earlier requests may have been ended there, as by a restart of sshd.
     """
-    return once_more(partial(_open, line, known, deadline, command), StaleConnection)
+    return once_more(partial(_open, line, configured_login, deadline, command), StaleConnection)
 
 
 def _open(
-    line: LoginConnection, known: ConfiguredLogin, deadline: float, command: str
+    line: LoginConnection, configured_login: ConfiguredLogin, deadline: float, command: str
 ) -> paramiko.Channel:
-    transport, is_new = _transport(line, known, deadline)
+    transport, is_new = _transport(line, configured_login, deadline)
     try:
         channel = transport.open_session(timeout=_left_s(deadline))
         channel.settimeout(_left_s(deadline))
@@ -161,7 +164,7 @@ def _open(
 
 
 def _transport(
-    line: LoginConnection, known: ConfiguredLogin, deadline: float
+    line: LoginConnection, configured_login: ConfiguredLogin, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     """Return the connection, and whether it was made for this request."""
     with line.lock:
@@ -169,7 +172,7 @@ def _transport(
         is_new = transport is None or not transport.is_active()
         if is_new:
             _close(line)
-            line.client = connect(known, min(CONNECT_S, _left_s(deadline)))
+            line.client = connect(configured_login, min(CONNECT_S, _left_s(deadline)))
             transport = line.client.get_transport()
     assert transport
     return transport, is_new

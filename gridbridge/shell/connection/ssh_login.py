@@ -49,17 +49,17 @@ def configured(login: SshLogin) -> ConfiguredLogin:
         why = f"no account {login.person} here".encode()
         raise NotReached((CLIENT,), FAILED, stderr=why) from error
     settings: dict[str, str | list[str]] = {"user": account.pw_name}
-    found = _found(f"{account.pw_dir}/.ssh/config", login.host)
+    host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
     return ConfiguredLogin(
         login=login,
         home=account.pw_dir,
         uid=account.pw_uid,
-        settings=settings | (found or {}),
-        is_by_client=found is None or any(word in found for word in THROUGH),
+        settings=settings | (host_settings or {}),
+        is_by_client=host_settings is None or any(word in host_settings for word in THROUGH),
     )
 
 
-def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
+def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
     """Return what a file says about a host; None if its conditions could run a program.
 
     paramiko would run such a program as our account (`Match exec`, ssh_config(5)).
@@ -76,21 +76,21 @@ def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
         ) from error
 
 
-def connect(known: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
+def connect(configured_login: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
     """Log in; raises SSHException or OSError, of which words_of tells the client's words."""
-    keys = _keys(known)
+    keys = _keys(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if os.path.exists(SITE_KNOWN_HOSTS):
         _trust(client, SITE_KNOWN_HOSTS)
-    own = f"{known.home}/.ssh/known_hosts"
-    if _is_usable(own, known.uid, MOST_OF_HOSTS):
+    own = f"{configured_login.home}/.ssh/known_hosts"
+    if _is_usable(own, configured_login.uid, MOST_OF_HOSTS):
         _trust(client, own)
     try:
         client.connect(
-            str(known.settings["hostname"]),
-            port=int(known.login.port or str(known.settings.get("port", 22))),
-            username=known.login.user or str(known.settings["user"]),
+            str(configured_login.settings["hostname"]),
+            port=int(configured_login.login.port or str(configured_login.settings.get("port", 22))),
+            username=configured_login.login.user or str(configured_login.settings["user"]),
             key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
             allow_agent=False,
             look_for_keys=False,
@@ -125,10 +125,14 @@ def _trust(client: paramiko.SSHClient, path: str) -> None:
         raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
 
 
-def _keys(known: ConfiguredLogin) -> list[str]:
-    usual = [f"{known.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
-    said = known.settings.get("identityfile", [])
-    return [path for path in (*said, *usual) if _is_usable(path, known.uid, MOST_BYTES)]
+def _keys(configured_login: ConfiguredLogin) -> list[str]:
+    usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
+    identity_files = configured_login.settings.get("identityfile", [])
+    return [
+        path
+        for path in (*identity_files, *usual)
+        if _is_usable(path, configured_login.uid, MOST_BYTES)
+    ]
 
 
 def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
