@@ -18,11 +18,11 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is meant; for an unknown word tell what is near to it."""
-        word, known = args[0], self.list_commands(ctx)
-        if word in known or word.startswith("-") or ctx.resilient_parsing:
+        word, commands = args[0], self.list_commands(ctx)
+        if word in commands or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        near = get_close_matches(word, known, 1)
-        hint = f"{near[0]} is the nearest" if near else f"the commands are {', '.join(known)}"
+        near = get_close_matches(word, commands, 1)
+        hint = f"{near[0]} is the nearest" if near else f"the commands are {', '.join(commands)}"
         raise click.UsageError(f"No such command {word!r}; {hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -57,19 +57,19 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
     except ReaderGone:
         return READER_GONE
     except click.NoSuchOption as error:
-        return _told(name, _visible(error).format_message(), error.exit_code)
+        return _report_error(name, _visible(error).format_message(), error.exit_code)
     except click.ClickException as error:
-        return _told(name, error.format_message(), error.exit_code)
+        return _report_error(name, error.format_message(), error.exit_code)
     except click.Abort:
-        return _told(name, "interrupted", INTERRUPTED)
+        return _report_error(name, "interrupted", INTERRUPTED)
     except NotStarted as error:
-        return _told(name, f"{error}{_remedy(error)}")
+        return _report_error(name, f"{error}{_remedy(error)}")
     except GridbridgeError as error:
-        return _told(name, str(error))
+        return _report_error(name, str(error))
     except Exception as error:  # the boundary: nobody above it could act
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
-        return _told(name, f"unexpected {type(error).__name__}: {plain_words(error)}{hint}")
+        return _report_error(name, f"unexpected {type(error).__name__}: {plain_words(error)}{hint}")
 
 
 def _remedy(error: NotStarted) -> str:
@@ -82,15 +82,15 @@ def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
     """Return it without the options that programs alone give each other."""
     if not error.possibilities or not error.ctx:
         return error
-    options = [each for each in error.ctx.command.params if isinstance(each, click.Option)]
-    hidden = {word for each in options if each.hidden for word in each.opts}
+    options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]
+    hidden = {word for option in options if option.hidden for word in option.opts}
     near = [word for word in error.possibilities if word not in hidden]
     return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
 
 
-def _told(name: str, message: str, status: int = ERROR) -> int:
+def _report_error(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
-        said = line if is_help else f"{name}: {line}"
-        output.complain(log_file.dated(said, sys.stderr) if name in DATED else said)
+        text = line if is_help else f"{name}: {line}"
+        output.complain(log_file.dated(text, sys.stderr) if name in DATED else text)
     return status

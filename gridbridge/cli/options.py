@@ -51,7 +51,7 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 def version_option(message: str = "{program} {version}") -> Option:
     """Return the option that prints the version and the commit."""
 
-    def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
             from gridbridge.program.version import version  # may ask git
 
@@ -63,7 +63,7 @@ def version_option(message: str = "{program} {version}") -> Option:
         is_flag=True,
         is_eager=True,
         expose_value=False,
-        callback=tell,
+        callback=print_version,
         help="Show the version and exit.",
     )
 
@@ -85,10 +85,10 @@ class FiniteNumber(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Read it."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
-        return found
+        return number
 
 
 def all_of(options: Sequence[Option]) -> Callable[[Command], Command]:

@@ -18,8 +18,8 @@ ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff
 def named(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
     """Refuse the name of a picture whose ending is none of a kind of picture."""
     if path is not None and _ending(path) not in ENDINGS:
-        said = path or "an empty name"
-        raise click.BadParameter(f"{said}: a picture's name ends in .{', .'.join(ENDINGS)}")
+        name = path or "an empty name"
+        raise click.BadParameter(f"{name}: a picture's name ends in .{', .'.join(ENDINGS)}")
     return path
 
 
