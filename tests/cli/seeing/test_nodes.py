@@ -81,7 +81,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     seen = cell_observer.look_at(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview, "is_hidden", lambda: True)
 
     told = balance_preview.explain("alpha-n2", seen.now)
@@ -97,7 +97,7 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
     seen = cell_observer.look_at(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_tags, "tags", lambda _: {})
     name = "alpha-n2"
     off = OwnedNode(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
