@@ -3,7 +3,7 @@
 import logging
 
 from gridbridge.campaigns.store import host_clocks
-from gridbridge.decisions.campaigns.failures.clock_jumps import noted
+from gridbridge.decisions.campaigns.failures.clock_jumps import with_jumps
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
 from gridbridge.model.places import NIKITA_CLOCKS
@@ -27,7 +27,7 @@ class ClockWatch:
         now = CancellationClocks(
             boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
-        self._seen = noted(before, now)
+        self._seen = with_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
         return self._seen.leaps

@@ -19,20 +19,20 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 def admit(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> AdmissionResult:
     """Apply all rules in their order, up to the first that refuses; they may leave no cluster."""
-    jdl, fired, taken = candidate.jdl, list[FiredRule](), list[str]()
+    jdl, fired, removals = candidate.jdl, list[FiredRule](), list[str]()
     for rule in rules:
-        told = _told(rule, replace(candidate, jdl=jdl))
-        if isinstance(told, AdmissionRefusal):
+        answer = _judged(rule, replace(candidate, jdl=jdl))
+        if isinstance(answer, AdmissionRefusal):
             return AdmissionResult(
-                jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {told.reason}"
+                jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}"
             )
-        if told is not None and told != jdl:
-            fired.append(FiredRule(rule=rule.name, changes=tuple(changes(jdl, told))))
-            if away := sorted(jdl.clusters.keys() - told.clusters.keys()):
-                taken.append(f"{rule.name} takes {', '.join(away)} away")
-            jdl = told
-    is_nowhere = bool(taken) and not jdl.clusters
-    refusal = f"the site's rules leave it no cluster: {'; '.join(taken)}" if is_nowhere else ""
+        if answer is not None and answer != jdl:
+            fired.append(FiredRule(rule=rule.name, changes=tuple(changes(jdl, answer))))
+            if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
+                removals.append(f"{rule.name} takes {', '.join(removed)} away")
+            jdl = answer
+    is_nowhere = bool(removals) and not jdl.clusters
+    refusal = f"the site's rules leave it no cluster: {'; '.join(removals)}" if is_nowhere else ""
     return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
@@ -56,16 +56,16 @@ def changes(before: Jdl, after: Jdl) -> Iterator[str]:
             yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
 
 
-def _told(rule: AdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
+def _judged(rule: AdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
     try:
-        told = rule.judge(candidate)
+        answer = rule.judge(candidate)
     except (Exception, SystemExit) as error:  # a site's own code
         return AdmissionRefusal(
             reason=f"the rule failed, so tell your administrator: {error!r:.200}"
         )
-    if told is None or isinstance(told, Jdl | AdmissionRefusal):
-        return told
-    return AdmissionRefusal(reason=f"the rule said {told!r:.40}, so tell your administrator")
+    if answer is None or isinstance(answer, Jdl | AdmissionRefusal):
+        return answer
+    return AdmissionRefusal(reason=f"the rule said {answer!r:.40}, so tell your administrator")
 
 
 def _flat(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:

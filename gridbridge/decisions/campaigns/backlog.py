@@ -33,7 +33,7 @@ class Backlog:
 
     def __init__(
         self,
-        seen: CycleSituation,
+        situation: CycleSituation,
         barred: Mapping[Pair, BlacklistEntry] = NOT_BARRED,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
@@ -42,73 +42,76 @@ class Backlog:
         A cluster that is barred is not open; where it is probed, one task goes to try it.
         """
         self._barred = barred
-        self._left = {number: kinds(seen, number) for number in seen.waiting}
-        self._taken: dict[Pair, Counter[ClusterExclusions]] = defaultdict(Counter)
+        self._unsent = {number: kinds(situation, number) for number in situation.waiting}
+        self._tasks_taken: dict[Pair, Counter[ClusterExclusions]] = defaultdict(Counter)
         self._open = {
-            one.number: [
+            campaign.number: [
                 name
-                for name, wish in one.jdl.clusters.items()
-                if name in seen.room
-                and seen.room[name].may_start(wish.slots)
-                and (one.number, name) not in barred
+                for name, request in campaign.jdl.clusters.items()
+                if name in situation.room
+                and situation.room[name].may_start(request.slots)
+                and (campaign.number, name) not in barred
             ]
-            for one in campaigns or seen.campaigns
+            for campaign in campaigns or situation.campaigns
         }
 
     def taken(self, campaign: int, cluster: str) -> tuple[KeptOff, ...]:
         """Return how many of those that were taken to a cluster keep off which clusters."""
         return tuple(
             KeptOff(tasks=tasks, avoid=kind.avoid, never=kind.never)
-            for kind, tasks in self._taken[campaign, cluster].items()
+            for kind, tasks in self._tasks_taken[campaign, cluster].items()
             if kind != FREELY
         )
 
     def all_of(self, campaign: int) -> int:
         """Return how many tasks are left, wherever they may go."""
-        return sum(self._left.get(campaign, {}).values())
+        return sum(self._unsent.get(campaign, {}).values())
 
     def at(self, campaign: int, cluster: str) -> int:
         """Return how many of them may go to a cluster; to one that is probed one does."""
-        left = self._left.get(campaign, {})
-        tasks = sum(left[kind] for kind in self._going(campaign, cluster))
+        unsent = self._unsent.get(campaign, {})
+        tasks = sum(unsent[kind] for kind in self._going(campaign, cluster))
         if self._is_probed(campaign, cluster):
-            return min(tasks, 1 - self._taken[campaign, cluster].total())
+            return min(tasks, 1 - self._tasks_taken[campaign, cluster].total())
         return tasks
 
     def take(self, campaign: int, cluster: str, tasks: int) -> None:
         """Take so many of them."""
-        left = self._left.get(campaign, {})
+        unsent = self._unsent.get(campaign, {})
         for kind in self._going(campaign, cluster):
-            taken = min(tasks, left[kind])
-            left[kind] -= taken
-            tasks -= taken
-            if taken:
-                self._taken[campaign, cluster][kind] += taken
+            tasks_taken = min(tasks, unsent[kind])
+            unsent[kind] -= tasks_taken
+            tasks -= tasks_taken
+            if tasks_taken:
+                self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _going(self, campaign: int, cluster: str) -> list[ClusterExclusions]:
         """Return the kinds of those that are left and may go to a cluster.
 
         A probe costs a task a try: one that failed there goes only if no other is left.
         """
-        left = self._left.get(campaign, {})
-        able = [kind for kind in left if left[kind] and cluster not in kind.never]
+        unsent = self._unsent.get(campaign, {})
+        able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
         if self._is_probed(campaign, cluster):
             return gladly or able
         return [kind for kind in able if kind in gladly or self._goes_back(kind, campaign, cluster)]
 
     def _goes_back(self, kind: ClusterExclusions, campaign: int, cluster: str) -> bool:
-        others = (name for name in self._open.get(campaign, ()) if name != cluster)
-        return all(name in kind.avoid or name in kind.never for name in others)
+        elsewhere = (name for name in self._open.get(campaign, ()) if name != cluster)
+        return all(name in kind.avoid or name in kind.never for name in elsewhere)
 
     def _is_probed(self, campaign: int, cluster: str) -> bool:
         return self._barred.get((campaign, cluster)) is BlacklistEntry.PROBE
 
 
-def kinds(seen: CycleSituation, campaign: int) -> dict[ClusterExclusions, int]:
+def kinds(situation: CycleSituation, campaign: int) -> dict[ClusterExclusions, int]:
     """Count a campaign's tasks by what they keep off, those that keep off most first."""
-    choosy = sorted(seen.kept_off.get(campaign, ()), key=lambda one: -len({*one.avoid, *one.never}))
-    rest = seen.waiting[campaign] - sum(one.tasks for one in choosy)
-    return {ClusterExclusions(one.avoid, one.never): one.tasks for one in choosy} | {
-        FREELY: max(0, rest)
-    }
+    choosy = sorted(
+        situation.kept_off.get(campaign, ()),
+        key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never}),
+    )
+    unrestricted = situation.waiting[campaign] - sum(exclusion.tasks for exclusion in choosy)
+    return {
+        ClusterExclusions(exclusion.avoid, exclusion.never): exclusion.tasks for exclusion in choosy
+    } | {FREELY: max(0, unrestricted)}

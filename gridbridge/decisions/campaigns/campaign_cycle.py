@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns import predictor
 from gridbridge.decisions.campaigns.failures.blacklist import bars, may_go_on, note_probes, opened
-from gridbridge.decisions.campaigns.failures.event_messages import said
+from gridbridge.decisions.campaigns.failures.event_messages import log_message
 from gridbridge.decisions.campaigns.failures.event_rules import note
 from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
@@ -59,86 +59,97 @@ class _CycleEnds:
 
         At others a call for each would only wait in vain, in every cycle and one after the other.
         """
-        return tuple(one for one in self.lasting if one.cluster in self.seen.room)
+        return tuple(array for array in self.lasting if array.cluster in self.seen.room)
 
     @property
     def busy(self) -> frozenset[int]:
         """The campaigns of which a task may live."""
-        return frozenset(one.campaign for one in self.steps.of_tasks(self.lasting))
+        return frozenset(array.campaign for array in self.steps.of_tasks(self.lasting))
 
 
-def plan(seen: CycleSituation) -> CyclePlan:
+def plan(situation: CycleSituation) -> CyclePlan:
     """Decide from what is seen; the same rows give the same plan."""
-    ends = _ends(seen)
-    steps, seen = ends.steps, ends.seen
+    ends = _ends(situation)
+    steps, situation = ends.steps, ends.seen
     at_end = _finished(ends)
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
     book, records = note(
-        seen, ends.again, (*finished, *wound_up), steps.noted(OpenEvents(seen.events))
+        situation, ends.again, (*finished, *wound_up), steps.noted(OpenEvents(situation.events))
     )
-    unsent = tuple(one for one in steps.unsent(at_end) if one in ends.reached)
+    unsent = tuple(array for array in steps.unsent(at_end) if array in ends.reached)
     sending = _sending(ends, book, unsent)
-    deleted = tuple(one for one in ends.reached if not steps.is_wanted(one))
-    ending = {(one.campaign, one.array) for one in seen.ended}
+    deleted = tuple(array for array in ends.reached if not steps.is_wanted(array))
+    ending = {(attempt.campaign, attempt.array) for attempt in situation.ended}
     return replace(
         sending,
-        ended=seen.ended,
-        arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
+        ended=situation.ended,
+        arrays=tuple(
+            array for array in situation.arrays if (array.campaign, array.number) in ending
+        ),
         again=ends.again,
-        over=seen.over,
+        over=situation.over,
         finished=finished,
         wound_up=wound_up,
         deleted=deleted,
         unneeded=steps.unneeded(at_end),
         unsent=unsent,
-        gone=_gone(deleted, seen),
+        gone=_count_gone(deleted, situation),
         losers=ends.lost,
-        stepped=seen.stepped,
+        stepped=situation.stepped,
         steps=(*sending.steps, *after, *epilogues),
-        missed=seen.missed,
+        missed=situation.missed,
         changes=EventChanges(events=book.changed, records=records),
-        behind=seen.behind,
+        behind=situation.behind,
     )
 
 
-def _ends(seen: CycleSituation) -> _CycleEnds:
-    rivals, steps = by_task(seen.rivals), PrologueProgress(seen)
-    over = {(one.campaign, one.number) for one in seen.over}
-    lasting = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
-    tasks = steps.of_tasks(seen.arrays)
-    seen = replace(seen, ended=settled(seen.ended, rivals), arrays=tasks)
-    alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
-    there = (one for one in lasting if one.cluster in seen.room)
-    left = (one for one in steps.of_tasks(there) if one.campaign in alive)
-    again = numbered(_again(seen, alive), rivals)
+def _ends(situation: CycleSituation) -> _CycleEnds:
+    rivals, steps = by_task(situation.rivals), PrologueProgress(situation)
+    over = {(array.campaign, array.number) for array in situation.over}
+    lasting = tuple(
+        array for array in situation.arrays if (array.campaign, array.number) not in over
+    )
+    tasks = steps.of_tasks(situation.arrays)
+    situation = replace(situation, ended=settled(situation.ended, rivals), arrays=tasks)
+    alive = {
+        campaign.number
+        for campaign in situation.campaigns
+        if campaign.state is not CampaignState.CANCELLED
+    }
+    reached = (array for array in lasting if array.cluster in situation.room)
+    living = (array for array in steps.of_tasks(reached) if array.campaign in alive)
+    again = numbered(_again(situation, alive), rivals)
     return _CycleEnds(
-        seen=seen,
+        seen=situation,
         steps=steps,
         rivals=rivals,
         again=again,
-        over=Counter(one.campaign for one in last_ends(seen.ended, again)),
+        over=Counter(attempt.campaign for attempt in last_ends(situation.ended, again)),
         lasting=lasting,
-        lost=losers(seen.ended, rivals, left),
+        lost=losers(situation.ended, rivals, living),
     )
 
 
 def _sending(ends: _CycleEnds, book: OpenEvents, unsent: Container[Array]) -> CyclePlan:
     """Decide what is sent, and which submissions go on: none of `unsent`."""
-    seen, steps = ends.seen, ends.steps
-    barred, predicted = bars(book.open, seen.at, seen.failures), predictor.predict(seen)
-    there = opened(seen, barred | steps.preparing())
+    situation, steps = ends.seen, ends.steps
+    barred, predicted = (
+        bars(book.open, situation.at, situation.failures),
+        predictor.predict(situation),
+    )
+    reachable = opened(situation, barred | steps.preparing())
     resumed = tuple(
-        one
-        for one in _begun(ends)
-        if one not in unsent and may_go_on(one, book.open, seen.at, seen.failures)
+        array
+        for array in _begun(ends)
+        if array not in unsent and may_go_on(array, book.open, situation.at, situation.failures)
     )
     begun = steps.of_tasks(resumed)
-    given = sends(there, predicted, seen.campaigns, begun, barred)
-    note_probes(given, seen, barred, book)
-    sent, before = steps.first(given)
+    allotted = sends(reachable, predicted, situation.campaigns, begun, barred)
+    note_probes(allotted, situation, barred, book)
+    sent, before = steps.first(allotted)
     decided = CycleDecisions(
-        ended=seen.ended,
+        ended=situation.ended,
         over=ends.over,
         again=ends.again,
         sends=sent,
@@ -149,8 +160,8 @@ def _sending(ends: _CycleEnds, book: OpenEvents, unsent: Container[Array]) -> Cy
         resumed=resumed,
         sends=sent,
         steps=before,
-        copies=copies(there, decided),
-        predicted=predictor.kept(predicted, seen.ratios, sent),
+        copies=copies(reachable, decided),
+        predicted=predictor.changed_ratios(predicted, situation.ratios, sent),
     )
 
 
@@ -160,16 +171,22 @@ def _begun(ends: _CycleEnds) -> Iterator[Array]:
     None begins of a paused campaign, or at a cluster that is drained or under stress; what is there
     is released, and ends with its epilogue.
     """
-    seen = ends.seen
-    paused = {one.number for one in seen.campaigns if one.state is CampaignState.PAUSED}
-    closed = {name for name, room in seen.room.items() if room.is_closed}
-    dropped = {(one.array.campaign, one.array.number) for one in ends.lost if is_dropped(one)}
-    for one in ends.reached:
-        is_wanted = ends.steps.is_wanted(one) and (one.campaign, one.number) not in dropped
-        is_begin = one.state is INTENDED and not ends.steps.is_epilogue(one)
-        is_held_back = is_begin and (one.campaign in paused or one.cluster in closed)
-        if is_wanted and one.state in BEGUN and not is_held_back:
-            yield one
+    situation = ends.seen
+    paused = {
+        campaign.number
+        for campaign in situation.campaigns
+        if campaign.state is CampaignState.PAUSED
+    }
+    closed = {name for name, room in situation.room.items() if room.is_closed}
+    dropped = {
+        (loser.array.campaign, loser.array.number) for loser in ends.lost if is_dropped(loser)
+    }
+    for array in ends.reached:
+        is_wanted = ends.steps.is_wanted(array) and (array.campaign, array.number) not in dropped
+        is_begin = array.state is INTENDED and not ends.steps.is_epilogue(array)
+        is_held_back = is_begin and (array.campaign in paused or array.cluster in closed)
+        if is_wanted and array.state in BEGUN and not is_held_back:
+            yield array
 
 
 def _finished(ends: _CycleEnds) -> tuple[int, ...]:
@@ -177,66 +194,78 @@ def _finished(ends: _CycleEnds) -> tuple[int, ...]:
 
     Those are ended later, and a cluster that is away keeps no campaign from its end.
     """
-    runs, busy = {one.campaign for one in ends.again}, ends.busy
+    runs, busy = {retry.campaign for retry in ends.again}, ends.busy
     return tuple(
-        one.number
-        for one in ends.seen.campaigns
-        if one.state.is_alive
-        and one.number not in runs
-        and _is_sent(one, ends.seen)
-        and (one.number not in busy or one.ended + ends.over[one.number] >= one.tasks)
+        campaign.number
+        for campaign in ends.seen.campaigns
+        if campaign.state.is_alive
+        and campaign.number not in runs
+        and _is_sent(campaign, ends.seen)
+        and (
+            campaign.number not in busy
+            or campaign.ended + ends.over[campaign.number] >= campaign.tasks
+        )
     )
 
 
 def _wound_up(ends: _CycleEnds) -> tuple[int, ...]:
     """Return the cancelled campaigns of which no task lives, whose epilogues may run."""
     busy, campaigns = ends.busy, ends.seen.campaigns
-    return tuple(one.number for one in campaigns if one.is_winding_up and one.number not in busy)
-
-
-def _gone(arrays: Iterable[Array], seen: CycleSituation) -> int:
-    """Count those whose cluster lists no task of their campaign: nothing is left to delete."""
-    listed = {(one.campaign, one.cluster) for one in seen.there}
-    steps = {(one.campaign, one.array) for one in seen.steps}
-    return sum(
-        one.state is ArrayState.RELEASED
-        and one.cluster in seen.room
-        and (one.campaign, one.cluster) not in listed
-        and (one.campaign, one.number) not in steps
-        for one in arrays
+    return tuple(
+        campaign.number
+        for campaign in campaigns
+        if campaign.is_winding_up and campaign.number not in busy
     )
 
 
-def _again(seen: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
+def _count_gone(arrays: Iterable[Array], situation: CycleSituation) -> int:
+    """Count those whose cluster lists no task of their campaign: nothing is left to delete."""
+    listed = {(view.campaign, view.cluster) for view in situation.there}
+    steps = {(phase.campaign, phase.array) for phase in situation.steps}
+    return sum(
+        array.state is ArrayState.RELEASED
+        and array.cluster in situation.room
+        and (array.campaign, array.cluster) not in listed
+        and (array.campaign, array.number) not in steps
+        for array in arrays
+    )
+
+
+def _again(situation: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
     """Return the tasks that are tried once more; those of a test are tried once.
 
     Clusters that are too small for a task are none to which it could go. What its cluster has lost
     may run on: only a task that may run twice at the same time is tried again then.
     """
-    twice = {one.number for one in seen.campaigns if one.jdl.may_be_copied}
+    twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
-        one.number: {
+        campaign.number: {
             name
-            for name, wish in one.jdl.clusters.items()
-            if name not in seen.room or not seen.room[name].is_too_small(wish.slots)
+            for name, request in campaign.jdl.clusters.items()
+            if name not in situation.room or not situation.room[name].is_too_small(request.slots)
         }
-        for one in seen.campaigns
-        if one.number in alive and one.jdl.type is not CampaignType.TEST
+        for campaign in situation.campaigns
+        if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST
     }
-    where = clusters_of(seen.arrays)
-    surely = (one for one in seen.ended if not one.forgotten_job or one.campaign in twice)
-    ended = tuple(
-        AttemptOutcome.of(one, where.get((one.campaign, one.array), "")) for one in surely
+    where = clusters_of(situation.arrays)
+    surely = (
+        attempt
+        for attempt in situation.ended
+        if not attempt.forgotten_job or attempt.campaign in twice
     )
-    return to_run_again(ended, seen.earlier, clusters, seen.failures)
+    ended = tuple(
+        AttemptOutcome.of(attempt, where.get((attempt.campaign, attempt.array), ""))
+        for attempt in surely
+    )
+    return to_run_again(ended, situation.earlier, clusters, situation.failures)
 
 
-def _is_sent(campaign: Campaign, seen: CycleSituation) -> bool:
+def _is_sent(campaign: Campaign, situation: CycleSituation) -> bool:
     """Say whether no task of a campaign will be sent any more; a test drops the rest of them."""
     is_test = campaign.jdl.type is CampaignType.TEST
-    tried = seen.tried.get(campaign.number, frozenset())
+    tried = situation.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
-    return is_tried or not seen.waiting.get(campaign.number)
+    return is_tried or not situation.waiting.get(campaign.number)
 
 
 def sentences(plan: CyclePlan) -> list[str]:
@@ -246,45 +275,45 @@ def sentences(plan: CyclePlan) -> list[str]:
     """
     plan = replace(
         plan,
-        sends=tuple(one for one in plan.sends if one.campaign not in plan.behind),
-        steps=tuple(one for one in plan.steps if one.campaign not in plan.behind),
-        copies=tuple(one for one in plan.copies if one.campaign not in plan.behind),
+        sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
+        steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
+        copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
     )
     sent = ", ".join(
-        f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
+        f"{send.tasks} of campaign {send.campaign} to {send.cluster}" for send in plan.sends
     )
-    told = [
+    lines = [
         f"campaign {number}: root's ledger has arrays of it; they are taken over"
         for number in plan.behind
     ]
-    told += _of_ends(plan)
-    there = len(plan.deleted) - plan.gone
-    told += [count(there, "array is deleted", "arrays are deleted") if there else ""]
-    told += predictor.sentences(plan.predicted)
-    told += [f"sent: {sent}" if sent else ""]
-    told += of_steps(plan.steps)
-    told += [
-        f"copied to {one.cluster}: {len(one.tasks)} of campaign {one.campaign}, which have run"
-        f" longer than {one.beyond_s} s"
-        for one in plan.copies
+    lines += _of_ends(plan)
+    undeleted = len(plan.deleted) - plan.gone
+    lines += [count(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
+    lines += predictor.sentences(plan.predicted)
+    lines += [f"sent: {sent}" if sent else ""]
+    lines += of_steps(plan.steps)
+    lines += [
+        f"copied to {copies.cluster}: {len(copies.tasks)} of campaign {copies.campaign}, which have"
+        f" run longer than {copies.beyond_s} s"
+        for copies in plan.copies
     ]
-    told += [
-        f"not sent: the prologue of campaign {one.campaign} at {one.cluster}: no task is left"
-        for one in plan.unsent
+    lines += [
+        f"not sent: the prologue of campaign {array.campaign} at {array.cluster}: no task is left"
+        for array in plan.unsent
     ]
-    told += [f"campaign {number} has ended" for number in plan.finished]
-    told += [said(one) for one in plan.changes.events]
-    return [each for each in told if each]
+    lines += [f"campaign {number} has ended" for number in plan.finished]
+    lines += [log_message(event) for event in plan.changes.events]
+    return [line for line in lines if line]
 
 
 def _of_ends(plan: CyclePlan) -> list[str]:
-    copies = sum(one.outcome is TaskOutcome.COPY for one in plan.ended)
+    copies = sum(attempt.outcome is TaskOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
     again = f", {count(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
-    told = [f"{count(tasks, 'task')} ended{again}" if tasks else ""]
-    told += [f"{count(copies, 'copy', 'copies')} ended" if copies else ""]
-    return told + [
-        f"not wanted any more: {sum(map(len, one.places))} of campaign {one.array.campaign} at"
-        f" {one.array.cluster}"
-        for one in plan.losers
+    lines = [f"{count(tasks, 'task')} ended{again}" if tasks else ""]
+    lines += [f"{count(copies, 'copy', 'copies')} ended" if copies else ""]
+    return lines + [
+        f"not wanted any more: {sum(map(len, loser.places))} of campaign {loser.array.campaign} at"
+        f" {loser.array.cluster}"
+        for loser in plan.losers
     ]

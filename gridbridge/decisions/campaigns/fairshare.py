@@ -33,7 +33,7 @@ class ShareRequest:
 
 def shared(
     free_slots: int,
-    wishes: Sequence[ShareRequest],
+    requests: Sequence[ShareRequest],
     used_s: Mapping[str, float],
     ahead: Mapping[str, int] = NONE,
 ) -> dict[int, int]:
@@ -44,19 +44,19 @@ def shared(
     that stand first in `wishes` go first, after the first tasks of each. Below 0 slots are free
     where tasks wait for more than there are: nobody gets any then.
     """
-    given = dict.fromkeys((one.campaign for one in wishes), 0)
-    levels = {one.claimant: used_s.get(one.claimant, 0.0) for one in wishes}
-    firsts = [replace(one, tasks=min(one.first, one.tasks)) for one in wishes]
-    left = _serve(max(0, free_slots), firsts, levels, given, ahead)
-    _serve(left, (*firsts, *wishes), levels, given, dict.fromkeys(levels, left))
-    return given
+    granted = dict.fromkeys((request.campaign for request in requests), 0)
+    levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
+    firsts = [replace(request, tasks=min(request.first, request.tasks)) for request in requests]
+    remaining = _serve(max(0, free_slots), firsts, levels, granted, ahead)
+    _serve(remaining, (*firsts, *requests), levels, granted, dict.fromkeys(levels, remaining))
+    return granted
 
 
 def _serve(
-    left: int,
-    wishes: Iterable[ShareRequest],
+    remaining: int,
+    requests: Iterable[ShareRequest],
     levels: dict[str, float],
-    given: dict[int, int],
+    granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
     """Give slots one by one to whoever has had the least, `most` tasks each; return what is left.
@@ -64,21 +64,21 @@ def _serve(
     What each has had, and what campaigns were given, grows by it.
     """
     queues = {name: deque[ShareRequest]() for name in levels}
-    for one in wishes:
-        queues[one.claimant].append(one)
+    for request in requests:
+        queues[request.claimant].append(request)
     served = dict.fromkeys(levels, 0)
     turns = [(level, name) for name, level in levels.items() if most.get(name, 0) > 0]
     heapify(turns)
     while turns:
         level, name = heappop(turns)
-        if wish := _next(queues[name], given, left):
-            given[wish.campaign] += 1
-            left -= wish.slots
+        if chosen := _next(queues[name], granted, remaining):
+            granted[chosen.campaign] += 1
+            remaining -= chosen.slots
             served[name] += 1
-            levels[name] = level + wish.slots * HORIZON_S
+            levels[name] = level + chosen.slots * HORIZON_S
             if served[name] < most[name]:
                 heappush(turns, (levels[name], name))
-    return left
+    return remaining
 
 
 def decayed(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
@@ -97,18 +97,22 @@ def used(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUs
     """Add tasks that ended; what is not known to have run used nothing."""
     tasks = tuple(ended)
     good = [
-        one for one in tasks if one.outcome is TaskOutcome.SUCCESS and one.wallclock_s is not None
+        attempt
+        for attempt in tasks
+        if attempt.outcome is TaskOutcome.SUCCESS and attempt.wallclock_s is not None
     ]
     return replace(
         usage,
-        used_s=usage.used_s + slots * sum(one.wallclock_s or 0 for one in tasks),
-        success_s=usage.success_s + sum(one.wallclock_s or 0 for one in good),
+        used_s=usage.used_s + slots * sum(attempt.wallclock_s or 0 for attempt in tasks),
+        success_s=usage.success_s + sum(attempt.wallclock_s or 0 for attempt in good),
         successes=usage.successes + len(good),
     )
 
 
-def _next(queue: deque[ShareRequest], given: Mapping[int, int], left: int) -> ShareRequest | None:
+def _next(
+    queue: deque[ShareRequest], granted: Mapping[int, int], free_slots: int
+) -> ShareRequest | None:
     """Return whose task is next; what is served, or does not fit any more, leaves the queue."""
-    while queue and (given[queue[0].campaign] >= queue[0].tasks or queue[0].slots > left):
+    while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

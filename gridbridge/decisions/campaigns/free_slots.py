@@ -18,17 +18,19 @@ class FreeSlots:
     """What is left; a cluster that did not answer has none."""
 
     def __init__(self, room: Mapping[str, ClusterRoom]) -> None:
-        self._ordinary = {name: one.free_slots for name, one in room.items()}
-        self._besteffort = {name: one.free(is_besteffort=True) for name, one in room.items()}
+        self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
+        self._besteffort = {
+            name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()
+        }
 
-    def of(self, cluster: str, wish: AtCluster) -> int:
+    def of(self, cluster: str, request: AtCluster) -> int:
         """Return how many there are for such tasks; below 0 where more were taken."""
-        return (self._besteffort if wish.is_besteffort else self._ordinary).get(cluster, 0)
+        return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
-    def take(self, cluster: str, wish: AtCluster, tasks: int) -> None:
+    def take(self, cluster: str, request: AtCluster, tasks: int) -> None:
         """Give them to tasks."""
-        for left in (self._ordinary, self._besteffort):
-            left[cluster] = left.get(cluster, 0) - tasks * wish.slots
+        for free in (self._ordinary, self._besteffort):
+            free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
 
 class FreeArrays:
@@ -40,19 +42,19 @@ class FreeArrays:
         arrays: Iterable[Array],
         campaigns: Iterable[Campaign],
     ) -> None:
-        self._limits = {name: one.limits for name, one in room.items()}
-        self._owners = {one.number: one.uid for one in campaigns}
+        self._limits = {name: cluster_room.limits for name, cluster_room in room.items()}
+        self._owners = {campaign.number: campaign.uid for campaign in campaigns}
         self._of_person: Counter[tuple[int | None, str]] = Counter()
         self._of_all: Counter[str] = Counter()
-        for one in arrays:
-            self.take(one.campaign, one.cluster, 1)
+        for array in arrays:
+            self.take(array.campaign, array.cluster, 1)
 
     def of(self, campaign: int, cluster: str) -> int:
         """Return how many there are for a campaign."""
         limits = self._limits.get(cluster, NO_LIMITS)
         of_person = self._of_person[self._owners.get(campaign), cluster]
         used = ((limits.of_person, of_person), (limits.of_all, self._of_all[cluster]))
-        return max(0, min((most - there for most, there in used if most), default=UNLIMITED))
+        return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
 
     def take(self, campaign: int, cluster: str, arrays: int) -> None:
         """Give them to a campaign."""

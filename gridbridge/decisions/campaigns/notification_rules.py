@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.campaigns.failures.event_messages import said
+from gridbridge.decisions.campaigns.failures.event_messages import log_message
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.campaign_events import ROOTS, CampaignEvent, EventCode, EventKind
 from gridbridge.model.campaigns.campaign_sections import Notifications
@@ -52,26 +52,29 @@ def of_event(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent
         campaign=event.campaign,
         cluster=event.cluster,
         tasks=event.tasks,
-        text=said(event, campaign.state if campaign else None),
+        text=log_message(event, campaign.state if campaign else None),
     )
 
 
-def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
+def of_campaign(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
     """Return what is told of a campaign that is new, or has ended."""
-    name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
-    cancelled = f", {one.cancelled} cancelled" if one.cancelled else ""
-    ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed{cancelled}"
+    name = f"campaign {campaign.number} ({printable(campaign.jdl.name)[:60]})"
+    cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
+    tasks = f"{campaign.ended} of {count(campaign.tasks, 'task')}"
+    ended = f"{tasks}, {campaign.failed} of them failed{cancelled}"
     return NotifiableEvent(
         at=at,
-        uid=one.uid,
+        uid=campaign.uid,
         severity=Severity.HIGH if is_over else Severity.LOW,
         code=NotificationOccasion.FINISHED_CAMPAIGN
         if is_over
         else NotificationOccasion.NEW_CAMPAIGN,
-        campaign=one.number,
+        campaign=campaign.number,
         cluster="",
-        tasks=one.ended if is_over else one.tasks,
-        text=f"{name} has ended: {ended}" if is_over else f"{name} has {count(one.tasks, 'task')}",
+        tasks=campaign.ended if is_over else campaign.tasks,
+        text=f"{name} has ended: {ended}"
+        if is_over
+        else f"{name} has {count(campaign.tasks, 'task')}",
     )
 
 
@@ -79,40 +82,53 @@ def messages(
     subscriptions: Iterable[Subscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[Notification, ...]:
     """Return a message for each subscription that has something to tell and may send now."""
-    past = (each for each in happened if each.at <= now)  # else the clock was ahead
-    every = sorted(past, key=lambda each: (each.at, each.campaign, each.code))
-    due = (one for one in subscriptions if one.next_at <= now)
+    past = (event for event in happened if event.at <= now)  # else the clock was ahead
+    events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
+    due = (subscription for subscription in subscriptions if subscription.next_at <= now)
     return tuple(
-        _message(one, told, now) for one in due if (told := [x for x in every if _is_for(one, x)])
+        _message(subscription, relevant, now)
+        for subscription in due
+        if (relevant := [x for x in events if _is_for(subscription, x)])
     )
 
 
-def _is_for(one: Subscription, what: NotifiableEvent) -> bool:
-    is_new = what.at > one.told_until
-    return is_new and what.uid == one.uid and what.severity.rank >= one.severity.rank
+def _is_for(subscription: Subscription, event: NotifiableEvent) -> bool:
+    is_new = event.at > subscription.told_until
+    return (
+        is_new
+        and event.uid == subscription.uid
+        and event.severity.rank >= subscription.severity.rank
+    )
 
 
-def _message(one: Subscription, told: list[NotifiableEvent], now: datetime) -> Notification:
-    lines = [each.text for each in told[:MOST]]
-    lines += [f"and {len(told) - MOST} more: gridevents tells them"] if told[MOST:] else []
-    first = told[0]
-    subject = f"{first.code} {first.cluster}".strip() if len(told) == 1 else f"{len(told)} messages"
-    about = {each.campaign for each in told}
+def _message(
+    subscription: Subscription, events: list[NotifiableEvent], now: datetime
+) -> Notification:
+    lines = [event.text for event in events[:MOST]]
+    lines += [f"and {len(events) - MOST} more: gridevents tells them"] if events[MOST:] else []
+    first = events[0]
+    subject = (
+        f"{first.code} {first.cluster}".strip() if len(events) == 1 else f"{len(events)} messages"
+    )
+    about = {event.campaign for event in events}
     of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
     return Notification(
-        subscription=one,
+        subscription=subscription,
         until=now,
         subject=f"gridbridge: {of}{subject}",
         lines=tuple(lines),
-        words=tuple(each.word for each in told[:MOST]),
+        words=tuple(event.word for event in events[:MOST]),
     )
 
 
-def set_back(one: Subscription, now: datetime, policy: Notifications) -> Subscription:
+def set_back(subscription: Subscription, now: datetime, policy: Notifications) -> Subscription:
     """Return a subscription without moments that a clock noted which was ahead of now."""
     longest = max(pause(0, policy), pause(policy.tries, policy))
-    told_until, next_at = min(one.told_until, now), min(one.next_at, now + longest)
-    return replace(one, told_until=told_until, next_at=next_at)
+    told_until, next_at = (
+        min(subscription.told_until, now),
+        min(subscription.next_at, now + longest),
+    )
+    return replace(subscription, told_until=told_until, next_at=next_at)
 
 
 def pause(tries: int, policy: Notifications) -> timedelta:

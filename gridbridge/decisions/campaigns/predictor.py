@@ -36,78 +36,81 @@ Pair = tuple[int, str]  # a campaign and a cluster
 NONE = ClusterView(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def predict(seen: CycleSituation) -> dict[Pair, JobRatioPrediction]:
+def predict(situation: CycleSituation) -> dict[Pair, JobRatioPrediction]:
     """Return the ratio of each campaign with tasks to send at each cluster of its that answered.
 
     Tests have none: a cluster gets one task of them.
     """
-    looked = _Looked(seen)
+    looked = _Looked(situation)
     return {
-        (campaign.number, cluster): looked.predict((campaign.number, cluster), wish)
-        for campaign in seen.campaigns
-        if _is_sent(campaign, seen)
-        for cluster, wish in campaign.jdl.clusters.items()
-        if cluster in seen.room
+        (campaign.number, cluster): looked.predict((campaign.number, cluster), request)
+        for campaign in situation.campaigns
+        if _is_sent(campaign, situation)
+        for cluster, request in campaign.jdl.clusters.items()
+        if cluster in situation.room
     }
 
 
-def _is_sent(campaign: Campaign, seen: CycleSituation) -> bool:
+def _is_sent(campaign: Campaign, situation: CycleSituation) -> bool:
     is_usual = campaign.jdl.type is not CampaignType.TEST
     is_going = campaign.state is CampaignState.IN_TREATMENT
-    return is_usual and is_going and campaign.number in seen.waiting
+    return is_usual and is_going and campaign.number in situation.waiting
 
 
-def kept(
+def changed_ratios(
     predicted: Mapping[Pair, JobRatioPrediction],
     before: Iterable[JobRatio],
     sends: Iterable[TaskSend],
 ) -> tuple[JobRatioPrediction, ...]:
     """Return what has to be kept for the next cycle: what was used, or has changed."""
-    sent = {(one.campaign, one.cluster): one.tasks for one in sends}
-    known = {(one.campaign, one.cluster): one for one in before}
+    sent = {(send.campaign, send.cluster): send.tasks for send in sends}
+    previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
     return tuple(
-        replace(one, submitted=one.submitted + sent[pair]) if pair in sent else one
-        for pair, one in predicted.items()
-        if pair in sent or (pair in known and _differs(one, known[pair]))
+        replace(prediction, submitted=prediction.submitted + sent[pair])
+        if pair in sent
+        else prediction
+        for pair, prediction in predicted.items()
+        if pair in sent or (pair in previous and _differs(prediction, previous[pair]))
     )
 
 
 def sentences(predicted: Iterable[JobRatioPrediction]) -> list[str]:
     """Tell each ratio that changed, with the numbers that led to it."""
     return [
-        f"campaign {one.campaign} at {one.cluster}: job ratio {one.terms.old:.3g} -> "
-        f"{one.ratio:.3g} ({one.law}: {count(one.terms.free, 'slot')} free, "
-        f"{one.terms.submitted} sent, {one.terms.running} run, {one.terms.waiting} wait, "
-        f"{one.terms.allowed} may)"
-        for one in predicted
-        if one.ratio != one.terms.old
+        f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
+        f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
+        f"{count(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
+        f"{prediction.terms.running} run, {prediction.terms.waiting} wait, "
+        f"{prediction.terms.allowed} may)"
+        for prediction in predicted
+        if prediction.ratio != prediction.terms.old
     ]
 
 
 class _Looked:
     """What a cycle sees of tasks at the clusters, by campaign and cluster."""
 
-    def __init__(self, seen: CycleSituation) -> None:
-        self._seen = seen
-        self._free = FreeSlots(seen.room)
-        self._kept = {(one.campaign, one.cluster): one for one in seen.ratios}
-        self._there = {(one.campaign, one.cluster): one for one in seen.there}
+    def __init__(self, situation: CycleSituation) -> None:
+        self._situation = situation
+        self._free = FreeSlots(situation.room)
+        self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
+        self._views = {(view.campaign, view.cluster): view for view in situation.there}
         self._settled: Counter[str] = Counter()
-        tests = seen.tests
-        for one in seen.there:
-            if one.campaign not in tests:
-                self._settled[one.cluster] += one.able - one.fresh
-        where = clusters_of(seen.arrays)
+        tests = situation.tests
+        for view in situation.there:
+            if view.campaign not in tests:
+                self._settled[view.cluster] += view.able - view.fresh
+        where = clusters_of(situation.arrays)
         self._ended = Counter(
-            (one.campaign, where.get((one.campaign, one.array), ""))
-            for one in seen.ended
-            if one.outcome in BEGAN
+            (attempt.campaign, where.get((attempt.campaign, attempt.array), ""))
+            for attempt in situation.ended
+            if attempt.outcome in BEGAN
         )
 
-    def predict(self, pair: Pair, wish: AtCluster) -> JobRatioPrediction:
+    def predict(self, pair: Pair, request: AtCluster) -> JobRatioPrediction:
         """Return a campaign's ratio at a cluster."""
-        room, before = self._seen.room[pair[1]], self._kept.get(pair)
-        terms = self._terms(pair, wish, room, before)
+        room, before = self._situation.room[pair[1]], self._ratios.get(pair)
+        terms = self._terms(pair, request, room, before)
         return JobRatioPrediction(
             campaign=pair[0],
             cluster=pair[1],
@@ -118,36 +121,36 @@ class _Looked:
         )
 
     def _terms(
-        self, pair: Pair, wish: AtCluster, room: ClusterRoom, before: JobRatio | None
+        self, pair: Pair, request: AtCluster, room: ClusterRoom, before: JobRatio | None
     ) -> RatioTerms:
-        there = self._there.get(pair, NONE)
+        view = self._views.get(pair, NONE)
         slots = (
-            there.slots if room.law is JobRatioRule.MEASURED and there.slots else float(wish.slots)
+            view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         )
-        waiting = there.able - there.fresh
-        others = self._settled[pair[1]] - waiting
+        waiting = view.able - view.fresh
+        waiting_of_others = self._settled[pair[1]] - waiting
         return RatioTerms(
             old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
-            free=self._free.of(pair[1], wish),
+            free=self._free.of(pair[1], request),
             submitted=before.submitted if before else 0,
-            running=there.listed - there.waiting,
+            running=view.listed - view.waiting,
             waiting=waiting,
-            allowed=_allowed(wish, room, others),
-            fresh=there.fresh,
-            others=others,
+            allowed=_allowed(request, room, waiting_of_others),
+            fresh=view.fresh,
+            others=waiting_of_others,
             ended=self._ended[pair],
-            is_wiped=pair in self._seen.wiped,
+            is_wiped=pair in self._situation.wiped,
         )
 
 
-def _allowed(wish: AtCluster, room: ClusterRoom, others: int) -> int:
+def _allowed(request: AtCluster, room: ClusterRoom, waiting_of_others: int) -> int:
     """Return how many tasks of a campaign may wait; `measured` counts what others let wait, too."""
     all_may = allowed_to_wait(room.max_slots, room.flood_rate)
-    left = max(0, all_may - others) if room.law is JobRatioRule.MEASURED else all_may
-    return max(left, int(wide_may_wait(room.max_slots, room.flood_rate, wish.slots)))
+    most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may
+    return max(most, int(wide_may_wait(room.max_slots, room.flood_rate, request.slots)))
 
 
-def _differs(one: JobRatioPrediction, before: JobRatio) -> bool:
-    return (one.ratio, one.submitted) != (before.ratio, before.submitted)
+def _differs(prediction: JobRatioPrediction, before: JobRatio) -> bool:
+    return (prediction.ratio, prediction.submitted) != (before.ratio, before.submitted)

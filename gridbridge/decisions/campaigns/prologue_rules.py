@@ -46,26 +46,38 @@ BY_CLUSTER = {  # and why, where that was the last of its times
 class PrologueProgress:
     """How far prologues and epilogues are, with those that have ended now."""
 
-    def __init__(self, seen: CycleSituation) -> None:
-        ended = {(one.campaign, one.array): one for one in seen.stepped}
-        self._clusters = {one.number: one.jdl.clusters for one in seen.campaigns}
-        self._seen = seen
-        self._now = [_ended(one, ended) for one in seen.steps]
-        self._last = {(one.campaign, one.cluster, one.step): one for one in self._now}
-        self._arrays = {(one.campaign, one.array) for one in seen.steps}
-        self._just = {(one.campaign, one.array) for one in seen.stepped}
-        self._alive = {
-            one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED
+    def __init__(self, situation: CycleSituation) -> None:
+        ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
+        self._clusters = {
+            campaign.number: campaign.jdl.clusters for campaign in situation.campaigns
         }
-        self._winding_up = {one.number for one in seen.campaigns if one.is_winding_up}
-        self._over = {one.number for one in seen.campaigns if one.state is CampaignState.TERMINATED}
+        self._situation = situation
+        self._now = [_ended(phase, ended) for phase in situation.steps]
+        self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
+        self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
+        self._just = {(attempt.campaign, attempt.array) for attempt in situation.stepped}
+        self._alive = {
+            campaign.number
+            for campaign in situation.campaigns
+            if campaign.state is not CampaignState.CANCELLED
+        }
+        self._winding_up = {
+            campaign.number for campaign in situation.campaigns if campaign.is_winding_up
+        }
+        self._over = {
+            campaign.number
+            for campaign in situation.campaigns
+            if campaign.state is CampaignState.TERMINATED
+        }
         self._of_epilogues = {
-            (one.campaign, one.array) for one in seen.steps if one.step == EPILOGUE
+            (phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE
         }
 
     def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
         """Return the arrays that are of tasks."""
-        return tuple(one for one in arrays if (one.campaign, one.number) not in self._arrays)
+        return tuple(
+            array for array in arrays if (array.campaign, array.number) not in self._arrays
+        )
 
     def is_wanted(self, array: Array) -> bool:
         """Say whether an array goes on: of a cancelled campaign only its epilogues do."""
@@ -79,26 +91,26 @@ class PrologueProgress:
     def preparing(self) -> dict[Pair, BlacklistEntry]:
         """Return where prologues or epilogues run or wait: no task is sent there."""
         return {
-            _pair(one): BlacklistEntry.CLOSED
-            for one in self._now
-            if one.outcome is TaskOutcome.PENDING
+            _pair(phase): BlacklistEntry.CLOSED
+            for phase in self._now
+            if phase.outcome is TaskOutcome.PENDING
         }
 
     def unready(self) -> frozenset[Pair]:
         """Return where prologues have to be before tasks: no copy is sent there."""
-        every = ((number, name) for number, of in self._clusters.items() for name in of)
-        return frozenset(pair for pair in every if not self._is_ready(*pair))
+        pairs = ((number, name) for number, of in self._clusters.items() for name in of)
+        return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
         self, sends: Iterable[TaskSend]
     ) -> tuple[tuple[TaskSend, ...], tuple[PrologueStep, ...]]:
         """Return what is sent now, and the prologues that have to be before the rest."""
         going, steps = [], []
-        for one in sends:
-            if self._is_ready(one.campaign, one.cluster):
-                going.append(one)
+        for send in sends:
+            if self._is_ready(send.campaign, send.cluster):
+                going.append(send)
             else:
-                steps.append(self._next(one.campaign, one.cluster, PROLOGUE))
+                steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
         return tuple(going), tuple(steps)
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStep, ...]]:
@@ -108,118 +120,144 @@ class PrologueProgress:
         """
         ending, steps = [], []
         for number in campaigns:
-            left = [name for name in self._epilogues(number) if not self._is_over(number, name)]
-            ending += [] if left else [number]
+            unfinished = [
+                name for name in self._epilogues(number) if not self._is_over(number, name)
+            ]
+            ending += [] if unfinished else [number]
             steps += [
                 self._next(number, name, EPILOGUE)
-                for name in left
+                for name in unfinished
                 if not any(self._is_pending(number, name, step) for step in STEPS)
             ]
         return tuple(ending), tuple(steps)
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
         """Return the prologues of these campaigns that wait, though no task is left for them."""
-        found = self._in_vain(campaigns)
-        return tuple(one for one in found if (one.campaign, one.number) in self._seen.idle_steps)
+        needless = self._in_vain(campaigns)
+        return tuple(
+            array
+            for array in needless
+            if (array.campaign, array.number) in self._situation.idle_steps
+        )
 
     def unsent(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
         """Return those that their clusters have not taken, as far as is known."""
-        return tuple(one for one in self._in_vain(campaigns) if one.state is ArrayState.INTENDED)
+        return tuple(
+            array for array in self._in_vain(campaigns) if array.state is ArrayState.INTENDED
+        )
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[Array]:
         """Give the prologues that have not ended of these campaigns, and of those that have."""
-        left = self._over.union(campaigns)
+        ended = self._over.union(campaigns)
         pending = {
-            (one.campaign, one.array)
-            for one in self._now
-            if one.step == PROLOGUE and one.outcome is TaskOutcome.PENDING and one.campaign in left
+            (phase.campaign, phase.array)
+            for phase in self._now
+            if phase.step == PROLOGUE
+            and phase.outcome is TaskOutcome.PENDING
+            and phase.campaign in ended
         }
-        return (one for one in self._seen.arrays if (one.campaign, one.number) in pending)
+        return (
+            array for array in self._situation.arrays if (array.campaign, array.number) in pending
+        )
 
     def noted(self, book: OpenEvents) -> OpenEvents:
         """Tell of those that failed, and close what a prologue that went well has healed."""
-        known = {
-            one.number for one in self._seen.campaigns if one.state.is_alive or one.is_winding_up
+        campaigns = {
+            campaign.number
+            for campaign in self._situation.campaigns
+            if campaign.state.is_alive or campaign.is_winding_up
         }
-        for one in self._now:
-            if (one.campaign, one.array) not in self._just or one.campaign not in known:
+        for phase in self._now:
+            if (phase.campaign, phase.array) not in self._just or phase.campaign not in campaigns:
                 continue
-            if one.step == PROLOGUE and one.campaign in self._alive:
-                self._note_prologue(book, one)
-            elif one.step == EPILOGUE and one.outcome is not TaskOutcome.SUCCESS and _is_over(one):
+            if phase.step == PROLOGUE and phase.campaign in self._alive:
+                self._note_prologue(book, phase)
+            elif (
+                phase.step == EPILOGUE
+                and phase.outcome is not TaskOutcome.SUCCESS
+                and _is_over(phase)
+            ):
                 event = opened_now(
-                    EventKind.CAMPAIGN, EventCode.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
+                    EventKind.CAMPAIGN,
+                    EventCode.EPILOG_EXIT_ERROR,
+                    *_pair(phase),
+                    self._situation.at,
                 )
-                why = BY_CLUSTER.get(one.outcome, "")
-                book.put(replace(event, exit_status=one.exit_status, why=why))
+                why = BY_CLUSTER.get(phase.outcome, "")
+                book.put(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: OpenEvents, one: ProloguePhaseResult) -> None:
-        event, at = book.find(EventCode.SETUP_ERROR, *_pair(one)), self._seen.at
-        if one.outcome is TaskOutcome.SUCCESS:
+    def _note_prologue(self, book: OpenEvents, phase: ProloguePhaseResult) -> None:
+        event, at = book.find(EventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
+        if phase.outcome is TaskOutcome.SUCCESS:
             book.close(event, at)
-        elif one.outcome not in BY_CLUSTER:
+        elif phase.outcome not in BY_CLUSTER:
             begun = event or happened(
-                None, EventCode.SETUP_ERROR, _pair(one), at, self._seen.failures
+                None, EventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
             )
             book.put(replace(begun, last_at=at))
 
     def _is_ready(self, campaign: int, cluster: str) -> bool:
         if not self._clusters[campaign][cluster].prologue:
             return True
-        known = self._last.get((campaign, cluster, PROLOGUE))
+        prologue = self._last.get((campaign, cluster, PROLOGUE))
         after = self._last.get((campaign, cluster, EPILOGUE))
-        is_undone = known is not None and after is not None and after.array > known.array
-        return known is not None and known.outcome is TaskOutcome.SUCCESS and not is_undone
+        is_undone = prologue is not None and after is not None and after.array > prologue.array
+        return prologue is not None and prologue.outcome is TaskOutcome.SUCCESS and not is_undone
 
     def _next(self, campaign: int, cluster: str, step: str) -> PrologueStep:
-        known = self._last.get((campaign, cluster, step))
-        attempt = known.attempt + 1 if known else 1
+        previous = self._last.get((campaign, cluster, step))
+        attempt = previous.attempt + 1 if previous else 1
         return PrologueStep(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
         """Give the clusters at which a campaign's epilogue has to run."""
-        visited = self._seen.last_arrays.get(campaign, {})
-        for name, wish in self._clusters[campaign].items():
-            is_there = wish.epilogue and name in visited and name in self._seen.asked
+        visited = self._situation.last_arrays.get(campaign, {})
+        for name, request in self._clusters[campaign].items():
+            is_there = request.epilogue and name in visited and name in self._situation.asked
             if is_there and not self._never_began(campaign, name):
                 yield name
 
     def _never_began(self, campaign: int, cluster: str) -> bool:
         """Say whether all that was sent there is a prologue that was taken away as it waited."""
-        known = self._last.get((campaign, cluster, PROLOGUE))
-        if known is None or known.outcome is not TaskOutcome.MOVED:
+        prologue = self._last.get((campaign, cluster, PROLOGUE))
+        if prologue is None or prologue.outcome is not TaskOutcome.MOVED:
             return False
-        return known.attempt == 1 and known.array >= self._seen.last_arrays[campaign][cluster]
+        return (
+            prologue.attempt == 1
+            and prologue.array >= self._situation.last_arrays[campaign][cluster]
+        )
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
         """Say whether an epilogue has ended there, and nothing was sent after it."""
-        known = self._last.get((campaign, cluster, EPILOGUE))
-        last = self._seen.last_arrays[campaign][cluster]
-        return known is not None and _is_over(known) and known.array >= last
+        epilogue = self._last.get((campaign, cluster, EPILOGUE))
+        last = self._situation.last_arrays[campaign][cluster]
+        return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
 
     def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
-        known = self._last.get((campaign, cluster, step))
-        return known is not None and known.outcome is TaskOutcome.PENDING
+        phase = self._last.get((campaign, cluster, step))
+        return phase is not None and phase.outcome is TaskOutcome.PENDING
 
 
 def _ended(
-    one: ProloguePhaseResult, ended: Mapping[tuple[int, int], Attempt]
+    phase: ProloguePhaseResult, ended: Mapping[tuple[int, int], Attempt]
 ) -> ProloguePhaseResult:
-    now = ended.get((one.campaign, one.array))
-    return one if now is None else replace(one, outcome=now.outcome, exit_status=now.exit_status)
+    now = ended.get((phase.campaign, phase.array))
+    return (
+        phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
+    )
 
 
-def _is_over(one: ProloguePhaseResult) -> bool:
-    if one.outcome is TaskOutcome.PENDING:
+def _is_over(phase: ProloguePhaseResult) -> bool:
+    if phase.outcome is TaskOutcome.PENDING:
         return False
-    return one.outcome not in BY_CLUSTER or one.attempt >= TIMES
+    return phase.outcome not in BY_CLUSTER or phase.attempt >= TIMES
 
 
-def _pair(one: ProloguePhaseResult) -> Pair:
-    return one.campaign, one.cluster
+def _pair(phase: ProloguePhaseResult) -> Pair:
+    return phase.campaign, phase.cluster
 
 
 def sentences(steps: Iterable[PrologueStep]) -> list[str]:
     """Tell which are begun."""
-    return [f"{one.step} of campaign {one.campaign} at {one.cluster} begins" for one in steps]
+    return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.usage_sharing import ShareBy
 
 
 def sends(
-    seen: CycleSituation,
+    situation: CycleSituation,
     predicted: Mapping[Pair, JobRatioPrediction],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[Array] = (),
@@ -30,11 +30,11 @@ def sends(
     `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides. At
     `barred` clusters campaigns get nothing, or one task to try.
     """
-    unsent = Backlog(seen, barred, campaigns)
+    unsent = Backlog(situation, barred, campaigns)
     distribution = CycleAllotment(
-        seen, unsent, SchedulerMatching(seen, predicted, campaigns, begun)
+        situation, unsent, SchedulerMatching(situation, predicted, campaigns, begun)
     )
-    offered = turns(seen)
+    offered = turns(situation)
     for turn in offered:
         distribution.fill(turn)
     for turn in offered:
@@ -45,7 +45,7 @@ def sends(
             cluster=cluster,
             tasks=tasks,
             kept_off=unsent.taken(campaign, cluster),
-            array_tasks=seen.room[cluster].limits.tasks,
+            array_tasks=situation.room[cluster].limits.tasks,
         )
         for (campaign, cluster), tasks in distribution.given.items()
     )
@@ -54,20 +54,22 @@ def sends(
 class CycleAllotment:
     """What one cycle gives away."""
 
-    def __init__(self, seen: CycleSituation, unsent: Backlog, matching: SchedulerMatching) -> None:
+    def __init__(
+        self, situation: CycleSituation, unsent: Backlog, matching: SchedulerMatching
+    ) -> None:
         self.given: Counter[Pair] = Counter()
-        self._seen = seen
+        self._situation = situation
         self._matching = matching
-        self._left = matching.left
+        self._remaining = matching.left
         self._unsent = unsent
-        self._in_vain = in_vain(seen)
-        self._used_s = _used_s(seen)
-        self._ahead = _ahead(seen)
+        self._in_vain = in_vain(situation)
+        self._used_s = _used_s(situation)
+        self._ahead = _ahead(situation)
 
     def fill(self, turn: tuple[ClusterOffer, ...]) -> None:
         """Give the campaigns of a turn the free slots of the clusters that they are offered."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
-        if is_test or self._seen.sharing.by is ShareBy.NONE:
+        if is_test or self._situation.sharing.by is ShareBy.NONE:
             self._first_come(turn)
         else:
             self._fairly(turn)
@@ -79,17 +81,17 @@ class CycleAllotment:
         """
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
-                given = self.given[campaign.number, cluster]
-                tasks = self._matching.to_wait(campaign, cluster, given)
+                allotted = self.given[campaign.number, cluster]
+                tasks = self._matching.to_wait(campaign, cluster, allotted)
                 self._matching.wait(campaign, cluster, self._take(campaign, cluster, tasks))
             if self._goes_before_others(campaign):
-                self._left.closed_to_wide.update(self._wanted(campaign, clusters))
+                self._remaining.closed_to_wide.update(self._wanting(campaign, clusters))
 
     def _goes_before_others(self, campaign: Campaign) -> bool:
         is_usual = campaign.jdl.type is not CampaignType.TEST
-        return is_usual and self._seen.sharing.by is ShareBy.NONE
+        return is_usual and self._situation.sharing.by is ShareBy.NONE
 
-    def _wanted(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
+    def _wanting(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         return [
             name
             for name in clusters
@@ -109,57 +111,57 @@ class CycleAllotment:
         slots are shared after those of ordinary tasks.
         """
         offered: dict[tuple[str, bool], list[Campaign]] = {}
-        places: dict[tuple[str, bool], list[int]] = {}
+        ranks: dict[tuple[str, bool], list[int]] = {}
         for campaign, clusters in turn:
-            for place, cluster in enumerate(self._best_first(campaign, clusters)):
+            for rank, cluster in enumerate(self._best_first(campaign, clusters)):
                 key = cluster, campaign.jdl.clusters[cluster].is_besteffort
                 offered.setdefault(key, []).append(campaign)
-                places.setdefault(key, []).append(place)
+                ranks.setdefault(key, []).append(rank)
         order = {
-            key: (key[1], fmean(places[key]), -self._free(some[0], key[0]), key[0])
-            for key, some in offered.items()
+            key: (key[1], fmean(ranks[key]), -self._free(offered_to[0], key[0]), key[0])
+            for key, offered_to in offered.items()
         }
-        for key in sorted(offered, key=lambda each: order[each]):
+        for key in sorted(offered, key=lambda cluster_kind: order[cluster_kind]):
             self._share(key[0], offered[key])
 
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
-        wishes = [self._wish(one, cluster) for one in campaigns]
+        requests = [self._request(campaign, cluster) for campaign in campaigns]
         free = self._free(campaigns[0], cluster)
-        tasks = shared(free, wishes, self._used_s, self._ahead)
-        for one, wish in zip(campaigns, wishes, strict=True):
-            self._give(one, cluster, tasks[one.number])
-            used_s = tasks[one.number] * wish.slots * HORIZON_S
-            self._used_s[wish.claimant] = self._used_s.get(wish.claimant, 0.0) + used_s
-            self._ahead[wish.claimant] -= tasks[one.number]
+        tasks = shared(free, requests, self._used_s, self._ahead)
+        for campaign, request in zip(campaigns, requests, strict=True):
+            self._give(campaign, cluster, tasks[campaign.number])
+            used_s = tasks[campaign.number] * request.slots * HORIZON_S
+            self._used_s[request.claimant] = self._used_s.get(request.claimant, 0.0) + used_s
+            self._ahead[request.claimant] -= tasks[campaign.number]
 
-    def _wish(self, campaign: Campaign, cluster: str) -> ShareRequest:
+    def _request(self, campaign: Campaign, cluster: str) -> ShareRequest:
         unsent = self._unsent.all_of(campaign.number)
         going = self._unsent.at(campaign.number, cluster)
         return ShareRequest(
             campaign=campaign.number,
-            claimant=claimant(campaign, self._seen.sharing),
+            claimant=claimant(campaign, self._situation.sharing),
             tasks=min(going, self._matching.to_start(campaign, cluster)),
             slots=campaign.jdl.clusters[cluster].slots,
-            first=max(0, self._seen.sharing.first_tasks - (campaign.tasks - unsent)),
+            first=max(0, self._situation.sharing.first_tasks - (campaign.tasks - unsent)),
         )
 
     def _give(self, campaign: Campaign, cluster: str, tasks: int) -> None:
-        taken = self._take(campaign, cluster, tasks)
-        self._left.free.take(cluster, campaign.jdl.clusters[cluster], taken)
+        tasks_taken = self._take(campaign, cluster, tasks)
+        self._remaining.free.take(cluster, campaign.jdl.clusters[cluster], tasks_taken)
 
     def _free(self, campaign: Campaign, cluster: str) -> int:
-        return self._left.free.of(cluster, campaign.jdl.clusters[cluster])
+        return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
         """Take so many of a campaign's tasks, or all that may go there; return how many."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
-        taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
-        if taken:
-            self._unsent.take(campaign.number, cluster, taken)
-            self.given[campaign.number, cluster] += taken
-            given = self.given[campaign.number, cluster]
-            self._matching.take_arrays(campaign, cluster, given)
-        return taken
+        tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
+        if tasks_taken:
+            self._unsent.take(campaign.number, cluster, tasks_taken)
+            self.given[campaign.number, cluster] += tasks_taken
+            allotted = self.given[campaign.number, cluster]
+            self._matching.take_arrays(campaign, cluster, allotted)
+        return tasks_taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         """Sort clusters: those that end the campaign's tasks fastest, then those with most room.
@@ -167,7 +169,7 @@ class CycleAllotment:
         Where it is not known yet how fast that is, it is found out. Where its tasks waited in vain
         comes last: what has waited there would go there again though others have room.
         """
-        mean_s = self._seen.sharing.mean_s.get(campaign.number, {})
+        mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
         def order(name: str) -> tuple[int, float, int, str]:
             waited = self._in_vain.get((campaign.number, name), 0)
@@ -176,23 +178,25 @@ class CycleAllotment:
         return sorted(clusters, key=order)
 
 
-def _used_s(seen: CycleSituation) -> dict[str, float]:
+def _used_s(situation: CycleSituation) -> dict[str, float]:
     """Return what is used by who shares, with the slots that they hold now."""
-    used_s = dict(seen.sharing.used_s)
-    campaigns = {one.number: one for one in seen.campaigns}
-    for there in seen.there:
-        if there.campaign in campaigns:
-            one = campaigns[there.campaign]
-            slots, name = one.jdl.slots_at(there.cluster), claimant(one, seen.sharing)
-            used_s[name] = used_s.get(name, 0.0) + there.listed * slots * HORIZON_S
+    used_s = dict(situation.sharing.used_s)
+    campaigns = {campaign.number: campaign for campaign in situation.campaigns}
+    for view in situation.there:
+        if view.campaign in campaigns:
+            campaign = campaigns[view.campaign]
+            slots, name = campaign.jdl.slots_at(view.cluster), claimant(campaign, situation.sharing)
+            used_s[name] = used_s.get(name, 0.0) + view.listed * slots * HORIZON_S
     return used_s
 
 
-def _ahead(seen: CycleSituation) -> dict[str, int]:
+def _ahead(situation: CycleSituation) -> dict[str, int]:
     """Return how many tasks of each who shares go before all shares: until they have so many."""
-    claimants = {one.number: claimant(one, seen.sharing) for one in seen.campaigns}
-    ahead = dict.fromkeys(claimants.values(), seen.sharing.first_tasks)
-    for there in seen.there:
-        if there.campaign in claimants:
-            ahead[claimants[there.campaign]] -= there.listed
+    claimants = {
+        campaign.number: claimant(campaign, situation.sharing) for campaign in situation.campaigns
+    }
+    ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
+    for view in situation.there:
+        if view.campaign in claimants:
+            ahead[claimants[view.campaign]] -= view.listed
     return ahead

@@ -20,10 +20,10 @@ ByTask = Mapping[Task, Sequence[CompetingAttempt]]
 
 def by_task(rivals: Iterable[CompetingAttempt]) -> ByTask:
     """Return the attempts of each task that had a copy."""
-    found: dict[Task, list[CompetingAttempt]] = defaultdict(list)
-    for one in rivals:
-        found[one.campaign, one.task].append(one)
-    return found
+    attempts: dict[Task, list[CompetingAttempt]] = defaultdict(list)
+    for attempt in rivals:
+        attempts[attempt.campaign, attempt.task].append(attempt)
+    return attempts
 
 
 def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
@@ -33,25 +33,27 @@ def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
     Of two that succeeded in one look the lower one counts: nobody knows which was first.
     """
     now: dict[Task, list[Attempt]] = defaultdict(list)
-    for one in ended:
-        now[one.campaign, one.task].append(one)
+    for attempt in ended:
+        now[attempt.campaign, attempt.task].append(attempt)
     decides = {
-        task: _deciding(some, rivals[task]) for task, some in now.items() if rivals.get(task)
+        task: _deciding(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)
     }
     return tuple(
-        replace(one, outcome=TaskOutcome.COPY, is_overrun=one.outcome is TaskOutcome.WALLTIME)
-        if decides.get((one.campaign, one.task), one.attempt) != one.attempt
-        else one
-        for one in ended
+        replace(
+            attempt, outcome=TaskOutcome.COPY, is_overrun=attempt.outcome is TaskOutcome.WALLTIME
+        )
+        if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
+        else attempt
+        for attempt in ended
     )
 
 
 def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> int:
     """Return which of a task's attempts decides; 0 while another lives, or when one had won."""
-    outcomes = {one.attempt: one.outcome for one in rivals}
+    outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskOutcome.SUCCESS in outcomes.values():
         return 0
-    now = {one.attempt: one.outcome for one in ended}
+    now = {attempt.attempt: attempt.outcome for attempt in ended}
     if good := [attempt for attempt, outcome in now.items() if outcome is TaskOutcome.SUCCESS]:
         return min(good)
     pending = {attempt for attempt, outcome in outcomes.items() if outcome is TaskOutcome.PENDING}
@@ -60,21 +62,21 @@ def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> i
 
 def last_ends(ended: Iterable[Attempt], again: Iterable[Retry]) -> tuple[Attempt, ...]:
     """Return the ends with which tasks are over: of no copy, and none that runs again."""
-    runs = {(one.campaign, one.task) for one in again}
+    runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
-        one
-        for one in ended
-        if one.outcome is not TaskOutcome.COPY and (one.campaign, one.task) not in runs
+        attempt
+        for attempt in ended
+        if attempt.outcome is not TaskOutcome.COPY and (attempt.campaign, attempt.task) not in runs
     )
 
 
 def numbered(again: Iterable[Retry], rivals: ByTask) -> tuple[Retry, ...]:
     """Return which tasks run again, after the last of their attempts: a copy may be a later one."""
     return tuple(
-        replace(one, attempt=max(one.attempt, *(each.attempt for each in of_task)))
-        if (of_task := rivals.get((one.campaign, one.task)))
-        else one
-        for one in again
+        replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
+        if (of_task := rivals.get((retry.campaign, retry.task)))
+        else retry
+        for retry in again
     )
 
 
@@ -86,46 +88,48 @@ def losers(
     They are named again in each cycle until they have ended. Of an array that was not released yet
     nothing is ended as long as another task of it is wanted.
     """
-    known = {(one.campaign, one.number): one for one in arrays}
-    now = {(one.campaign, one.task, one.attempt): one.outcome for one in ended}
+    by_number = {(array.campaign, array.number): array for array in arrays}
+    now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
     live: dict[Task, list[CompetingAttempt]] = defaultdict(list)  # by campaign and array
     lost: dict[Task, list[int]] = defaultdict(list)
     for task, of_task in rivals.items():
         has_won = _has_won(task, of_task, now)
-        for one in of_task:
-            if one.outcome is TaskOutcome.PENDING and (*task, one.attempt) not in now:
-                live[one.campaign, one.array].append(one)
+        for rival in of_task:
+            if rival.outcome is TaskOutcome.PENDING and (*task, rival.attempt) not in now:
+                live[rival.campaign, rival.array].append(rival)
                 if has_won:
-                    lost[one.campaign, one.array].append(one.place)
-    found = (
+                    lost[rival.campaign, rival.array].append(rival.place)
+    superseded = (
         SupersededAttempts(
-            array=known[key],
-            places=_ranges(places),
-            is_whole=known[key].is_of_copies and len(places) == len(live[key]),
+            array=by_number[key],
+            places=_ranges(indices),
+            is_whole=by_number[key].is_of_copies and len(indices) == len(live[key]),
         )
-        for key, places in sorted(lost.items())
-        if key in known
+        for key, indices in sorted(lost.items())
+        if key in by_number
     )
-    return tuple(one for one in found if one.is_whole or one.array.state is ArrayState.RELEASED)
+    return tuple(
+        loser for loser in superseded if loser.is_whole or loser.array.state is ArrayState.RELEASED
+    )
 
 
-def is_dropped(one: SupersededAttempts) -> bool:
+def is_dropped(loser: SupersededAttempts) -> bool:
     """Say whether an array never starts: it was not released, and nothing of it is wanted."""
-    return one.is_whole and one.array.state is not ArrayState.RELEASED
+    return loser.is_whole and loser.array.state is not ArrayState.RELEASED
 
 
 def _has_won(
     task: Task, of_task: Iterable[CompetingAttempt], now: Mapping[tuple[int, int, int], TaskOutcome]
 ) -> bool:
-    outcomes = (now.get((*task, one.attempt), one.outcome) for one in of_task)
+    outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
     return TaskOutcome.SUCCESS in outcomes
 
 
-def _ranges(places: Iterable[int]) -> tuple[range, ...]:
-    found: list[range] = []
-    for place in sorted(places):
-        if found and found[-1].stop == place:
-            found[-1] = range(found[-1].start, place + 1)
+def _ranges(indices: Iterable[int]) -> tuple[range, ...]:
+    ranges: list[range] = []
+    for index in sorted(indices):
+        if ranges and ranges[-1].stop == index:
+            ranges[-1] = range(ranges[-1].start, index + 1)
         else:
-            found.append(range(place, place + 1))
-    return tuple(found)
+            ranges.append(range(index, index + 1))
+    return tuple(ranges)

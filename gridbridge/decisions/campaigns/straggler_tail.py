@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.failures.starvation import in_vain
 from gridbridge.decisions.campaigns.free_slots import FreeArrays, FreeSlots
-from gridbridge.decisions.campaigns.matching import array_tasks, places
+from gridbridge.decisions.campaigns.matching import array_tasks, remaining_capacity
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignTail
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import finalizer_of
 from gridbridge.decisions.campaigns.speculation_rules import ByTask
@@ -49,55 +49,59 @@ class RemainingSlots:
 class _Counted:
     """What a cycle has seen and decided, by campaign: there are many of both."""
 
-    def __init__(self, seen: CycleSituation, decided: CycleDecisions) -> None:
-        self.unsent = Counter(seen.waiting)
+    def __init__(self, situation: CycleSituation, decided: CycleDecisions) -> None:
+        self.unsent = Counter(situation.waiting)
         self.ended: dict[int, list[Attempt]] = defaultdict(list)
         self.made: dict[int, dict[int, int]] = defaultdict(dict)  # copies, by task
         for send in decided.sends:
             self.unsent[send.campaign] -= send.tasks
-        self.unsent.update(one.campaign for one in decided.again)
-        for one in decided.ended:
-            self.ended[one.campaign].append(one)
-        for (campaign, task), some in decided.rivals.items():
-            self.made[campaign][task] = sum(each.is_copy for each in some)
+        self.unsent.update(attempt.campaign for attempt in decided.again)
+        for attempt in decided.ended:
+            self.ended[attempt.campaign].append(attempt)
+        for (campaign, task), rivals in decided.rivals.items():
+            self.made[campaign][task] = sum(rival.is_copy for rival in rivals)
 
 
-def copies(seen: CycleSituation, decided: CycleDecisions) -> tuple[SpeculativeAttempts, ...]:
+def copies(situation: CycleSituation, decided: CycleDecisions) -> tuple[SpeculativeAttempts, ...]:
     """Return the copies of all campaigns, of those first that come first."""
-    return tuple(_copies(seen, decided)) if seen.tails else ()
+    return tuple(_copies(situation, decided)) if situation.tails else ()
 
 
-def _copies(seen: CycleSituation, decided: CycleDecisions) -> Iterator[SpeculativeAttempts]:
-    campaigns = {one.number: one for one in seen.campaigns}
-    there = _there(seen, decided)
-    given = places(seen)
-    left = RemainingSlots(free=given.free, arrays=given.arrays, there=there, in_vain=in_vain(seen))
-    counted = _Counted(seen, decided)
+def _copies(situation: CycleSituation, decided: CycleDecisions) -> Iterator[SpeculativeAttempts]:
+    campaigns = {copy.number: copy for copy in situation.campaigns}
+    sent = _sent(situation, decided)
+    capacity = remaining_capacity(situation)
+    remaining = RemainingSlots(
+        free=capacity.free, arrays=capacity.arrays, there=sent, in_vain=in_vain(situation)
+    )
+    counted = _Counted(situation, decided)
     for send in decided.sends:
-        left.free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
-        arrays = -(-send.tasks // array_tasks(seen, send.cluster))
-        left.arrays.take(send.campaign, send.cluster, arrays)
-    for tail in seen.tails:
+        remaining.free.take(
+            send.cluster, _request(campaigns[send.campaign], send.cluster), send.tasks
+        )
+        arrays = -(-send.tasks // array_tasks(situation, send.cluster))
+        remaining.arrays.take(send.campaign, send.cluster, arrays)
+    for tail in situation.tails:
         campaign = campaigns[tail.campaign]
         finalizer = finalizer_of(campaign)
-        free = _free(campaign, seen, decided, left)
-        end = _end(campaign, tail, counted, free, decided.over, seen.finalize)
-        for one in finalizer.copies(end) if finalizer else ():
-            left.free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
-            left.arrays.take(one.campaign, one.cluster, 1)
-            yield one
+        free = _free(campaign, situation, decided, remaining)
+        end = _end(campaign, tail, counted, free, decided.over, situation.finalize)
+        for copy in finalizer.copies(end) if finalizer else ():
+            remaining.free.take(copy.cluster, _request(campaign, copy.cluster), len(copy.tasks))
+            remaining.arrays.take(copy.campaign, copy.cluster, 1)
+            yield copy
 
 
-def _there(seen: CycleSituation, decided: CycleDecisions) -> Counter[Pair]:
-    there = Counter[Pair]()
-    for listed in seen.there:
-        there[listed.campaign, listed.cluster] += listed.listed
+def _sent(situation: CycleSituation, decided: CycleDecisions) -> Counter[Pair]:
+    sent = Counter[Pair]()
+    for listed in situation.there:
+        sent[listed.campaign, listed.cluster] += listed.listed
     for send in decided.sends:
-        there[send.campaign, send.cluster] += send.tasks
-    return there
+        sent[send.campaign, send.cluster] += send.tasks
+    return sent
 
 
-def _wish(campaign: Campaign, cluster: str) -> AtCluster:
+def _request(campaign: Campaign, cluster: str) -> AtCluster:
     return campaign.jdl.clusters[cluster]
 
 
@@ -110,8 +114,10 @@ def _end(
     limits: Finalize,
 ) -> CampaignTail:
     number = campaign.number
-    ended = {(one.task, one.attempt) for one in counted.ended[number]}
-    won = {one.task for one in counted.ended[number] if one.outcome is TaskOutcome.SUCCESS}
+    ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}
+    won = {
+        attempt.task for attempt in counted.ended[number] if attempt.outcome is TaskOutcome.SUCCESS
+    }
     return CampaignTail(
         campaign=number,
         left=campaign.tasks - campaign.ended - over.get(number, 0),
@@ -120,7 +126,9 @@ def _end(
         free=free,
         durations_s=tail.durations_s,
         live=tuple(
-            one for one in tail.live if (one.task, one.attempt) not in ended and one.task not in won
+            attempt
+            for attempt in tail.live
+            if (attempt.task, attempt.attempt) not in ended and attempt.task not in won
         ),
         made=counted.made[number],
         limits=limits,
@@ -129,31 +137,34 @@ def _end(
 
 
 def _free(
-    campaign: Campaign, seen: CycleSituation, decided: CycleDecisions, left: RemainingSlots
+    campaign: Campaign,
+    situation: CycleSituation,
+    decided: CycleDecisions,
+    remaining: RemainingSlots,
 ) -> Mapping[str, int]:
     """Return for how many tasks clusters have room, where they end fastest first.
 
     Where that is not known comes last, for a copy is no probe; then those where they wait in vain.
     """
-    mean_s = seen.sharing.mean_s.get(campaign.number, {})
+    mean_s = situation.sharing.mean_s.get(campaign.number, {})
     room = {
-        name: _room(campaign, name, array_tasks(seen, name), left)
+        name: _room(campaign, name, array_tasks(situation, name), remaining)
         for name in campaign.jdl.clusters
-        if name in seen.room and (campaign.number, name) not in decided.barred
+        if name in situation.room and (campaign.number, name) not in decided.barred
     }
 
     def order(name: str) -> tuple[int, float, int, str]:
-        tasks = left.in_vain.get((campaign.number, name), 0)
+        tasks = remaining.in_vain.get((campaign.number, name), 0)
         return tasks, mean_s.get(name, float("inf")), -room[name], name
 
     return {name: room[name] for name in sorted(room, key=order) if room[name]}
 
 
-def _room(campaign: Campaign, cluster: str, max_tasks: int, left: RemainingSlots) -> int:
-    wish = _wish(campaign, cluster)
+def _room(campaign: Campaign, cluster: str, max_tasks: int, remaining: RemainingSlots) -> int:
+    request = _request(campaign, cluster)
     most = max_tasks
-    if wish.max_jobs:
-        most = min(most, wish.max_jobs - left.there[campaign.number, cluster])
-    if not left.arrays.of(campaign.number, cluster):
+    if request.max_jobs:
+        most = min(most, request.max_jobs - remaining.there[campaign.number, cluster])
+    if not remaining.arrays.of(campaign.number, cluster):
         return 0  # it takes no more arrays of this owner
-    return max(0, min(left.free.of(cluster, wish) // wish.slots, most))
+    return max(0, min(remaining.free.of(cluster, request) // request.slots, most))

@@ -45,11 +45,11 @@ class SurvivalCurve:
 
     def mean_left(self, elapsed: float) -> float:
         """How long a task still takes that has run for so long."""
-        still, found, reached = self.left_after(elapsed), 0.0, 0.0
+        still, mean, reached = self.left_after(elapsed), 0.0, 0.0
         for share, length in self._pieces():
-            found += share * max(0.0, reached + length - max(reached, elapsed))
+            mean += share * max(0.0, reached + length - max(reached, elapsed))
             reached += length
-        return found / still if still else 0.0
+        return mean / still if still else 0.0
 
     def _pieces(self) -> Iterable[tuple[float, float]]:
         """Return the share that is left in each piece, and the piece's length."""
@@ -74,19 +74,19 @@ def curve_of(
     Where many have outlived all that ended, they go on for at least `caution` times as long as the
     longest of them has run: nothing is known of tasks of their kind.
     """
-    seen = sorted([(time, True) for time in ended] + [(time, False) for time in running])
-    at_risk, share = len(seen), 1.0
+    endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
+    at_risk, share = len(endings), 1.0
     times, shares = [0.0], [1.0]
-    for time, group in groupby(seen, key=lambda each: each[0]):
+    for time, group in groupby(endings, key=lambda ending: ending[0]):
         kinds = [is_end for _, is_end in group]
         if ends := sum(kinds):
             share *= 1 - ends / at_risk
             times.append(time)
             shares.append(share)
         at_risk -= len(kinds)
-    count = sum(is_end for _, is_end in seen)
-    one_end_s = sum(time for time, _ in seen) / max(1, count)
-    young_s = max(one_end_s, caution * seen[-1][0]) if seen else one_end_s
+    count = sum(is_end for _, is_end in endings)
+    one_end_s = sum(time for time, _ in endings) / max(1, count)
+    young_s = max(one_end_s, caution * endings[-1][0]) if endings else one_end_s
     return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
@@ -96,16 +96,18 @@ def mixed(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
     shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
-    kept = _thinned(times, shares)
-    return SurvivalCurve(tuple(kept[0]), tuple(kept[1]), sum(curve.count for curve, _ in parts))
+    thinned = _thinned(times, shares)
+    return SurvivalCurve(
+        tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts)
+    )
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
     """Return some of many steps, each in the middle of those that it stands for."""
-    every = -(-len(times) // MOST_STEPS) if times else 1
-    first = (len(times) - 1) % every
-    kept = [times[max(0, at - every // 2)] for at in range(first, len(times), every)]
-    return [*kept[:-1], *times[-1:]], shares[first::every]
+    step = -(-len(times) // MOST_STEPS) if times else 1
+    first = (len(times) - 1) % step
+    kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
+    return [*kept_times[:-1], *times[-1:]], shares[first::step]
 
 
 def _with_tail(
@@ -117,13 +119,13 @@ def _with_tail(
     end, or longer.
     """
     beyond = 2 / (count + 2)
-    last, left = (times[-1], shares[-1]) if times else (0.0, 1.0)
-    known = SurvivalCurve(tuple(times), tuple(shares), count)
-    spread = young_s if left > beyond or count < 2 else known.variation * known.mean
+    last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
+    curve = SurvivalCurve(tuple(times), tuple(shares), count)
+    spread = young_s if last_share > beyond or count < 2 else curve.variation * curve.mean
     spread = max(spread, INSTANT_S)
-    left = max(left, beyond)
+    last_share = max(last_share, beyond)
     return SurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
-        (*(max(share, beyond) for share in shares), *(left * part for part in TAIL), 0.0),
+        (*(max(share, beyond) for share in shares), *(last_share * part for part in TAIL), 0.0),
         count,
     )

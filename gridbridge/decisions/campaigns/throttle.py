@@ -37,70 +37,78 @@ SAID = {
 }
 
 
-def plan(seen: ListedAttempt) -> CancellationPlan:
+def plan(listing: ListedAttempt) -> CancellationPlan:
     """Decide about all tasks that are listed; those that were marked before are seen through."""
-    going = tuple(part for part in seen.parts if not part.is_cancelled)
+    going = tuple(part for part in listing.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
     waiting = [part for part in new if part.is_waiting and not part.is_test]
-    late = [part for part in waiting if _is_late(part, seen)]
-    left = [part for part in waiting if not _is_late(part, seen)]
+    late = [part for part in waiting if _is_late(part, listing)]
+    in_time = [part for part in waiting if not _is_late(part, listing)]
     unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
     moved = tuple(part for part in going if _is_moved(part))
     marked = tuple(part for part in going if _is_followed(part))
     return CancellationPlan(
         wipes=_together(
-            *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
+            *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, listing)),
             *(_wipe(part, WipedFor.WAITED) for part in late),
-            *_overflow(left, seen),
+            *_overflow(in_time, listing),
         ),
         repeated=_together(*(_wipe(part, part.marked) for part in marked if not _is_spared(part))),
         spared=_together(*(_wipe(part, part.marked) for part in marked if _is_spared(part))),
         moved=_together(*(_wipe(part, part.marked) for part in moved)),
         cancelled=_together(
-            *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled),
+            *(_wipe(part, WipedFor.CANCELLED) for part in listing.parts if part.is_cancelled),
             *(_wipe(part, WipedFor.UNWANTED) for part in unwanted),
         ),
-        ways=blocked_requests.ways(seen.contests),
+        ways=blocked_requests.ways(listing.contests),
     )
 
 
 def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
     """Wipe tasks of one array for one reason by one call: some clusters list each for itself."""
-    found = defaultdict[tuple[int, int, WipedFor], list[ArrayCancellation]](list)
-    for one in wipes:
-        found[one.campaign, one.array, one.wiped_for].append(one)
+    by_array = defaultdict[tuple[int, int, WipedFor], list[ArrayCancellation]](list)
+    for cancellation in wipes:
+        by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(
+            cancellation
+        )
     return tuple(
-        replace(some[-1], places=tuple(place for one in some for place in one.places))
-        for some in found.values()
+        replace(
+            group[-1], places=tuple(span for cancellation in group for span in cancellation.places)
+        )
+        for group in by_array.values()
     )
 
 
 def sentences(plan: CancellationPlan) -> list[str]:
     """Tell what is wiped, a sentence for each array and reason."""
-    told = [
-        f"wiped: {_told(one)}, which {SAID[one.wiped_for]}"
-        for one in (*plan.cancelled, *plan.wipes)
+    lines = [
+        f"wiped: {_described(cancellation)}, which {SAID[cancellation.wiped_for]}"
+        for cancellation in (*plan.cancelled, *plan.wipes)
     ]
-    told += map(blocked_requests.told, plan.ways)
-    told += [f"moved: {_told(one)}, which {SAID[one.wiped_for]}" for one in plan.moved]
-    told += [f"wiped again: {_told(one)}" for one in plan.repeated]
-    return told + [
-        f"left alone: {_told(one)}, which {'runs' if one.tasks == 1 else 'run'} now"
-        for one in plan.spared
+    lines += map(blocked_requests.sentence, plan.ways)
+    lines += [
+        f"moved: {_described(cancellation)}, which {SAID[cancellation.wiped_for]}"
+        for cancellation in plan.moved
+    ]
+    lines += [f"wiped again: {_described(cancellation)}" for cancellation in plan.repeated]
+    return lines + [
+        f"left alone: {_described(cancellation)}, which"
+        f" {'runs' if cancellation.tasks == 1 else 'run'} now"
+        for cancellation in plan.spared
     ]
 
 
-def _told(one: ArrayCancellation) -> str:
-    return f"{one.tasks} of campaign {one.campaign} at {one.cluster}"
+def _described(cancellation: ArrayCancellation) -> str:
+    return f"{cancellation.tasks} of campaign {cancellation.campaign} at {cancellation.cluster}"
 
 
-def _overran(part: ListedArray, seen: ListedAttempt) -> bool:
-    limit_s = part.walltime_s + seen.patience.over_walltime_s
-    return not part.is_waiting and _age_s(part, seen) > limit_s
+def _overran(part: ListedArray, listing: ListedAttempt) -> bool:
+    limit_s = part.walltime_s + listing.patience.over_walltime_s
+    return not part.is_waiting and _age_s(part, listing) > limit_s
 
 
-def _is_late(part: ListedArray, seen: ListedAttempt) -> bool:
-    return _age_s(part, seen) > seen.patience.waiting_s
+def _is_late(part: ListedArray, listing: ListedAttempt) -> bool:
+    return _age_s(part, listing) > listing.patience.waiting_s
 
 
 def _is_moved(part: ListedArray) -> bool:
@@ -113,8 +121,8 @@ def _is_followed(part: ListedArray) -> bool:
     return is_judged and not _is_moved(part)
 
 
-def _age_s(part: ListedArray, seen: ListedAttempt) -> float:
-    return (seen.now - part.since).total_seconds()
+def _age_s(part: ListedArray, listing: ListedAttempt) -> float:
+    return (listing.now - part.since).total_seconds()
 
 
 def _is_spared(part: ListedArray) -> bool:
@@ -122,29 +130,31 @@ def _is_spared(part: ListedArray) -> bool:
     return part.marked not in (WipedFor.OVERRAN, WipedFor.MADE_WAY) and not part.is_waiting
 
 
-def _overflow(waiting: Iterable[ListedArray], seen: ListedAttempt) -> Iterator[ArrayCancellation]:
+def _overflow(
+    waiting: Iterable[ListedArray], listing: ListedAttempt
+) -> Iterator[ArrayCancellation]:
     """Wipe the newest of the tasks that wait beyond the grace, down to those that may wait."""
-    old = [part for part in waiting if _age_s(part, seen) > seen.patience.grace_s]
+    old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
-        there = [part for part in old if part.cluster == cluster]
-        if cluster in seen.to_wide:
-            there = _but_one_that_is_wide(there)
-        beyond = sum(_count(part) for part in there) - seen.allowed[cluster]
-        for part in sorted(there, key=_newest_first):
-            places = _last(part.places, beyond)
-            if places:
-                beyond -= sum(map(len, places))
-                yield _wipe(part, WipedFor.OVERFLOW, places)
+        at_cluster = [part for part in old if part.cluster == cluster]
+        if cluster in listing.to_wide:
+            at_cluster = _but_one_that_is_wide(at_cluster)
+        beyond = sum(_count(part) for part in at_cluster) - listing.allowed[cluster]
+        for part in sorted(at_cluster, key=_newest_first):
+            indices = _last(part.places, beyond)
+            if indices:
+                beyond -= sum(map(len, indices))
+                yield _wipe(part, WipedFor.OVERFLOW, indices)
 
 
-def _but_one_that_is_wide(there: list[ListedArray]) -> list[ListedArray]:
+def _but_one_that_is_wide(arrays: list[ListedArray]) -> list[ListedArray]:
     """Leave the oldest task out that may wait though more do than may (jobratio.wide_may_wait)."""
-    wide = [part for part in there if part.slots > 1]
+    wide = [part for part in arrays if part.slots > 1]
     if not wide:
-        return there
+        return arrays
     oldest = max(wide, key=_newest_first)
     spared = replace(oldest, places=_last(oldest.places, _count(oldest) - 1))
-    return [spared if part is oldest else part for part in there]
+    return [spared if part is oldest else part for part in arrays]
 
 
 def _newest_first(part: ListedArray) -> tuple[float, int, int]:
@@ -155,19 +165,19 @@ def _count(part: ListedArray) -> int:
     return sum(map(len, part.places))
 
 
-def _last(places: tuple[range, ...], count: int) -> tuple[range, ...]:
+def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
     """Return the last of some places, at most so many."""
-    found: list[range] = []
-    for some in sorted(places, key=lambda each: -each.start):
-        taken = some[max(0, len(some) - count) :] if count > 0 else some[:0]
-        if taken:
-            count -= len(taken)
-            found.append(taken)
-    return tuple(reversed(found))
+    spans: list[range] = []
+    for span in sorted(indices, key=lambda span: -span.start):
+        chosen_span = span[max(0, len(span) - count) :] if count > 0 else span[:0]
+        if chosen_span:
+            count -= len(chosen_span)
+            spans.append(chosen_span)
+    return tuple(reversed(spans))
 
 
 def _wipe(
-    part: ListedArray, wiped_for: WipedFor | None, places: tuple[range, ...] = ()
+    part: ListedArray, wiped_for: WipedFor | None, indices: tuple[range, ...] = ()
 ) -> ArrayCancellation:
     assert wiped_for  # a part that is not marked has another reason
     return ArrayCancellation(
@@ -175,5 +185,5 @@ def _wipe(
         array=part.array,
         cluster=part.cluster,
         wiped_for=wiped_for,
-        places=places or part.places,
+        places=indices or part.places,
     )

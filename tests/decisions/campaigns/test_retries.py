@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.failures.retries import (
-    again,
     avoided,
     failed_at,
     never,
+    runs_again,
     to_run_again,
 )
 from gridbridge.model.campaigns.campaign import TaskOutcome
@@ -30,7 +30,7 @@ def tried(attempt: int, outcome: TaskOutcome, cluster: str = "beta") -> AttemptO
 def runs(outcome: TaskOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
     """Say whether a task runs again that came to this so often, always at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
-    return again(now, earlier, clusters, POLICY)
+    return runs_again(now, earlier, clusters, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_cause_does_not_cost_another_ones_budget() -> None:
     """A task that lost its place often may still lose its host."""
     earlier = [tried(attempt, TaskOutcome.PREEMPTED) for attempt in (1, 2, 3)]
 
-    assert again(tried(4, TaskOutcome.SITE_FAULT), earlier, BOTH, POLICY)
+    assert runs_again(tried(4, TaskOutcome.SITE_FAULT), earlier, BOTH, POLICY)
 
 
 def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
@@ -69,7 +69,7 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
 
     assert runs(TaskOutcome.WALLTIME, 1)
     assert not runs(TaskOutcome.WALLTIME, 1, {"beta"})
-    assert not again(tried(2, TaskOutcome.WALLTIME), [there], BOTH, POLICY)
+    assert not runs_again(tried(2, TaskOutcome.WALLTIME), [there], BOTH, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
     (at_once,) = to_run_again([beside, last], [], {1: BOTH}, POLICY)
 
     assert later.never == at_once.never == ("beta",)
-    assert not again(tried(2, TaskOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
+    assert not runs_again(tried(2, TaskOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
 
 
 def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:

@@ -53,7 +53,7 @@ class MissingAttemptJudge:
         forgotten_s: float,
     ) -> None:
         """Know the campaigns, the open events, and what nikita has marked by array and place."""
-        self._campaigns = {one.number: one for one in campaigns}
+        self._campaigns = {campaign.number: campaign for campaign in campaigns}
         self._given_up = given_up(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
@@ -61,7 +61,7 @@ class MissingAttemptJudge:
     def left(self, array: Array) -> frozenset[int]:
         """Return the places of tasks that were deleted before they began: no record tells that."""
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
-        return frozenset(place for place, mark in marks.items() if mark.wiped_for in HELD)
+        return frozenset(index for index, mark in marks.items() if mark.wiped_for in HELD)
 
     def believed(self, array: Array, missing: Mapping[Attempt, float], ends: Ends) -> Ends:
         """Return the ends that count: nobody waits for more of a cancelled campaign's.
@@ -72,9 +72,9 @@ class MissingAttemptJudge:
         ends = overdue(missing, ends)
         ends = {**ends, **dict.fromkeys(self.left(array), FORGOTTEN)}
         if self._is_cancelled(array):
-            ends = {place: end for place, end in ends.items() if end}
+            ends = {index: end for index, end in ends.items() if end}
         if (array.campaign, array.cluster) in self._given_up:
-            ends = {place: end or UNSEEN for place, end in ends.items()}
+            ends = {index: end or UNSEEN for index, end in ends.items()}
         return ends
 
     def late(self, missing: Mapping[Attempt, float], ends: Ends) -> tuple[Attempt, ...]:
@@ -86,29 +86,36 @@ class MissingAttemptJudge:
         array: Array,
         missing: Mapping[Attempt, float],
         ends: Ends,
-        known: MissingArray,
+        missing_array: MissingArray,
     ) -> tuple[Attempt, ...]:
         """Return the attempts of an array that have ended, with their outcomes."""
         campaign = self._campaigns.get(array.campaign)
-        wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
+        request = campaign.jdl.clusters.get(array.cluster) if campaign else None
         late = self.late(missing, ends)
-        kept = still_known(late, known.lives, known.is_listed)
-        left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
+        listed = still_known(late, missing_array.lives, missing_array.is_listed)
+        unlisted = {
+            attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed
+        }
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
         is_cancelled = self._is_cancelled(array)
-        lost = frozenset() if is_cancelled else lost_places(late, ends, known.ran)
+        lost = frozenset() if is_cancelled else lost_places(late, ends, missing_array.ran)
         ends = {**ends, **dict.fromkeys(lost, UNSEEN)}
-        found = ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
-        found = tuple(lost_in(one, array.job_id) if one.place in lost else one for one in found)
-        found = tuple(within(one, known.sent_s) for one in found)
-        return tuple(map(cancelled, found)) if is_cancelled else found
+        attempts = ended(
+            unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
+        )
+        attempts = tuple(
+            lost_in(attempt, array.job_id) if attempt.place in lost else attempt
+            for attempt in attempts
+        )
+        attempts = tuple(within(attempt, missing_array.sent_s) for attempt in attempts)
+        return tuple(map(cancelled, attempts)) if is_cancelled else attempts
 
-    def doubts(self, array: Array, found: Iterable[Attempt]) -> bool:
+    def doubts(self, array: Array, attempts: Iterable[Attempt]) -> bool:
         """Say whether attempts may have been ended by us, though no mark tells of it.
 
         A state file that was restored lacks the marks of what was moved or wiped since.
         """
-        is_killed = any(one.outcome in OF_DELETION for one in found)
+        is_killed = any(attempt.outcome in OF_DELETION for attempt in attempts)
         return is_killed and not self._is_cancelled(array)
 
     def _is_cancelled(self, array: Array) -> bool:
@@ -145,10 +152,10 @@ def without_end(
     Those that their owner cancelled come to that, so that they don't run again; `marks` are by its
     places.
     """
-    unwanted = {place for place, mark in marks.items() if mark.wiped_for is WipedFor.UNWANTED}
+    unwanted = {index for index, mark in marks.items() if mark.wiped_for is WipedFor.UNWANTED}
     return tuple(
-        replace(one, outcome=TaskOutcome.UNWANTED if one.place in unwanted else outcome)
-        for one in attempts
+        replace(attempt, outcome=TaskOutcome.UNWANTED if attempt.place in unwanted else outcome)
+        for attempt in attempts
     )
 
 
@@ -157,8 +164,10 @@ def lost_places(late: Iterable[Attempt], ends: Ends, ran: Set[int]) -> frozenset
 
     A prologue or epilogue that it lost counts as deleted, which fails it: it may run on, too.
     """
-    untold = (one for one in late if one.place not in ends and not is_step(one.task))
-    return frozenset(one.place for one in untold if one.place in ran)
+    untold = (
+        attempt for attempt in late if attempt.place not in ends and not is_step(attempt.task)
+    )
+    return frozenset(attempt.place for attempt in untold if attempt.place in ran)
 
 
 def lost_in(attempt: Attempt, job_id: int) -> Attempt:
@@ -172,10 +181,10 @@ def overdue(missing: Mapping[Attempt, float], ends: Ends) -> Ends:
 
     A forged record of the year 9999 would keep a task from its end without a word.
     """
-    late = {one.place for one, missed_s in missing.items() if missed_s > FUTURE_S}
+    late = {attempt.place for attempt, missed_s in missing.items() if missed_s > FUTURE_S}
     return {
-        place: end if place not in late or not isinstance(end, FutureEnd) or end.end else None
-        for place, end in ends.items()
+        index: end if index not in late or not isinstance(end, FutureEnd) or end.end else None
+        for index, end in ends.items()
     }
 
 
@@ -186,7 +195,7 @@ def future_of(ends: Ends) -> tuple[FutureEnd, ...]:
 
 def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:
     """Return the attempts of which what is told contradicts itself."""
-    return tuple(one for one in missing if ends.get(one.place, UNSEEN) is None)
+    return tuple(attempt for attempt in missing if ends.get(attempt.place, UNSEEN) is None)
 
 
 def ended(
@@ -201,21 +210,30 @@ def ended(
     They are of one array, and `ends` and `marks` are by its places. What is told of an end and
     contradicts itself (None), or is to come, is no end, and does not make it forgotten either.
     """
-    told = (
-        (one, _now(ends.get(one.place, FORGOTTEN if missed_s > forgotten_s else None), missed_s))
-        for one, missed_s in missing.items()
+    judged = (
+        (
+            attempt,
+            _now(ends.get(attempt.place, FORGOTTEN if missed_s > forgotten_s else None), missed_s),
+        )
+        for attempt, missed_s in missing.items()
     )
-    return tuple(_with(one, end, walltime_s, marks.get(one.place)) for one, end in told if end)
+    return tuple(
+        _with(attempt, end, walltime_s, marks.get(attempt.place)) for attempt, end in judged if end
+    )
 
 
 def forgotten(
     missing: Mapping[Attempt, float], ends: Ends, forgotten_s: float
 ) -> tuple[Attempt, ...]:
     """Return the attempts of which nothing was told for too long, or an end that is to come."""
-    untold = {one: missed_s for one, missed_s in missing.items() if one.place not in ends}
-    late = [one for one, missed_s in untold.items() if missed_s > forgotten_s]
-    future = {place for place, end in ends.items() if isinstance(end, FutureEnd)}
-    late += [one for one in missing if one.place in future and missing[one] > FUTURE_S]
+    untold = {
+        attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
+    }
+    late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
+    future = {index for index, end in ends.items() if isinstance(end, FutureEnd)}
+    late += [
+        attempt for attempt in missing if attempt.place in future and missing[attempt] > FUTURE_S
+    ]
     return tuple(late)
 
 
@@ -229,13 +247,13 @@ def still_known(
     """
     if lives is None:
         return frozenset()
-    return frozenset(one for one in late if not is_listed or one.place in lives)
+    return frozenset(attempt for attempt in late if not is_listed or attempt.place in lives)
 
 
-def _now(told: Told, missed_s: float) -> JobEnd | None:
-    if isinstance(told, FutureEnd):
-        return told.end if missed_s > FUTURE_S else None
-    return told
+def _now(end: Told, missed_s: float) -> JobEnd | None:
+    if isinstance(end, FutureEnd):
+        return end.end if missed_s > FUTURE_S else None
+    return end
 
 
 def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None) -> Attempt:

@@ -15,26 +15,28 @@ def portions(plan: CyclePlan, most: int = PORTION) -> tuple[CyclePlan, ...]:
 
     The attempts of a task stay together, and with them whether it runs again.
     """
-    again = {(one.campaign, one.task): one for one in plan.again}
+    again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = _in_groups(plan.ended, most)
     runs = [
-        tuple(again[task] for task in dict.fromkeys(map(_task_of, some)) if task in again)
-        for some in (*first, last)
+        tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again)
+        for group in (*first, last)
     ]
-    earlier = (CyclePlan(ended=some, again=these) for some, these in zip(first, runs, strict=False))
+    earlier = (
+        CyclePlan(ended=group, again=these) for group, these in zip(first, runs, strict=False)
+    )
     return (*earlier, replace(plan, ended=last, again=runs[-1]))
 
 
 def _in_groups(attempts: Iterable[Attempt], most: int) -> Iterator[tuple[Attempt, ...]]:
     """Yield attempts in groups of so many, or a task's more; the last group may be empty."""
-    some: list[Attempt] = []
+    group: list[Attempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
-        if len(some) >= most:
-            yield tuple(some)
-            some = []
-        some += of_task
-    yield tuple(some)
+        if len(group) >= most:
+            yield tuple(group)
+            group = []
+        group += of_task
+    yield tuple(group)
 
 
-def _task_of(one: Attempt) -> tuple[int, int]:
-    return one.campaign, one.task
+def _task_of(attempt: Attempt) -> tuple[int, int]:
+    return attempt.campaign, attempt.task

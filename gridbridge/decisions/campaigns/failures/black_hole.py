@@ -21,28 +21,30 @@ KEPT = 32  # durations of a campaign at a cluster
 def sinks(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
     """Return the campaigns with the clusters that are a sink for them."""
     of: dict[int, list[ClusterSuccessRecord]] = {}
-    for one in records:
-        of.setdefault(one.campaign, []).append(one)
+    for record in records:
+        of.setdefault(record.campaign, []).append(record)
     return frozenset(
-        (one.campaign, one.cluster)
-        for every in of.values()
-        for one in _suspects(every)
-        if is_sink(one, [other for other in every if other is not one])
+        (record.campaign, record.cluster)
+        for of_campaign in of.values()
+        for record in _suspects(of_campaign)
+        if is_sink(
+            record, [other_record for other_record in of_campaign if other_record is not record]
+        )
     )
 
 
-def _suspects(every: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
+def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
     """Return those that are short beside the longest task anywhere: no other can be a sink."""
-    known = [one for one in every if one.durations_s]
-    longest_s = max((max(one.durations_s) for one in known), default=0)
+    timed = [record for record in records if record.durations_s]
+    longest_s = max((max(record.durations_s) for record in timed), default=0)
     limit_s = min(SHORT_S, SHARE * longest_s)
-    return [one for one in known if median(one.durations_s) < limit_s]
+    return [record for record in timed if median(record.durations_s) < limit_s]
 
 
-def is_sink(one: ClusterSuccessRecord, others: Iterable[ClusterSuccessRecord]) -> bool:
+def is_sink(record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]) -> bool:
     """Say whether its successes are much shorter than those of the other clusters."""
-    elsewhere = [seconds for other in others for seconds in other.durations_s]
-    if one.is_trusted or len(one.durations_s) < LEAST or len(elsewhere) < LEAST_ELSEWHERE:
+    elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
+    if record.is_trusted or len(record.durations_s) < LEAST or len(elsewhere) < LEAST_ELSEWHERE:
         return False
-    usual_s = max(NOTHING_S, median(one.durations_s))
+    usual_s = max(NOTHING_S, median(record.durations_s))
     return usual_s < SHORT_S and usual_s < SHARE * median(elsewhere)

@@ -36,13 +36,13 @@ def bars(
     events: Iterable[CampaignEvent], at: datetime, policy: Failures
 ) -> dict[Pair, BlacklistEntry]:
     """Return the clusters at which campaigns get nothing now, or one task to try."""
-    found: dict[Pair, BlacklistEntry] = {}
-    for one in events:
-        pair = one.campaign, one.cluster
-        if one.code in BARRING and not one.closed_at:
-            is_probe = is_due(one, at, policy) and found.get(pair) is not BlacklistEntry.CLOSED
-            found[pair] = BlacklistEntry.PROBE if is_probe else BlacklistEntry.CLOSED
-    return found
+    entries: dict[Pair, BlacklistEntry] = {}
+    for event in events:
+        pair = event.campaign, event.cluster
+        if event.code in BARRING and not event.closed_at:
+            is_probe = is_due(event, at, policy) and entries.get(pair) is not BlacklistEntry.CLOSED
+            entries[pair] = BlacklistEntry.PROBE if is_probe else BlacklistEntry.CLOSED
+    return entries
 
 
 def is_due(event: CampaignEvent, at: datetime, policy: Failures) -> bool:
@@ -54,15 +54,17 @@ def is_due(event: CampaignEvent, at: datetime, policy: Failures) -> bool:
     return event.until is not None and not at < event.until <= at + longest
 
 
-def opened(seen: CycleSituation, barred: Mapping[Pair, BlacklistEntry]) -> CycleSituation:
+def opened(situation: CycleSituation, barred: Mapping[Pair, BlacklistEntry]) -> CycleSituation:
     """Return what is seen as if campaigns did not know the clusters that are closed to them."""
-    return replace(seen, campaigns=tuple(_without(one, barred) for one in seen.campaigns))
+    return replace(
+        situation, campaigns=tuple(_without(campaign, barred) for campaign in situation.campaigns)
+    )
 
 
 def _without(campaign: Campaign, barred: Mapping[Pair, BlacklistEntry]) -> Campaign:
     clusters = {
-        name: wish
-        for name, wish in campaign.jdl.clusters.items()
+        name: request
+        for name, request in campaign.jdl.clusters.items()
         if barred.get((campaign.number, name)) is not BlacklistEntry.CLOSED
     }
     return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
@@ -70,29 +72,29 @@ def _without(campaign: Campaign, barred: Mapping[Pair, BlacklistEntry]) -> Campa
 
 def note_probes(
     sends: Iterable[TaskSend],
-    seen: CycleSituation,
+    situation: CycleSituation,
     barred: Mapping[Pair, BlacklistEntry],
     book: OpenEvents,
 ) -> None:
     """Note which of these are probes; the next one comes later."""
-    for one in sends:
-        pair = one.campaign, one.cluster
-        known = book.find(EventCode.SETUP_ERROR, *pair)
-        if known and barred.get(pair) is BlacklistEntry.PROBE:
-            book.put(happened(known, EventCode.SETUP_ERROR, pair, seen.at, seen.failures))
+    for send in sends:
+        pair = send.campaign, send.cluster
+        event = book.find(EventCode.SETUP_ERROR, *pair)
+        if event and barred.get(pair) is BlacklistEntry.PROBE:
+            book.put(happened(event, EventCode.SETUP_ERROR, pair, situation.at, situation.failures))
 
 
 def happened(
-    known: CampaignEvent | None, code: EventCode, pair: Pair, at: datetime, policy: Failures
+    earlier: CampaignEvent | None, code: EventCode, pair: Pair, at: datetime, policy: Failures
 ) -> CampaignEvent:
     """Return what has happened once more: the pause before the next try doubles each time.
 
     What happens in a pause, as to other arrays of the same try, makes it no longer.
     """
-    if known and known.until and not is_due(known, at, policy):
-        return replace(known, last_at=at)
-    event = known or opened_now(EventKind.CAMPAIGN, code, *pair, at)
-    probes = event.probes + 1 if known else 0
+    if earlier and earlier.until and not is_due(earlier, at, policy):
+        return replace(earlier, last_at=at)
+    event = earlier or opened_now(EventKind.CAMPAIGN, code, *pair, at)
+    probes = event.probes + 1 if earlier else 0
     pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)
     return replace(event, probes=probes, last_at=at, until=at + timedelta(seconds=pause_s))
 
@@ -111,8 +113,9 @@ def may_go_on(
 ) -> bool:
     """Say whether the submission of an array is tried again now; its release always is."""
     pauses = (
-        one.until and not is_due(one, at, policy)
-        for one in events
-        if one.code in PAUSING and (one.campaign, one.cluster) == (array.campaign, array.cluster)
+        event.until and not is_due(event, at, policy)
+        for event in events
+        if event.code in PAUSING
+        and (event.campaign, event.cluster) == (array.campaign, array.cluster)
     )
     return array.state is not ArrayState.INTENDED or not any(pauses)

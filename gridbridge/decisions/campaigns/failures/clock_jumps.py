@@ -14,7 +14,7 @@ LEAST_S = 60.0  # less is an age that nobody's patience notices
 KEPT = timedelta(days=30)  # no array is as old
 
 
-def noted(before: CancellationClocks | None, now: CancellationClocks) -> CancellationClocks:
+def with_jumps(before: CancellationClocks | None, now: CancellationClocks) -> CancellationClocks:
     """Return what the clocks say now, with the leaps that are known by then.
 
     A clock that is set back takes the last leaps back.
@@ -23,21 +23,21 @@ def noted(before: CancellationClocks | None, now: CancellationClocks) -> Cancell
         return now
     passed_s = now.steady_s - (before.steady_s if now.boot == before.boot else 0.0)
     by_s = (now.wall - before.wall).total_seconds() - passed_s
-    kept = tuple(one for one in before.leaps if now.wall - one.at < KEPT)
+    jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < KEPT)
     if by_s >= LEAST_S:
-        kept = (*kept, ClockJump(at=now.wall, by_s=by_s))
-    return replace(now, leaps=_without(kept, -by_s) if by_s <= -LEAST_S else kept)
+        jumps = (*jumps, ClockJump(at=now.wall, by_s=by_s))
+    return replace(now, leaps=_without(jumps, -by_s) if by_s <= -LEAST_S else jumps)
 
 
 def moved(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
     """Return a moment as it would be noted had the clock always been as it is now."""
-    later_s = sum(one.by_s for one in leaps if one.at > since)
+    later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 
 
 def ahead(leaps: Iterable[ClockJump]) -> timedelta:
     """Return by how much at most a moment looks older than it is."""
-    return timedelta(seconds=sum(one.by_s for one in leaps))
+    return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 
 def _without(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:

@@ -14,24 +14,24 @@ from gridbridge.model.campaigns.cycle_plan import CycleSituation
 from gridbridge.model.campaigns.prologues import is_step
 
 
-def note(book: OpenEvents, seen: CycleSituation) -> None:
+def note(book: OpenEvents, situation: CycleSituation) -> None:
     """Tell of them, together of a campaign's at a cluster, until none is left."""
     of: dict[Pair, list[int]] = {}
-    for one in seen.disputed:
-        of.setdefault((one.campaign, one.cluster), []).append(one.task)
+    for attempt in situation.disputed:
+        of.setdefault((attempt.campaign, attempt.cluster), []).append(attempt.task)
     for (campaign, cluster), tasks in of.items():
-        fresh = opened_now(EventKind.CAMPAIGN, EventCode.DISPUTED, campaign, cluster, seen.at)
-        known = book.find(EventCode.DISPUTED, campaign, cluster) or fresh
-        if known.tasks != len(tasks):
+        fresh = opened_now(EventKind.CAMPAIGN, EventCode.DISPUTED, campaign, cluster, situation.at)
+        event = book.find(EventCode.DISPUTED, campaign, cluster) or fresh
+        if event.tasks != len(tasks):
             first = min((task for task in tasks if not is_step(task)), default=None)
-            book.put(replace(known, tasks=len(tasks), first_task=first, last_at=seen.at))
+            book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
     for event in book.open:
         pair = event.campaign, event.cluster
-        if event.code is EventCode.DISPUTED and pair not in of and event.cluster in seen.room:
-            book.close(event, seen.at)
+        if event.code is EventCode.DISPUTED and pair not in of and event.cluster in situation.room:
+            book.close(event, situation.at)
 
 
 def given_up(events: Iterable[CampaignEvent]) -> frozenset[Pair]:
     """Return the campaigns with the clusters at which their owners want no end of such tasks."""
-    said = (one for one in events if one.code is EventCode.DISPUTED and one.until)
-    return frozenset((one.campaign, one.cluster) for one in said)
+    confirmed = (event for event in events if event.code is EventCode.DISPUTED and event.until)
+    return frozenset((event.campaign, event.cluster) for event in confirmed)

@@ -92,8 +92,8 @@ def _then(event: CampaignEvent, state: CampaignState | None) -> str:
     return words.format(campaign=event.campaign)
 
 
-def said(event: CampaignEvent, state: CampaignState | None = None) -> str:
+def log_message(event: CampaignEvent, state: CampaignState | None = None) -> str:
     """Say it for the log, with what it is about."""
-    whose = "" if event.kind is EventKind.CLUSTER else f"campaign {event.campaign}: "
+    owner = "" if event.kind is EventKind.CLUSTER else f"campaign {event.campaign}: "
     over = ", which is over" if event.closed_at else ""
-    return f"{whose}{text(event, state)}{over}"
+    return f"{owner}{text(event, state)}{over}"

@@ -59,7 +59,7 @@ CODES = {
 
 
 def note(
-    seen: CycleSituation,
+    situation: CycleSituation,
     again: Iterable[Retry],
     finished: Iterable[int],
     book: OpenEvents | None = None,
@@ -68,35 +68,41 @@ def note(
 
     A book that is given has what was noted already.
     """
-    book = book or OpenEvents(seen.events)
-    where = clusters_of(seen.arrays)
-    alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
+    book = book or OpenEvents(situation.events)
+    where = clusters_of(situation.arrays)
+    alive = {
+        campaign.number
+        for campaign in situation.campaigns
+        if campaign.state is not CampaignState.CANCELLED
+    }
     ended = [
-        (one, where.get((one.campaign, one.array), ""))
-        for one in seen.ended
-        if one.campaign in alive
+        (attempt, where.get((attempt.campaign, attempt.array), ""))
+        for attempt in situation.ended
+        if attempt.campaign in alive
     ]
-    _note_clusters(book, seen)
-    removed_clusters.note(book, seen)
-    conflicting_ends.note(book, seen)
-    note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
-    _note_starts(book, ended, seen)
-    records = recorded(seen.records, ended, upset(seen))
-    every = {(one.campaign, one.cluster): one for one in (*seen.records, *records)}
-    _note_records(book, tuple(every.values()), seen)
-    _note_campaigns(book, seen, frozenset(finished))
+    _note_clusters(book, situation)
+    removed_clusters.note(book, situation)
+    conflicting_ends.note(book, situation)
+    note_tasks(book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at)
+    _note_starts(book, ended, situation)
+    records = recorded(situation.records, ended, upset(situation))
+    all_records = {
+        (record.campaign, record.cluster): record for record in (*situation.records, *records)
+    }
+    _note_records(book, tuple(all_records.values()), situation)
+    _note_campaigns(book, situation, frozenset(finished))
     return book, records
 
 
-def _note_clusters(book: OpenEvents, seen: CycleSituation) -> None:
+def _note_clusters(book: OpenEvents, situation: CycleSituation) -> None:
     """Tell of a cluster that gives no answer, until it gives one."""
-    for name in sorted(seen.asked):
-        known = book.find(EventCode.GET_JOBS, 0, name)
-        if name in seen.room:
-            book.close(known, seen.at)
-        elif not known:
-            event = opened_now(EventKind.CLUSTER, EventCode.GET_JOBS, 0, name, seen.at)
-            book.put(replace(event, why=seen.silent.get(name, "")))
+    for name in sorted(situation.asked):
+        event = book.find(EventCode.GET_JOBS, 0, name)
+        if name in situation.room:
+            book.close(event, situation.at)
+        elif not event:
+            event = opened_now(EventKind.CLUSTER, EventCode.GET_JOBS, 0, name, situation.at)
+            book.put(replace(event, why=situation.silent.get(name, "")))
 
 
 def note_tasks(
@@ -106,48 +112,58 @@ def note_tasks(
     at: datetime,
 ) -> None:
     """Tell of tasks that failed for good, together of those that did so alike."""
-    for one, cluster in ended:
-        if one.outcome not in CODES or (one.campaign, one.task) in again:
+    for attempt, cluster in ended:
+        if attempt.outcome not in CODES or (attempt.campaign, attempt.task) in again:
             continue
         fresh = replace(
-            opened_now(EventKind.TASK, CODES[one.outcome], one.campaign, cluster, at),
-            exit_status=one.exit_status,
-            first_task=one.task,
-            why=FORGOTTEN.format(job=one.forgotten_job) if one.forgotten_job else "",
+            opened_now(EventKind.TASK, CODES[attempt.outcome], attempt.campaign, cluster, at),
+            exit_status=attempt.exit_status,
+            first_task=attempt.task,
+            why=FORGOTTEN.format(job=attempt.forgotten_job) if attempt.forgotten_job else "",
         )
-        known = book.equal_to(fresh) or fresh
-        book.put(replace(known, tasks=known.tasks + 1, last_at=at))
+        event = book.equal_to(fresh) or fresh
+        book.put(replace(event, tasks=event.tasks + 1, last_at=at))
 
 
 def _note_starts(
-    book: OpenEvents, ended: Iterable[tuple[Attempt, str]], seen: CycleSituation
+    book: OpenEvents, ended: Iterable[tuple[Attempt, str]], situation: CycleSituation
 ) -> None:
     """Close a cluster that could not start tasks, until one that was sent later began."""
-    sent_at = {(one.campaign, one.number): one.intended_at for one in seen.arrays}
-    for one, cluster in ended:
-        known = book.find(EventCode.SETUP_ERROR, one.campaign, cluster)
-        if one.outcome is TaskOutcome.SETUP_ERROR:
-            event = known or happened(
-                None, EventCode.SETUP_ERROR, (one.campaign, cluster), seen.at, seen.failures
+    sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
+    for attempt, cluster in ended:
+        open_event = book.find(EventCode.SETUP_ERROR, attempt.campaign, cluster)
+        if attempt.outcome is TaskOutcome.SETUP_ERROR:
+            event = open_event or happened(
+                None,
+                EventCode.SETUP_ERROR,
+                (attempt.campaign, cluster),
+                situation.at,
+                situation.failures,
             )
-            first = one.task if event.first_task is None else event.first_task
-            book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=seen.at))
-        elif known and one.outcome in BEGAN and sent_at[one.campaign, one.array] > known.opened_at:
-            book.close(known, seen.at)
+            first = attempt.task if event.first_task is None else event.first_task
+            book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
+        elif (
+            open_event
+            and attempt.outcome in BEGAN
+            and sent_at[attempt.campaign, attempt.array] > open_event.opened_at
+        ):
+            book.close(open_event, situation.at)
 
 
-def upset(seen: CycleSituation) -> frozenset[tuple[int, int]]:
+def upset(situation: CycleSituation) -> frozenset[tuple[int, int]]:
     """Return the arrays that were sent before their cluster last came back: by campaign, number.
 
     OAR notes a task's end when its database is back, so that one second looks like ten minutes,
     and a cluster that was there all the time would be a sink beside it.
     """
-    now_back = (one.cluster for one in seen.events if one.code is EventCode.GET_JOBS)
-    back_at = dict(seen.back_at) | {name: seen.at for name in now_back if name in seen.room}
+    now_back = (event.cluster for event in situation.events if event.code is EventCode.GET_JOBS)
+    back_at = dict(situation.back_at) | {
+        name: situation.at for name in now_back if name in situation.room
+    }
     return frozenset(
-        (one.campaign, one.number)
-        for one in seen.arrays
-        if one.cluster in back_at and one.intended_at < back_at[one.cluster]
+        (array.campaign, array.number)
+        for array in situation.arrays
+        if array.cluster in back_at and array.intended_at < back_at[array.cluster]
     )
 
 
@@ -160,77 +176,81 @@ def recorded(
 
     How long the tasks of untimed arrays took counts for nothing.
     """
-    known = {(one.campaign, one.cluster): one for one in records}
+    by_pair = {(record.campaign, record.cluster): record for record in records}
     of: dict[Pair, list[Attempt]] = {}
-    for one, cluster in ended:
-        of.setdefault((one.campaign, cluster), []).append(one)
+    for attempt, cluster in ended:
+        of.setdefault((attempt.campaign, cluster), []).append(attempt)
     return tuple(
         _counted(
-            known.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]),
-            every,
+            by_pair.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]),
+            attempts,
             untimed,
         )
-        for pair, every in of.items()
+        for pair, attempts in of.items()
     )
 
 
 def _counted(
-    known: ClusterSuccessRecord, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
+    record: ClusterSuccessRecord, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
 ) -> ClusterSuccessRecord:
     """Count ends; any task that went well breaks the row, and any that began that of wiped ones."""
-    outcomes = [one.outcome for one in ended]
-    wiped = 0 if BEGAN.intersection(outcomes) else known.wiped_in_row + outcomes.count(WIPED)
-    good = [one for one in ended if one.outcome is TaskOutcome.SUCCESS]
-    hosts = [one.host for one in ended if one.outcome in BY_ITSELF]
+    outcomes = [attempt.outcome for attempt in ended]
+    wiped = 0 if BEGAN.intersection(outcomes) else record.wiped_in_row + outcomes.count(WIPED)
+    good = [attempt for attempt in ended if attempt.outcome is TaskOutcome.SUCCESS]
+    hosts = [attempt.host for attempt in ended if attempt.outcome in BY_ITSELF]
     errors = len(hosts)
-    is_row = all(each in BY_ITSELF or each not in BEGAN for each in outcomes)
-    timed = (one for one in good if (one.campaign, one.array) not in untimed)
-    took = tuple(one.wallclock_s for one in timed if one.wallclock_s is not None)
+    is_row = all(outcome in BY_ITSELF or outcome not in BEGAN for outcome in outcomes)
+    timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)
+    took = tuple(attempt.wallclock_s for attempt in timed if attempt.wallclock_s is not None)
     return replace(
-        known,
-        errors_in_row=known.errors_in_row + errors if is_row else 0,
-        error_host=_only_host(known, hosts) if is_row else "",
-        successes=known.successes + len(good),
-        durations_s=(*known.durations_s, *took)[-KEPT:],
+        record,
+        errors_in_row=record.errors_in_row + errors if is_row else 0,
+        error_host=_only_host(record, hosts) if is_row else "",
+        successes=record.successes + len(good),
+        durations_s=(*record.durations_s, *took)[-KEPT:],
         wiped_in_row=wiped,
     )
 
 
-def _only_host(known: ClusterSuccessRecord, hosts: Iterable[str]) -> str:
-    every = {*hosts, known.error_host} if known.errors_in_row else {*hosts}
-    return every.pop() if len(every) == 1 else ""
+def _only_host(record: ClusterSuccessRecord, hosts: Iterable[str]) -> str:
+    all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
+    return all_hosts.pop() if len(all_hosts) == 1 else ""
 
 
 def _note_records(
-    book: OpenEvents, records: tuple[ClusterSuccessRecord, ...], seen: CycleSituation
+    book: OpenEvents, records: tuple[ClusterSuccessRecord, ...], situation: CycleSituation
 ) -> None:
     """Close a cluster after program errors in a row, and a sink, until somebody says otherwise."""
-    found = sinks(records)
-    for one in records:
-        pair = one.campaign, one.cluster
-        is_bad = one.errors_in_row >= seen.failures.program_errors
+    black_holes = sinks(records)
+    for record in records:
+        pair = record.campaign, record.cluster
+        is_bad = record.errors_in_row >= situation.failures.program_errors
         if is_bad and not book.find(EventCode.BLACKLIST, *pair):
-            event = opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, *pair, seen.at)
-            book.put(replace(event, tasks=one.errors_in_row, host=one.error_host))
-        if pair in found and not book.find(EventCode.SINK, *pair):
-            event = opened_now(EventKind.CAMPAIGN, EventCode.SINK, *pair, seen.at)
-            book.put(replace(event, tasks=one.successes))
+            event = opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, *pair, situation.at)
+            book.put(replace(event, tasks=record.errors_in_row, host=record.error_host))
+        if pair in black_holes and not book.find(EventCode.SINK, *pair):
+            event = opened_now(EventKind.CAMPAIGN, EventCode.SINK, *pair, situation.at)
+            book.put(replace(event, tasks=record.successes))
 
 
-def _note_campaigns(book: OpenEvents, seen: CycleSituation, finished: frozenset[int]) -> None:
+def _note_campaigns(book: OpenEvents, situation: CycleSituation, finished: frozenset[int]) -> None:
     """Tell of a campaign of which tasks wait that may go nowhere; of an ended one none does."""
-    barred = bars(book.open, seen.at, seen.failures)
-    lasting = {one.number for one in seen.campaigns}
-    for one in seen.campaigns:
-        known = book.find(EventCode.NO_CLUSTER, one.number)
-        stuck = is_stuck(one, seen, barred)
+    barred = bars(book.open, situation.at, situation.failures)
+    lasting = {campaign.number for campaign in situation.campaigns}
+    for campaign in situation.campaigns:
+        event = book.find(EventCode.NO_CLUSTER, campaign.number)
+        stuck = is_stuck(campaign, situation, barred)
         if stuck is False:
-            book.close(known, seen.at)
-        elif stuck and not known:
-            book.put(opened_now(EventKind.CAMPAIGN, EventCode.NO_CLUSTER, one.number, "", seen.at))
+            book.close(event, situation.at)
+        elif stuck and not event:
+            book.put(
+                opened_now(
+                    EventKind.CAMPAIGN, EventCode.NO_CLUSTER, campaign.number, "", situation.at
+                )
+            )
     for event in book.open:
         is_barring = event.code in BARRING and event.code is not EventCode.SINK
         if event.campaign in finished and (is_barring or event.code is EventCode.NO_CLUSTER):
-            book.close(event, seen.at)
+            book.close(event, situation.at)
         if event.code in ROOTS and event.campaign not in lasting:
-            book.close(event, seen.at)
+            book.close(event, situation.at)

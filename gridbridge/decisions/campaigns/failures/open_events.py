@@ -10,8 +10,8 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
 class OpenEvents:
     """The open events, as they are while a cycle decides."""
 
-    def __init__(self, known: Iterable[CampaignEvent]) -> None:
-        self._now = {one.what: one for one in known}
+    def __init__(self, events: Iterable[CampaignEvent]) -> None:
+        self._now = {event.what: event for event in events}
         self._changed: dict[tuple[EventCode, int, str, int | None], CampaignEvent] = {}
 
     @property

@@ -11,18 +11,20 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode,
 from gridbridge.model.campaigns.cycle_plan import CycleSituation
 
 
-def note(book: OpenEvents, seen: CycleSituation) -> None:
+def note(book: OpenEvents, situation: CycleSituation) -> None:
     """Tell of a cluster that campaigns use and nobody may ask, until that is over."""
-    for name in sorted(seen.dropped):
-        book.close(book.find(EventCode.GET_JOBS, 0, name), seen.at)
+    for name in sorted(situation.dropped):
+        book.close(book.find(EventCode.GET_JOBS, 0, name), situation.at)
         if not book.find(EventCode.DROPPED, 0, name):
-            book.put(opened_now(EventKind.CLUSTER, EventCode.DROPPED, 0, name, seen.at))
-    for one in book.open:
-        if one.code is EventCode.DROPPED and one.cluster not in seen.dropped:
-            book.close(one, seen.at)
+            book.put(opened_now(EventKind.CLUSTER, EventCode.DROPPED, 0, name, situation.at))
+    for event in book.open:
+        if event.code is EventCode.DROPPED and event.cluster not in situation.dropped:
+            book.close(event, situation.at)
 
 
 def written_off(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
     """Return the clusters whose tasks root has said to be lost."""
-    said = (one.cluster for one in events if one.code is EventCode.DROPPED and one.until)
-    return frozenset(said) & dropped
+    confirmed = (
+        event.cluster for event in events if event.code is EventCode.DROPPED and event.until
+    )
+    return frozenset(confirmed) & dropped

@@ -15,19 +15,19 @@ NEVER_BEGAN = (TaskOutcome.WIPED, TaskOutcome.MOVED)
 AVOIDED = frozenset({TaskOutcome.SETUP_ERROR, TaskOutcome.WALLTIME, TaskOutcome.SITE_FAULT})
 
 
-def again(
+def runs_again(
     now: AttemptOutcome, earlier: Iterable[AttemptOutcome], clusters: Set[str], policy: Failures
 ) -> bool:
     """Say whether a task runs again after this attempt; `earlier` are its others.
 
     A walltime is the same everywhere, so a task that overran it is tried at other clusters alone.
     """
-    every = [now, *earlier]
+    attempts = [now, *earlier]
     if now.outcome in NEVER_BEGAN:
         return True
-    if now.outcome is TaskOutcome.WALLTIME and clusters <= _overran(every):
+    if now.outcome is TaskOutcome.WALLTIME and clusters <= _overran(attempts):
         return False
-    times = sum(one.outcome is now.outcome for one in every)
+    times = sum(attempt.outcome is now.outcome for attempt in attempts)
     return times <= _budget(now.outcome, clusters, policy)
 
 
@@ -58,21 +58,21 @@ def avoided(
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
-def never(every: Iterable[AttemptOutcome], clusters: Set[str]) -> tuple[str, ...]:
+def never(attempts: Iterable[AttemptOutcome], clusters: Set[str]) -> tuple[str, ...]:
     """Return the clusters at which a task overran its walltime: it would do so again.
 
     Never all of them: a task that runs again has to run somewhere.
     """
-    overran = _overran(every) & clusters
+    overran = _overran(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
 
 def failed_at(tried: Iterable[AttemptOutcome]) -> dict[int, tuple[str, ...]]:
     """Return the clusters that failed tasks of a campaign: a copy would fare no better there."""
     by_task: dict[int, set[str]] = {}
-    for one in tried:
-        if one.outcome in AVOIDED or one.is_overrun:
-            by_task.setdefault(one.task, set()).add(one.cluster)
+    for attempt in tried:
+        if attempt.outcome in AVOIDED or attempt.is_overrun:
+            by_task.setdefault(attempt.task, set()).add(attempt.cluster)
     return {task: tuple(sorted(names)) for task, names in by_task.items()}
 
 
@@ -83,30 +83,42 @@ def to_run_again(
     policy: Failures,
 ) -> tuple[Retry, ...]:
     """Return which attempts are followed by another, of the campaigns that have clusters here."""
-    every: dict[tuple[int, int], list[AttemptOutcome]] = {}
-    for one in (*earlier, *ended):
-        every.setdefault((one.campaign, one.task), []).append(one)
+    by_task: dict[tuple[int, int], list[AttemptOutcome]] = {}
+    for attempt in (*earlier, *ended):
+        by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
     with_others = (
-        (one, [each for each in every[one.campaign, one.task] if each.attempt != one.attempt])
-        for one in ended
+        (
+            attempt,
+            [
+                previous
+                for previous in by_task[attempt.campaign, attempt.task]
+                if previous.attempt != attempt.attempt
+            ],
+        )
+        for attempt in ended
     )
     return tuple(
         Retry(
-            campaign=one.campaign,
-            task=one.task,
-            attempt=one.attempt,
-            outcome=one.outcome,
-            avoid=avoided(one, others, clusters[one.campaign]),
-            never=never((one, *others), clusters[one.campaign]),
+            campaign=attempt.campaign,
+            task=attempt.task,
+            attempt=attempt.attempt,
+            outcome=attempt.outcome,
+            avoid=avoided(attempt, previous_attempts, clusters[attempt.campaign]),
+            never=never((attempt, *previous_attempts), clusters[attempt.campaign]),
         )
-        for one, others in with_others
-        if one.campaign in clusters and again(one, others, clusters[one.campaign], policy)
+        for attempt, previous_attempts in with_others
+        if attempt.campaign in clusters
+        and runs_again(attempt, previous_attempts, clusters[attempt.campaign], policy)
     )
 
 
 def _where(tried: Iterable[AttemptOutcome], outcomes: Set[TaskOutcome]) -> Set[str]:
-    return {one.cluster for one in tried if one.outcome in outcomes}
+    return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
 
 
 def _overran(tried: Iterable[AttemptOutcome]) -> set[str]:
-    return {one.cluster for one in tried if one.outcome is TaskOutcome.WALLTIME or one.is_overrun}
+    return {
+        attempt.cluster
+        for attempt in tried
+        if attempt.outcome is TaskOutcome.WALLTIME or attempt.is_overrun
+    }

@@ -11,8 +11,12 @@ from gridbridge.decisions.campaigns.failures.blacklist import Pair
 from gridbridge.model.campaigns.cycle_plan import CycleSituation
 
 
-def in_vain(seen: CycleSituation) -> Mapping[Pair, int]:
+def in_vain(situation: CycleSituation) -> Mapping[Pair, int]:
     """Return how many tasks have waited in vain, where some have; one that runs is a good sign."""
-    running = {(one.campaign, one.cluster) for one in seen.there if one.listed > one.waiting}
-    waited = {(one.campaign, one.cluster): one.wiped_in_row for one in seen.records}
+    running = {
+        (view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting
+    }
+    waited = {
+        (record.campaign, record.cluster): record.wiped_in_row for record in situation.records
+    }
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}

@@ -28,8 +28,8 @@ def recent(tried: Tried, now: datetime) -> frozenset[Request]:
     Each pause is twice as long: something that is not seen keeps such a request waiting.
     """
     return frozenset(
-        one
-        for one, ended_at in tried.items()
+        request
+        for request, ended_at in tried.items()
         if (now - ended_at[-1]).total_seconds() < GRACE_S * 2 ** (len(ended_at) - 1)
     )
 
@@ -42,79 +42,79 @@ def contests(
     A request for which tasks ended a moment ago is left: it has them, or somebody else was faster.
     """
     tasks = tuple(_tasks(cell, ours))
-    others = [one for one in cell.holders if not _is_ours(one, ours)]
-    shut = {one.host for one in others if one.alone}
-    places = tuple(place for place in cell.places if place.host not in shut)
-    every = (
+    strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
+    shut = {holder.host for holder in strangers if holder.alone}
+    hosts = tuple(host for host in cell.places if host.host not in shut)
+    candidates = (
         BlockedRequest(
             cluster=cluster,
-            asked=asked,
-            places=places,
+            asked=shortage,
+            places=hosts,
             free=cell.free,
-            tasks=tuple(_concerned(tasks, asked)),
-            others=frozenset(one.host for one in others),
+            tasks=tuple(_concerned(tasks, shortage)),
+            others=frozenset(holder.host for holder in strangers),
         )
-        for asked in cell.asked
-        if asked.job not in ours and (cluster, asked.job, asked.task) not in recent
+        for shortage in cell.asked
+        if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
     )
-    return tuple(islice((one for one in every if chosen(one)), MOST))
+    return tuple(islice((request for request in candidates if chosen(request)), MOST))
 
 
 def _concerned(
-    tasks: Iterable[PreemptibleTask], asked: ResourceShortage
+    tasks: Iterable[PreemptibleTask], shortage: ResourceShortage
 ) -> Iterator[PreemptibleTask]:
     """Give the tasks that hold anything of what is asked for, or of a host."""
-    names = asked.amounts.keys() | asked.defaults.keys()
-    for one in tasks:
-        if asked.alone or one.alone or not names.isdisjoint(one.amounts):
-            held = {name: n for name, n in one.amounts.items() if name in names}
-            yield replace(one, amounts=held)
+    names = shortage.amounts.keys() | shortage.defaults.keys()
+    for task in tasks:
+        if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
+            held = {name: n for name, n in task.amounts.items() if name in names}
+            yield replace(task, amounts=held)
 
 
-def _is_ours(one: ResourceHolder, ours: Jobs) -> bool:
-    return one.makes_way and one.since is not None and one.job in ours
+def _is_ours(holder: ResourceHolder, ours: Jobs) -> bool:
+    return holder.makes_way and holder.since is not None and holder.job in ours
 
 
 def _tasks(cell: CrowdedCell, ours: Jobs) -> Iterator[PreemptibleTask]:
-    for one in cell.holders:
-        if one.since and _is_ours(one, ours):
-            array = ours[one.job]
+    for holder in cell.holders:
+        if holder.since and _is_ours(holder, ours):
+            array = ours[holder.job]
             yield PreemptibleTask(
                 campaign=array.campaign,
                 array=array.array,
-                place=one.task,
-                host=one.host,
-                since=one.since,
-                amounts=one.amounts,
-                alone=one.alone,
-                is_ending=_is_ending(one, array),
+                place=holder.task,
+                host=holder.host,
+                since=holder.since,
+                amounts=holder.amounts,
+                alone=holder.alone,
+                is_ending=_is_ending(holder, array),
             )
 
 
-def _is_ending(one: ResourceHolder, array: OwnTask) -> bool:
-    return one.is_deleting or array.is_ending or one.task in array.ending
+def _is_ending(holder: ResourceHolder, array: OwnTask) -> bool:
+    return holder.is_deleting or array.is_ending or holder.task in array.ending
 
 
-def ways(seen: Iterable[BlockedRequest]) -> tuple[Preemption, ...]:
+def ways(requests: Iterable[BlockedRequest]) -> tuple[Preemption, ...]:
     """Return which tasks end, for the first request of each cluster that this helps."""
-    found: dict[str, Preemption] = {}
-    for one in seen:
-        if one.cluster not in found and (choice := chosen(one)):
-            place, tasks = choice
-            found[one.cluster] = Preemption(
-                cluster=one.cluster,
-                job=one.asked.job,
-                task=one.asked.task,
-                host=place.host,
-                lacked=lacked(one, place),
+    by_cluster: dict[str, Preemption] = {}
+    for request in requests:
+        if request.cluster not in by_cluster and (choice := chosen(request)):
+            host, tasks = choice
+            by_cluster[request.cluster] = Preemption(
+                cluster=request.cluster,
+                job=request.asked.job,
+                task=request.asked.task,
+                host=host.host,
+                lacked=lacked(request, host),
                 tasks=tasks,
             )
-    return tuple(found.values())
+    return tuple(by_cluster.values())
 
 
-def told(way: Preemption) -> str:
+def sentence(way: Preemption) -> str:
     """Say whom tasks make way for."""
-    campaigns = ", ".join(map(str, sorted({one.campaign for one in way.tasks})))
+    campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_name(way)}, which lacked {', '.join(way.lacked)}"
 
@@ -123,36 +123,36 @@ def _name(way: Preemption) -> str:
     return f"{way.job}.{way.task}" if way.task else str(way.job)
 
 
-def same(asked: ResourceShortage, way: Preemption) -> bool:
+def same(shortage: ResourceShortage, way: Preemption) -> bool:
     """Say whether a request is the one of a way."""
-    return (asked.job, asked.task) == (way.job, way.task)
+    return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def still(way: Preemption, cell: CrowdedCell, ours: Jobs) -> Preemption | None:
     """Return the same, as it is right by what was seen since; None where other tasks are."""
-    asked = tuple(one for one in cell.asked if same(one, way))
-    places = tuple(one for one in cell.places if one.host == way.host)
-    now = ways(contests(way.cluster, replace(cell, asked=asked, places=places), ours))
-    known = {_key(one) for one in way.tasks}
-    return next((one for one in now if known.issuperset(map(_key, one.tasks))), None)
+    shortages = tuple(shortage for shortage in cell.asked if same(shortage, way))
+    hosts = tuple(host for host in cell.places if host.host == way.host)
+    now = ways(contests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
+    keys = {_key(task) for task in way.tasks}
+    return next((current for current in now if keys.issuperset(map(_key, current.tasks))), None)
 
 
-def _key(one: PreemptibleTask) -> tuple[int, int, int]:
-    return one.campaign, one.array, one.place
+def _key(task: PreemptibleTask) -> tuple[int, int, int]:
+    return task.campaign, task.array, task.place
 
 
 def wipes(way: Preemption) -> tuple[ArrayCancellation, ...]:
     """Return the same tasks by their arrays."""
     by_array: dict[tuple[int, int], list[range]] = {}
-    for campaign, array, place in sorted(map(_key, way.tasks)):
-        by_array.setdefault((campaign, array), []).append(range(place, place + 1))
+    for campaign, array, index in sorted(map(_key, way.tasks)):
+        by_array.setdefault((campaign, array), []).append(range(index, index + 1))
     return tuple(
         ArrayCancellation(
             campaign=campaign,
             array=array,
             cluster=way.cluster,
             wiped_for=WipedFor.MADE_WAY,
-            places=tuple(places),
+            places=tuple(indices),
         )
-        for (campaign, array), places in by_array.items()
+        for (campaign, array), indices in by_array.items()
     )

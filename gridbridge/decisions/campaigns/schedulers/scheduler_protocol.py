@@ -33,11 +33,11 @@ class SchedulingOffer:
 class Scheduler(Protocol):
     """A module with these two functions, which look at nothing else."""
 
-    def to_start(self, place: SchedulingOffer, /) -> int:
+    def to_start(self, offer: SchedulingOffer, /) -> int:
         """Return how many tasks to send because slots are free for them."""
         ...
 
-    def to_wait(self, place: SchedulingOffer, /) -> int:
+    def to_wait(self, offer: SchedulingOffer, /) -> int:
         """Return how many to send besides, which will wait there."""
         ...
 

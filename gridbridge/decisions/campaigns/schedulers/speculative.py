@@ -30,8 +30,10 @@ def copies(end: CampaignTail) -> tuple[SpeculativeAttempts, ...]:
         return ()
     beyond_s = max(beyond_s, end.limits.least_s)
     chosen: dict[str, list[int]] = {}
-    for task, taken in _late(end, beyond_s):
-        cluster = next((name for name, room in free.items() if room > 0 and name not in taken), "")
+    for task, clusters in _late(end, beyond_s):
+        cluster = next(
+            (name for name, room in free.items() if room > 0 and name not in clusters), ""
+        )
         if cluster:
             free[cluster] -= 1
             chosen.setdefault(cluster, []).append(task)
@@ -43,12 +45,12 @@ def copies(end: CampaignTail) -> tuple[SpeculativeAttempts, ...]:
     )
 
 
-def is_at_end(left: int, unsent: int, free: int, sent_s: float, limits: Finalize) -> bool:
+def is_at_end(unfinished: int, unsent: int, free: int, sent_s: float, limits: Finalize) -> bool:
     """Say whether a campaign is at its end: few tasks are left, or all were sent long ago.
 
     Few are fewer than could start at once on slots that nobody else was given.
     """
-    return left < free or (not unsent and sent_s >= limits.limit_s)
+    return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
 def usual_most_s(durations_s: Sequence[float]) -> float | None:
@@ -61,15 +63,22 @@ def usual_most_s(durations_s: Sequence[float]) -> float | None:
 def _late(end: CampaignTail, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
     """Return the tasks that get a copy if there is room, with the clusters where none goes."""
     of_task: dict[int, list[LiveAttempt]] = {}
-    for one in end.live:
-        of_task.setdefault(one.task, []).append(one)
-    youngest = {task: min(one.elapsed_s for one in some) for task, some in of_task.items()}
+    for attempt in end.live:
+        of_task.setdefault(attempt.task, []).append(attempt)
+    youngest = {
+        task: min(attempt.elapsed_s for attempt in attempts) for task, attempts in of_task.items()
+    }
     late = (
         task
         for task, elapsed_s in youngest.items()
         if elapsed_s > beyond_s and end.made.get(task, 0) < end.limits.copies
     )
     return [
-        (task, frozenset(one.cluster for one in of_task[task]).union(end.failed_at.get(task, ())))
+        (
+            task,
+            frozenset(attempt.cluster for attempt in of_task[task]).union(
+                end.failed_at.get(task, ())
+            ),
+        )
         for task in sorted(late, key=lambda task: (-youngest[task], task))
     ]

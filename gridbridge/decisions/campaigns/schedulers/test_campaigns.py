@@ -3,9 +3,9 @@
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 
 
-def to_start(place: SchedulingOffer) -> int:
+def to_start(offer: SchedulingOffer) -> int:
     """Send one where none was sent and one has room."""
-    return int(not place.is_tried and place.free_slots >= place.slots)
+    return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
 
 def to_wait(_: SchedulingOffer) -> int:

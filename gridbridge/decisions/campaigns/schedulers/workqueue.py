@@ -8,17 +8,17 @@ from gridbridge.decisions.campaigns.job_ratio_predictor import tasks_for
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 
 
-def to_start(place: SchedulingOffer) -> int:
+def to_start(offer: SchedulingOffer) -> int:
     """Send what the job ratio says; nothing where it is not known."""
-    if place.predicted is None:
+    if offer.predicted is None:
         return 0
-    free_slots = place.free_slots + place.waiting * place.slots
-    ratio, slots = place.predicted.ratio, max(1.0, place.predicted.terms.slots)
-    return max(0, min(tasks_for(ratio, free_slots, slots) - place.waiting, place.most))
+    free_slots = offer.free_slots + offer.waiting * offer.slots
+    ratio, slots = offer.predicted.ratio, max(1.0, offer.predicted.terms.slots)
+    return max(0, min(tasks_for(ratio, free_slots, slots) - offer.waiting, offer.most))
 
 
-def to_wait(place: SchedulingOffer) -> int:
+def to_wait(offer: SchedulingOffer) -> int:
     """Send as many as may wait, and as the campaign may have there."""
-    if place.predicted is None:
+    if offer.predicted is None:
         return 0
-    return max(0, min(place.may_wait, place.most - place.given))
+    return max(0, min(offer.may_wait, offer.most - offer.given))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.failures.clock_jumps import moved, noted
+from gridbridge.decisions.campaigns.failures.clock_jumps import moved, with_jumps
 from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,7 +53,7 @@ def test_a_leap_is_time_that_the_steady_clock_did_not_see(
     before: CancellationClocks | None, now: CancellationClocks, leaps: tuple[ClockJump, ...]
 ) -> None:
     """Nor did anybody see the time in which the machine was off."""
-    assert noted(before, now).leaps == leaps
+    assert with_jumps(before, now).leaps == leaps
 
 
 def test_what_was_noted_before_leaps_is_moved_by_them() -> None:

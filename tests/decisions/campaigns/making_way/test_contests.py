@@ -11,8 +11,8 @@ from gridbridge.decisions.campaigns.preemption.blocked_requests import (
     MOST,
     contests,
     recent,
+    sentence,
     still,
-    told,
     ways,
     wipes,
 )
@@ -63,7 +63,7 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
 
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
-    assert told(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
+    assert sentence(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
     assert wipes(found) == (
         ArrayCancellation(
             campaign=5,
@@ -79,7 +79,7 @@ def test_an_arrays_task_is_named() -> None:
     found = way(replace(CELL, asked=(asked(7, task=4),)))
 
     assert found
-    assert "for job 7.4, which" in told(found)
+    assert "for job 7.4, which" in sentence(found)
 
 
 def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
