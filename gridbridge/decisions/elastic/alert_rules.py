@@ -20,7 +20,7 @@ def hanging(world: World, silent_s: float) -> tuple[OwnedNode, ...]:
     if world.is_unready:
         return ()
     return tuple(
-        one for one in _stuck(world) if node_inventory_check.silent_for_s(one, world) > silent_s
+        node for node in _stuck(world) if node_inventory_check.silent_for_s(node, world) > silent_s
     )
 
 
@@ -30,17 +30,17 @@ def off_under_tasks(world: World) -> tuple[OwnedNode, ...]:
     Nobody but a person switches such a host off. One that is being woken is left to that.
     """
     off = {
-        (pool, one.id)
+        (pool, machine.id)
         for pool in world.switched
-        for one in world.machines.get(pool, ())
-        if one.state is MachineState.STOPPED
+        for machine in world.machines.get(pool, ())
+        if machine.state is MachineState.STOPPED
     }
     return tuple(
-        one
-        for one in world.kept
-        if (one.pool, one.machine) in off
-        and one.state is not NodeState.BOOTING
-        and (host := world.host_of(one.name)) is not None
+        node
+        for node in world.kept
+        if (node.pool, node.machine) in off
+        and node.state is not NodeState.BOOTING
+        and (host := world.host_of(node.name)) is not None
         and host.is_busy
         and host.is_silent
     )
@@ -57,15 +57,17 @@ def machineless(
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
-    listed_ = {short_name(one.name) for some in world.machines.values() for one in some}
-    known = listed_ | {short_name(one.name) for one in world.kept}
+    listed_ = {
+        short_name(machine.name) for machines in world.machines.values() for machine in machines
+    }
+    names = listed_ | {short_name(node.name) for node in world.kept}
     named = re.compile(f"{re.escape(prefix)}[0-9]+")
     return tuple(
         name
         for name, host in sorted(world.hosts.items())
         if host.is_silent
         and named.fullmatch(name)
-        and not (name in known or name in own)
+        and not (name in names or name in own)
         and node_inventory_check.host_silent_for_s(name, world) > silent_s
     )
 
@@ -75,17 +77,20 @@ def unlisted(world: World) -> tuple[OwnedNode, ...]:
 
     Its region, account or program may be another by now: then it would not end them either.
     """
-    others, ours = node_inventory_check.successors(world), node_inventory_check.OwnMachines(world)
+    successors, ours = (
+        node_inventory_check.successors(world),
+        node_inventory_check.OwnMachines(world),
+    )
     return tuple(
-        one
-        for one in world.kept
-        if one.state in HOSTS
-        and one.machine
-        and one.pool in world.machines
-        and one.pool not in world.switched
-        and ours.of(one) is None
-        and reports(world.host_of(one.name))
-        and not (node_inventory_check.is_out_briefly(one, world) or one in others)
+        node
+        for node in world.kept
+        if node.state in HOSTS
+        and node.machine
+        and node.pool in world.machines
+        and node.pool not in world.switched
+        and ours.of(node) is None
+        and reports(world.host_of(node.name))
+        and not (node_inventory_check.is_out_briefly(node, world) or node in successors)
     )
 
 
@@ -95,38 +100,42 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
     Several pools may have one provider, and each lists all of its machines: one of them is told.
     """
     pools = world.pools | world.switched
-    kept = {one.machine for one in world.kept}
+    machine_ids = {node.machine for node in world.kept}
     ours = (
-        (pool, one)
+        (pool, machine)
         for pool in sorted(world.machines)
-        for one in world.machines[pool]
-        if one.belongs_to(world.cluster) and one.state is not MachineState.GONE
+        for machine in world.machines[pool]
+        if machine.belongs_to(world.cluster) and machine.state is not MachineState.GONE
     )
-    found = (
-        (pool, one)
-        for pool, one in ours
-        if one.pool not in pools and one.id not in kept and MASTER_TAG not in one.tags
+    unowned = (
+        (pool, machine)
+        for pool, machine in ours
+        if machine.pool not in pools
+        and machine.id not in machine_ids
+        and MASTER_TAG not in machine.tags
     )
-    return tuple({(one.id, one.name): (pool, one) for pool, one in found}.values())
+    return tuple(
+        {(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values()
+    )
 
 
-def left_off(world: World, kept: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
+def left_off(world: World, nodes: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
     """Return the hosts that rest and that nobody switches any more: this round forgets them.
 
     Not those that another section switches by now.
     """
-    there = {one.name for pool in world.switched for one in world.machines.get(pool, ())}
+    names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
     unswitched = world.released | (world.switched & world.machines.keys())
     return tuple(
-        one
-        for one in kept
-        if one.state is NodeState.STANDBY and one.pool in unswitched and one.name not in there
+        node
+        for node in nodes
+        if node.state is NodeState.STANDBY and node.pool in unswitched and node.name not in names
     )
 
 
 def _stuck(world: World) -> Iterator[OwnedNode]:
     ours = node_inventory_check.OwnMachines(world)
-    for node in (one for one in world.kept if one.pool not in world.switched):
+    for node in (node for node in world.kept if node.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
         runs = machine is not None and machine.state is MachineState.RUNNING
         if runs and host is not None and host.is_busy and host.is_silent:

@@ -60,33 +60,33 @@ def _is_failure(cause: NodeCause) -> bool:
 def after(
     before: PublishedBalance | None,
     cluster: str,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     plan: BalancePlan,
     numbers: BalanceStatistics,
-    done: RoundOutcome,
+    outcome: RoundOutcome,
 ) -> PublishedBalance:
     """Return what is shown after a round that saw the whole cell."""
-    last = _begun(before, cluster, seen.now)
+    last = _begun(before, cluster, situation.now)
     figures = plan.figures
     return replace(
         last,
-        at=seen.now,
-        seen_at=seen.now,
-        took_s=done.took_s,
+        at=situation.now,
+        seen_at=situation.now,
+        took_s=outcome.took_s,
         trouble="",
-        sentence=done.sentence,
-        is_acting=done.is_acting,
+        sentence=outcome.sentence,
+        is_acting=outcome.is_acting,
         rounds=last.rounds + 1,
         statistics=numbers,
         wanted_slots=figures.wanted,
         free_slots=figures.free,
         longest_wait_s=figures.waited_s,
-        min_nodes=figures.least if figures.least is not None else done.min_nodes,
-        max_nodes=figures.most if figures.most is not None else done.max_nodes,
-        cost_hour=done.cost_hour,
-        cost_month=seen.spent,
-        nodes=_nodes(seen),
-        pools=_pools(last, done),
+        min_nodes=figures.least if figures.least is not None else outcome.min_nodes,
+        max_nodes=figures.most if figures.most is not None else outcome.max_nodes,
+        cost_hour=outcome.cost_hour,
+        cost_month=situation.spent,
+        nodes=_nodes(situation),
+        pools=_pools(last, outcome),
         refused=_refused(plan),
     )
 
@@ -113,29 +113,29 @@ def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> Publ
     return PublishedBalance(cluster=cluster, at=now)
 
 
-def _nodes(seen: BalanceSituation) -> tuple[ShownNodes, ...]:
-    counts = Counter((one.pool, one.state.value) for one in seen.nodes)
+def _nodes(situation: BalanceSituation) -> tuple[ShownNodes, ...]:
+    counts = Counter((node.pool, node.state.value) for node in situation.nodes)
     return tuple(
         ShownNodes(pool=pool, state=state, nodes=counts[pool, state])
         for pool, state in sorted(counts)
     )
 
 
-def _pools(last: PublishedBalance, done: RoundOutcome) -> tuple[ShownPool, ...]:
-    known = {one.pool: one for one in last.pools}
-    names = sorted({*known, *done.added, *done.removed, *done.failed})
-    return tuple(_grown(known.get(name, ShownPool(pool=name)), done) for name in names)
+def _pools(last: PublishedBalance, outcome: RoundOutcome) -> tuple[ShownPool, ...]:
+    pools = {pool.pool: pool for pool in last.pools}
+    names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
+    return tuple(_grown(pools.get(name, ShownPool(pool=name)), outcome) for name in names)
 
 
-def _grown(one: ShownPool, done: RoundOutcome) -> ShownPool:
+def _grown(pool: ShownPool, outcome: RoundOutcome) -> ShownPool:
     return ShownPool(
-        pool=one.pool,
-        added=one.added + done.added.get(one.pool, 0),
-        removed=one.removed + done.removed.get(one.pool, 0),
-        failed=one.failed + done.failed.get(one.pool, 0),
+        pool=pool.pool,
+        added=pool.added + outcome.added.get(pool.pool, 0),
+        removed=pool.removed + outcome.removed.get(pool.pool, 0),
+        failed=pool.failed + outcome.failed.get(pool.pool, 0),
     )
 
 
 def _refused(plan: BalancePlan) -> tuple[ShownRefusal, ...]:
-    counts = Counter(one.cause.name.lower() for one in plan.refused if one.job)
+    counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
     return tuple(ShownRefusal(cause=cause, jobs=counts[cause]) for cause in sorted(counts))

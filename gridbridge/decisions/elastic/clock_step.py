@@ -45,7 +45,7 @@ def until(now: datetime) -> Change:
 
 def by_now(at: datetime | None, now: datetime) -> datetime | None:
     """Return a moment, or now if it would be in the future."""
-    return _known(at, until(now))
+    return _changed(at, until(now))
 
 
 def of_node(node: OwnedNode, change: Change) -> OwnedNode:
@@ -53,8 +53,8 @@ def of_node(node: OwnedNode, change: Change) -> OwnedNode:
     return replace(
         node,
         since=change(node.since),
-        up_since=_known(node.up_since, change),
-        idle_since=_known(node.idle_since, change),
+        up_since=_changed(node.up_since, change),
+        idle_since=_changed(node.idle_since, change),
     )
 
 
@@ -62,20 +62,20 @@ def of_record(record: PoolRecord, change: Change) -> PoolRecord:
     """Return what went wrong with a pool, its moments changed."""
     return replace(
         record,
-        failed_at=_known(record.failed_at, change),
-        no_capacity_at=_known(record.no_capacity_at, change),
+        failed_at=_changed(record.failed_at, change),
+        no_capacity_at=_changed(record.no_capacity_at, change),
     )
 
 
-def of_watched(one: Watched, change: Change) -> Watched:
+def of_watched(history: Watched, change: Change) -> Watched:
     """Return how waiting jobs were seen, its moments changed."""
     return replace(
-        one,
-        at=change(one.at),
-        room_since=_known(one.room_since, change),
-        stuck_since=_known(one.stuck_since, change),
+        history,
+        at=change(history.at),
+        room_since=_changed(history.room_since, change),
+        stuck_since=_changed(history.stuck_since, change),
     )
 
 
-def _known(at: datetime | None, change: Change) -> datetime | None:
+def _changed(at: datetime | None, change: Change) -> datetime | None:
     return None if at is None else change(at)

@@ -8,27 +8,29 @@ from gridbridge.model.elastic.power_requests import PowerRequest, PowerWish
 STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
 
 
-def wanted(notes: Iterable[PowerRequest], now_s: float) -> Mapping[str, PowerWish]:
+def desired_by_node(notes: Iterable[PowerRequest], now_s: float) -> Mapping[str, PowerWish]:
     """Return what is wanted of each node, by its name."""
-    found = dict[str, PowerWish]()
-    for note in sorted(notes, key=lambda one: (one.at_s, one.file)):
+    desired = dict[str, PowerWish]()
+    for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
         if now_s - note.at_s <= STALE_S:
-            found.update(dict.fromkeys(note.hosts, note.wish))
-    return found
+            desired.update(dict.fromkeys(note.hosts, note.wish))
+    return desired
 
 
-def left(
+def unsettled_requests(
     notes: Iterable[PowerRequest], unsettled: Mapping[str, PowerWish], now_s: float
 ) -> tuple[PowerRequest, ...]:
     """Return the notes that stay, with the nodes of which nobody knows yet whether it was done.
 
     A note whose node has a later one of another wish is done with: it would undo that one.
     """
-    return tuple(_left(note, unsettled, now_s) for note in notes)
+    return tuple(_unsettled(note, unsettled, now_s) for note in notes)
 
 
-def _left(note: PowerRequest, unsettled: Mapping[str, PowerWish], now_s: float) -> PowerRequest:
+def _unsettled(
+    note: PowerRequest, unsettled: Mapping[str, PowerWish], now_s: float
+) -> PowerRequest:
     if now_s - note.at_s > STALE_S:
         return replace(note, hosts=())
-    hosts = tuple(one for one in note.hosts if unsettled.get(one) is note.wish)
+    hosts = tuple(host for host in note.hosts if unsettled.get(host) is note.wish)
     return replace(note, hosts=hosts)

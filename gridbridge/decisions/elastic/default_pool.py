@@ -14,7 +14,7 @@ def supplied(
     plan: BalancePlan,
     pools: Mapping[str, Pool],
     usable: Set[str],
-    kept: Iterable[OwnedNode],
+    nodes: Iterable[OwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
     """Return the plan with a pool that may give its nodes; without any it adds none.
@@ -23,20 +23,20 @@ def supplied(
     """
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
-    there = [one.pool for one in kept if one.node.counts]
+    pools_of_nodes = [node.pool for node in nodes if node.node.counts]
     by_rank = sorted(
         (-pool.priority, price_at(pool, local_now) / pool.slots, name)
         for name, pool in pools.items()
         if name in usable
     )
     for _, _, name in by_rank:
-        most = _most(pools[name], there.count(name), plan.add)
+        most = _most(pools[name], pools_of_nodes.count(name), plan.add)
         if most > 0:
             return replace(plan, pool=name, add=most)
     return replace(plan, add=0)
 
 
-def _most(pool: Pool, own: int, wanted: int) -> int:
-    by_limit = pool.limit - own if pool.limit else wanted
-    by_quota = pool.quota // pool.slots - own if pool.quota else wanted
-    return min(wanted, by_limit, by_quota)
+def _most(pool: Pool, own: int, nodes: int) -> int:
+    by_limit = pool.limit - own if pool.limit else nodes
+    by_quota = pool.quota // pool.slots - own if pool.quota else nodes
+    return min(nodes, by_limit, by_quota)

@@ -21,10 +21,10 @@ def matches(expression: str, names: Iterable[str]) -> bool:
     if not 0 < len(tokens) <= MOST:
         return False
     try:
-        found = _any(tokens, tuple(name.lower() for name in names))
+        is_match = _disjunction(tokens, tuple(name.lower() for name in names))
     except (IndexError, ValueError):
         return False
-    return found and not tokens
+    return is_match and not tokens
 
 
 def for_host(expression: str, host: str) -> str:
@@ -36,31 +36,31 @@ def for_host(expression: str, host: str) -> str:
     return expression if "." in host else DOMAIN.sub("", expression)
 
 
-def _any(tokens: list[str], names: tuple[str, ...]) -> bool:
-    found = _all(tokens, names)
+def _disjunction(tokens: list[str], names: tuple[str, ...]) -> bool:
+    is_match = _conjunction(tokens, names)
     while tokens[:1] == ["|"]:
         del tokens[0]
-        found = _all(tokens, names) or found
-    return found
+        is_match = _conjunction(tokens, names) or is_match
+    return is_match
 
 
-def _all(tokens: list[str], names: tuple[str, ...]) -> bool:
-    found = _one(tokens, names)
+def _conjunction(tokens: list[str], names: tuple[str, ...]) -> bool:
+    is_match = _term(tokens, names)
     while tokens[:1] == ["&"]:
         del tokens[0]
-        found = _one(tokens, names) and found
-    return found
+        is_match = _term(tokens, names) and is_match
+    return is_match
 
 
-def _one(tokens: list[str], names: tuple[str, ...]) -> bool:
+def _term(tokens: list[str], names: tuple[str, ...]) -> bool:
     first = tokens.pop(0)
     if first == "!":
-        return not _one(tokens, names)
+        return not _term(tokens, names)
     if first in ("&", "|", ")"):
         raise ValueError(first)
     if first != "(":
         return any(fnmatchcase(name, first) for name in names)
-    found = _any(tokens, names)
+    is_match = _disjunction(tokens, names)
     if tokens.pop(0) != ")":
         raise ValueError(first)
-    return found
+    return is_match

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.owned_nodes import World
 
 
 def to_end(
-    seen: BalanceSituation, world: World, plan: BalancePlan, rules: Balance
+    situation: BalanceSituation, world: World, plan: BalancePlan, rules: Balance
 ) -> tuple[str, Machine] | None:
     """Return the pool and the machine of the master when it is to be ended; else None.
 
@@ -23,11 +23,11 @@ def to_end(
         or plan.add
         or plan.wake
         or world.kept
-        or seen.cell.waiting
-        or _is_used(seen)
+        or situation.cell.waiting
+        or _is_used(situation)
     ):
         return None
-    master, machines = world.host_of(seen.master), tagged(world)
+    master, machines = world.host_of(situation.master), tagged(world)
     if master is None or len(machines) != 1:
         return None
     ((pool, machine),) = machines.values()
@@ -47,9 +47,12 @@ def tagged(world: World) -> dict[str, tuple[str, Machine]]:
     }
 
 
-def _is_used(seen: BalanceSituation) -> bool:
+def _is_used(situation: BalanceSituation) -> bool:
     """Say whether the cell lists a host beside the master, or anything runs on any."""
-    instances = seen.cell.instances
-    hosts = [*(one.name for one in seen.cell.hosts), *(one.host for one in instances)]
-    has_others = not all(is_same_host(one, seen.master) for one in hosts)
-    return has_others or any(one.is_wanted for one in instances)
+    instances = situation.cell.instances
+    hosts = [
+        *(host.name for host in situation.cell.hosts),
+        *(instance.host for instance in instances),
+    ]
+    has_others = not all(is_same_host(host, situation.master) for host in hosts)
+    return has_others or any(instance.is_wanted for instance in instances)

@@ -12,14 +12,14 @@ from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of
 def ending(machine: str, provider: str, section: ProviderSection | None) -> str:
     """Return the command; where a cloud has tools of its own, what they have to end."""
     if section is not None and section.kind is ProviderKind.COMMAND and section.program:
-        wish = shlex.quote(json.dumps({"id": machine}))
-        return f"`echo {wish} | {shlex.quote(section.program)} destroy`"
+        request = shlex.quote(json.dumps({"id": machine}))
+        return f"`echo {request} | {shlex.quote(section.program)} destroy`"
     if section is not None and section.kind is ProviderKind.EC2:
         id_ = shlex.quote(machine)
-        return f"`aws ec2 terminate-instances{_place(section)} --instance-ids {id_}`"
-    told = " ".join((section.driver, section.region)).strip() if section else ""
-    place = f" ({told})" if told else ""
-    return f"end machine {machine} of provider {provider}{place} with the cloud's own tools"
+        return f"`aws ec2 terminate-instances{_aws_options(section)} --instance-ids {id_}`"
+    driver_and_region = " ".join((section.driver, section.region)).strip() if section else ""
+    suffix = f" ({driver_and_region})" if driver_and_region else ""
+    return f"end machine {machine} of provider {provider}{suffix} with the cloud's own tools"
 
 
 def is_own_host(node: OwnedNode) -> bool:
@@ -30,7 +30,7 @@ def is_own_host(node: OwnedNode) -> bool:
 def waking(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
     """Return who has a host of the site's own work again that is off."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
-    lacks_tag = not any(one.startswith(STANDBY) for one in tags_of(node.name, tags))
+    lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of(node.name, tags))
     if node.cause is NodeCause.DRAINED:
         more = f", then {tag}" if lacks_tag else ""
         free = f"`gridbridge balance keep --free {node.name}`{more}"
@@ -42,7 +42,7 @@ def waking(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
     return "it is off, and is woken when it is wanted"
 
 
-def _place(section: ProviderSection) -> str:
+def _aws_options(section: ProviderSection) -> str:
     """Return where, in the options of AWS's own command line."""
-    told = {"--region": section.region, "--endpoint-url": section.endpoint}
-    return "".join(f" {option} {shlex.quote(one)}" for option, one in told.items() if one)
+    options = {"--region": section.region, "--endpoint-url": section.endpoint}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

@@ -12,7 +12,7 @@ from gridbridge.model.elastic.owned_nodes import OwnedNode
 def spent_since(
     before: datetime,
     now: datetime,
-    kept: Iterable[OwnedNode],
+    nodes: Iterable[OwnedNode],
     after: Iterable[OwnedNode],
     pools: Mapping[str, Pool],
     unit_s: float,
@@ -24,20 +24,20 @@ def spent_since(
     they were before this round, `after` as they are by now.
     """
     began = _month_of(now)
-    paid = [one for one in kept if one.machine and one.node.counts]
-    known = {(one.pool, one.machine) for one in kept if one.machine}
+    paid = [node for node in nodes if node.machine and node.node.counts]
+    keys = {(node.pool, node.machine) for node in nodes if node.machine}
     new = [
-        one
-        for one in after
-        if one.machine and one.node.counts and (one.pool, one.machine) not in known
+        node
+        for node in after
+        if node.machine and node.node.counts and (node.pool, node.machine) not in keys
     ]
-    units = [(one, _begun(one, max(before, began), now, unit_s, counted=1)) for one in paid]
-    units += [(one, _begun(one, began, now, unit_s, counted=0)) for one in new]
+    units = [(node, _begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
+    units += [(node, _begun(node, began, now, unit_s, counted=0)) for node in new]
     hours = unit_s / HOUR_S
     return sum(
-        count * hours * price_at(pools[one.pool], local)
-        for one, count in units
-        if one.pool in pools
+        count * hours * price_at(pools[node.pool], local)
+        for node, count in units
+        if node.pool in pools
     )
 
 

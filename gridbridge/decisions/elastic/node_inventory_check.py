@@ -29,8 +29,8 @@ class OwnMachines:
         self._by_id = dict[tuple[str, str], Machine]()
         self._by_name = dict[tuple[str, str], Machine]()
         for pool in world.machines:
-            for one in reversed(_own(world, pool)):  # of two with one name the older counts
-                self._by_id[pool, one.id] = self._by_name[pool, one.name] = one
+            for machine in reversed(_own(world, pool)):  # of two with one name the older counts
+                self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: OwnedNode) -> Machine | None:
         """Return a node's machine: by its id, or by its name where no id is known yet."""
@@ -42,14 +42,16 @@ class OwnMachines:
 def _own(world: World, pool: str) -> list[Machine]:
     """Return the machines of a pool that are ours and not gone, the oldest first."""
     own = (
-        one
-        for one in world.machines.get(pool, ())
-        if one.belongs_to(world.cluster)
-        and one.pool == pool
-        and one.state is not MachineState.GONE
-        and MASTER_TAG not in one.tags
+        machine
+        for machine in world.machines.get(pool, ())
+        if machine.belongs_to(world.cluster)
+        and machine.pool == pool
+        and machine.state is not MachineState.GONE
+        and MASTER_TAG not in machine.tags
     )
-    return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
+    return sorted(
+        own, key=lambda machine: (machine.created is None, machine.created or world.now, machine.id)
+    )
 
 
 def told_as(node: OwnedNode) -> str:
@@ -69,15 +71,15 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
     A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
     of nodes that are gone: more than one has to say so.
     """
-    found, ours = dict[str, datetime](), OwnMachines(world)
+    out_since, ours = dict[str, datetime](), OwnMachines(world)
     for node in world.kept:
         since = before.get(told_as(node))
         if node.pool in world.machines:
             is_out = lacks(ours.of(node), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
-            found[told_as(node)] = min(since, world.now)
-    return found
+            out_since[told_as(node)] = min(since, world.now)
+    return out_since
 
 
 def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
@@ -86,15 +88,15 @@ def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetim
     Other silent hosts of the cell are included: just after a start of the qmaster all are silent.
     """
     nodes = (
-        told_as(one)
-        for one in world.kept
-        if one.pool not in world.switched and not reports(world.host_of(one.name))
+        told_as(node)
+        for node in world.kept
+        if node.pool not in world.switched and not reports(world.host_of(node.name))
     )
-    kept = {short_name(node.name) for node in world.kept}
+    names = {short_name(node.name) for node in world.kept}
     hosts = (
         _told_as_host(name)
         for name, host in world.hosts.items()
-        if host.is_silent and name not in kept
+        if host.is_silent and name not in names
     )
     return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
 
@@ -116,7 +118,9 @@ def silent_for_s(node: OwnedNode, world: World) -> float:
 def left_over(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes whose machines are of no use, and that their provider does not end."""
     ours = OwnMachines(world)
-    return tuple(one for one in world.kept if _is_useless(one, world) and ours.of(one) is not None)
+    return tuple(
+        node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None
+    )
 
 
 def _is_useless(node: OwnedNode, world: World) -> bool:
@@ -142,13 +146,13 @@ def taken_in(world: World) -> tuple[OwnedNode, ...]:
 
     Not those that are made twice: they are given back.
     """
-    found = (one.node for one in of_strangers(world))
-    return tuple(one for one in found if one.cause is not NodeCause.DOUBLE)
+    nodes = (act.node for act in of_strangers(world))
+    return tuple(node for node in nodes if node.cause is not NodeCause.DOUBLE)
 
 
 def own_hosts(world: World) -> tuple[OwnedNode, ...]:
     """Return the nodes of the site's own hosts that nobody has kept yet."""
-    return tuple(one for one in taken_in(world) if one.pool in world.switched)
+    return tuple(node for node in taken_in(world) if node.pool in world.switched)
 
 
 def of_strangers(world: World) -> Iterator[DueAct]:
@@ -157,8 +161,8 @@ def of_strangers(world: World) -> Iterator[DueAct]:
     One that has the name of a node whose own machine is not listed is left alone: it may be the
     host of that name, and run tasks.
     """
-    names, unseen = {one.name for one in world.kept}, _unseen(world)
-    waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
+    names, unseen = {node.name for node in world.kept}, _unseen(world)
+    waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
     for pool, machine in _unknown(world):
         if pool in world.switched:
             yield from _of_own_host(machine, pool, world, names)
@@ -176,10 +180,10 @@ def of_strangers(world: World) -> Iterator[DueAct]:
 
 def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
     """Return the machines of ours that nobody knows, with their pools."""
-    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
+    keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _own(world, pool):
-            if world.machine_key(pool, machine.id) not in known:
+            if world.machine_key(pool, machine.id) not in keys:
                 yield pool, machine
 
 
@@ -188,12 +192,12 @@ def _unseen(world: World) -> Mapping[str, OwnedNode]:
 
     A name of which another node's machine is listed is not among them. Failed nodes come last.
     """
-    made = [one for one in world.kept if one.pool not in world.switched]
+    nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = OwnMachines(world)
-    seen = {one.name for one in made if ours.of(one) is not None}
-    left = [one for one in made if one.name not in seen]
-    left.sort(key=lambda one: one.state is not NodeState.FAILED)
-    return {one.name: one for one in left}
+    listed = {node.name for node in nodes if ours.of(node) is not None}
+    without_machine = [node for node in nodes if node.name not in listed]
+    without_machine.sort(key=lambda node: node.state is not NodeState.FAILED)
+    return {node.name: node for node in without_machine}
 
 
 def successors(world: World) -> Mapping[OwnedNode, OwnedNode]:
@@ -202,13 +206,13 @@ def successors(world: World) -> Mapping[OwnedNode, OwnedNode]:
     With each comes the node of that other machine. Names are used again, so an old state file that
     was restored knows machines that are long gone in the place of those that run.
     """
-    unseen, found = _unseen(world), dict[OwnedNode, OwnedNode]()
+    unseen, by_node = _unseen(world), dict[OwnedNode, OwnedNode]()
     for pool, machine in _unknown(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
-            other = replace(_adopted(machine, pool, world), is_kept=node.is_kept)
-            found.setdefault(node, other)
-    return found
+            successor = replace(_adopted(machine, pool, world), is_kept=node.is_kept)
+            by_node.setdefault(node, successor)
+    return by_node
 
 
 def joins(node: OwnedNode) -> NodeAct | None:
@@ -233,23 +237,23 @@ def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> 
 
 def named_as_hosts(world: World) -> tuple[Machine, ...]:
     """Return the machines of ours that nobody knows, and that have the name of a host."""
-    names = {one.name for one in world.kept}
+    names = {node.name for node in world.kept}
     return tuple(
-        one
+        machine
         for pool in sorted(world.machines.keys() - world.switched)
-        for one in _own(world, pool)
-        if one.name not in names and world.host_of(one.name) is not None
+        for machine in _own(world, pool)
+        if machine.name not in names and world.host_of(machine.name) is not None
     )
 
 
 def other_hosts(world: World) -> tuple[Machine, ...]:
     """Return those of them that are not that host: its name leads to another address."""
-    return tuple(one for one in named_as_hosts(world) if _is_other_host(one, world))
+    return tuple(machine for machine in named_as_hosts(world) if _is_other_host(machine, world))
 
 
 def _is_other_host(machine: Machine, world: World) -> bool:
     """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
-    is_known = any(one.name == machine.name for one in world.kept)
+    is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (
         machine.address and world.addresses.get(machine.name) == machine.address

@@ -36,8 +36,8 @@ class LifecyclePatience:
 
 def due(world: World, patience: LifecyclePatience) -> tuple[DueAct, ...]:
     """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
-    found = [*_of_kept(world, patience), *node_inventory_check.of_strangers(world)]
-    return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
+    acts = [*_of_kept(world, patience), *node_inventory_check.of_strangers(world)]
+    return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
 def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
@@ -53,22 +53,22 @@ def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
             yield replace(powered_host_lifecycle.released(node, world.now), before=node)
         elif node in successors:
             if not node_inventory_check.is_out_briefly(node, world):
-                other = successors[node]
-                yield DueAct(node=other, before=node, act=node_inventory_check.joins(other))
+                successor = successors[node]
+                yield DueAct(node=successor, before=node, act=node_inventory_check.joins(successor))
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)
-            if rule is not None and (one := rule(case)):
-                yield replace(one, before=node)
+            if rule is not None and (act := rule(case)):
+                yield replace(act, before=node)
 
 
 def _anothers(world: World) -> set[tuple[str, str]]:
     """Return the pools and ids of machines that have another owner's tag, or none."""
     return {
-        (pool, one.id)
-        for pool, some in world.machines.items()
-        for one in some
-        if not one.belongs_to(world.cluster)
+        (pool, machine.id)
+        for pool, machines in world.machines.items()
+        for machine in machines
+        if not machine.belongs_to(world.cluster)
     }
 
 
@@ -130,7 +130,7 @@ class _Case:
 
 def _switched(case: _Case) -> DueAct | None:
     """Return what is due for a host that is switched on and off."""
-    told = powered_host_lifecycle.due(
+    act = powered_host_lifecycle.due(
         powered_host_lifecycle.PoweredHostFacts(
             node=case.node,
             machine=case.machine,
@@ -140,7 +140,7 @@ def _switched(case: _Case) -> DueAct | None:
             boot_s=case.patience.boot_s,
         )
     )
-    return powered_host_lifecycle.tagged(told, case.world.tags) if told else None
+    return powered_host_lifecycle.tagged(act, case.world.tags) if act else None
 
 
 def _requested(case: _Case) -> DueAct | None:
@@ -220,8 +220,8 @@ def _ready(case: _Case) -> DueAct | None:
     silent_s = min(idle_s, node_inventory_check.silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not reports(host) and is_long and not node.is_kept:
-        gone = node.entering(NodeState.REMOVING, now, NodeCause.SILENT)
-        return DueAct(node=gone, act=NodeAct.EVICT)
+        leaving = node.entering(NodeState.REMOVING, now, NodeCause.SILENT)
+        return DueAct(node=leaving, act=NodeAct.EVICT)
     if node.step is JoinStep.CLOSED and reports(host) and not case.world.closed:
         return DueAct(node=node, act=NodeAct.JOIN)
     return DueAct(node=node) if node != case.node else None
@@ -244,10 +244,10 @@ def _removing(case: _Case) -> DueAct | None:
     again, joins anew.
     """
     if case.node.cause is NodeCause.VANISHED and (not case.is_out or case.is_contradicted):
-        back = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
+        returning = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
         if case.machine is not None:
-            back = node_inventory_check.with_machine(back, case.machine, case.world)
-        return DueAct(node=back, act=NodeAct.JOIN)
+            returning = node_inventory_check.with_machine(returning, case.machine, case.world)
+        return DueAct(node=returning, act=NodeAct.JOIN)
     has_left = case.host is None and case.node.step is JoinStep.LEFT
     if case.machine is None and has_left:
         return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)

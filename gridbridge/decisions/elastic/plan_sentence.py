@@ -90,7 +90,7 @@ def sentence(
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
-    told = SENTENCES[plan.verdict].format(**words, hindrance=why)
+    verdict = SENTENCES[plan.verdict].format(**words, hindrance=why)
     act = "nothing is done" if is_alone else "nothing more is done"
     if plan.wake:
         act = f"wake {', '.join(plan.wake)}"
@@ -100,7 +100,7 @@ def sentence(
         act = f"remove {', '.join(plan.remove)}"
     elif ended:
         act = f"end the master's machine {ended}"
-    return told if plan.verdict is DemandVerdict.NO_MAXIMUM else f"{told}: {act}"
+    return verdict if plan.verdict is DemandVerdict.NO_MAXIMUM else f"{verdict}: {act}"
 
 
 def reason(refused: UnservedDemand, rules: Balance) -> str:

@@ -91,10 +91,12 @@ def left_alone(world: World) -> frozenset[str]:
     Those that rest and have power still, or report and don't tell: who woke one would find it up.
     Those that work, and don't tell whether they have power: nobody would see them off.
     """
-    listed = (one for pool in world.switched for one in world.machines.get(pool, ()))
-    states = {one.id: one.state for one in listed}
-    own = (one for one in world.kept if one.pool in world.switched)
-    return frozenset(one.name for one in own if _is_left_alone(one, states.get(one.machine), world))
+    listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
+    states = {machine.id: machine.state for machine in listed}
+    own = (node for node in world.kept if node.pool in world.switched)
+    return frozenset(
+        node.name for node in own if _is_left_alone(node, states.get(node.machine), world)
+    )
 
 
 def _is_left_alone(node: OwnedNode, state: MachineState | None, world: World) -> bool:
@@ -161,8 +163,8 @@ def tagged(due_: DueAct, tags: Mapping[str, tuple[str, ...]]) -> DueAct:
     One that has a standby tag keeps that alone. One that an administrator drained gets none, so
     that nobody wakes it.
     """
-    known = tags_of(due_.node.name, tags)
-    is_marked = any(one.startswith(STANDBY) for one in known)
+    host_tags = tags_of(due_.node.name, tags)
+    is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
     if due_.act is not NodeAct.REST or is_marked or due_.node.cause is NodeCause.DRAINED:
         return due_
     return replace(due_, tag=STANDBY_AUTO)
@@ -174,7 +176,7 @@ def _ready(case: PoweredHostFacts) -> DueAct | None:
     One whose queue somebody had closed is opened once none is.
     """
     if case.is_off:
-        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY))))
+        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY))))
     if case.node.step is JoinStep.CLOSED and case.reports and not case.is_any_closed:
         return DueAct(node=case.node, act=NodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
@@ -186,11 +188,11 @@ def _ready(case: PoweredHostFacts) -> DueAct | None:
 def _draining(case: PoweredHostFacts) -> DueAct | None:
     """Go on until it is off."""
     if case.is_off:
-        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY, case.node.cause))))
+        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY, case.node.cause))))
     return DueAct(node=case.node, act=NodeAct.REST)
 
 
-def _told(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
+def _with_cause(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
     """Return a node that is off with the cause that tells of tasks there, or without it.
 
     A cause that keeps it from being woken stays.
@@ -214,7 +216,7 @@ def _standby(case: PoweredHostFacts) -> DueAct | None:
     has power and is silent may have somebody at work there.
     """
     if case.is_told_off:
-        node = _off(_told(case, case.node) if case.is_off else case.node)
+        node = _off(_with_cause(case, case.node) if case.is_off else case.node)
         return DueAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
         return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
@@ -239,7 +241,7 @@ def _booting(case: PoweredHostFacts) -> DueAct | None:
 def _joining(case: PoweredHostFacts) -> DueAct | None:
     """Go on: it was up."""
     if case.is_off:
-        return DueAct(node=_off(_told(case, case.as_(NodeState.STANDBY))))
+        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY))))
     return DueAct(node=case.node, act=NodeAct.OPEN)
 
 

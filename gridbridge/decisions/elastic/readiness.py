@@ -15,25 +15,25 @@ UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)
 
 
-def counted(seen: BalanceSituation) -> tuple[int, int]:
+def counted(situation: BalanceSituation) -> tuple[int, int]:
     """Return how many hosts should be ready, and how many of them are not."""
-    by_host = instances_of(seen)
-    names = _expected(seen, by_host)
+    by_host = instances_of(situation)
+    names = _expected(situation, by_host)
     return len(names), sum(is_broken(by_host[name]) for name in names)
 
 
-def is_unready(seen: BalanceSituation) -> bool:
+def is_unready(situation: BalanceSituation) -> bool:
     """Say whether too many are not."""
-    hosts, unready = counted(seen)
+    hosts, unready = counted(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
-def _expected(seen: BalanceSituation, by_host: Iterable[str]) -> list[str]:
+def _expected(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
     """Return the hosts that should be ready: those that come or go are not."""
-    states = {short_name(one.name): one.state for one in seen.nodes}
-    known = ((name, states.get(short_name(name))) for name in by_host)
+    states = {short_name(node.name): node.state for node in situation.nodes}
+    states_by_name = ((name, states.get(short_name(name))) for name in by_host)
     return [
         name
-        for name, state in known
+        for name, state in states_by_name
         if state is None or not (state.is_coming or state in NOT_COUNTED)
     ]

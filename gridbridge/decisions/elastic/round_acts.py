@@ -45,27 +45,27 @@ GOING = (NodeState.REMOVING, NodeState.GONE)  # nobody can stop that by now
 NOT_GIVEN = (NodeCause.NO_CAPACITY, NodeCause.NOT_GRANTED)  # its pool is left out for a while
 
 
-def hosts_seen(seen: BalanceSituation) -> Mapping[str, HostSeen]:
+def hosts_seen(situation: BalanceSituation) -> Mapping[str, HostSeen]:
     """Return what the cell tells of each of its hosts, by their short names.
 
     Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
     told no load.
     """
-    found = {
-        short_name(one.name): HostSeen(is_busy=False, is_silent=one.load is None)
-        for one in seen.cell.hosts
+    by_name = {
+        short_name(host.name): HostSeen(is_busy=False, is_silent=host.load is None)
+        for host in situation.cell.hosts
     }
-    for name, instances in instances_of(seen).items():
+    for name, instances in instances_of(situation).items():
         if instances:
-            found[short_name(name)] = HostSeen(
+            by_name[short_name(name)] = HostSeen(
                 is_busy=is_busy(instances),
-                is_silent=all(_is_silent(one) for one in instances),
+                is_silent=all(_is_silent(instance) for instance in instances),
             )
-    return found
+    return by_name
 
 
-def _is_silent(one: QueueInstance) -> bool:
-    return QueueFact.UNREACHABLE in one.state.facts
+def _is_silent(instance: QueueInstance) -> bool:
+    return QueueFact.UNREACHABLE in instance.state.facts
 
 
 def dues(
@@ -73,32 +73,32 @@ def dues(
     plan: BalancePlan,
     rules: Balance,
     patience: LifecyclePatience,
-    asked: AdministratorRequests = NOTHING_ASKED,
-    rest: StandbyPlan | None = None,
+    requests: AdministratorRequests = NOTHING_ASKED,
+    standby_plan: StandbyPlan | None = None,
 ) -> tuple[DueAct, ...]:
     """Return what is due for every node, new ones and those that the plan gives back among them.
 
     Those that a squeeze has rest or work again are among them, too. A node with which something
     else is under way is not given back in the same round.
     """
-    wished = {wished_for(one, world, asked): one for one in world.kept}
+    wished = {wished_for(node, world, requests): node for node in world.kept}
     first = node_lifecycle.due(replace(world, kept=tuple(wished)), patience)
-    told = {one.before: one for one in first if one.before}
+    due_acts = {act.before: act for act in first if act.before}
     remove, decided = frozenset(plan.remove), dict[OwnedNode, DueAct]()
-    resting = _Resting.of(rest) if rest else None
+    resting = _Resting.of(standby_plan) if standby_plan else None
     for node in wished:
-        is_under_way = node in told and bool(told[node].act or told[node].is_over)
+        is_under_way = node in due_acts and bool(due_acts[node].act or due_acts[node].is_over)
         is_free = node.state is NodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
             decided[node] = _drained(node, world, NodeCause.NOT_NEEDED)
-        elif not is_under_way and (one := _squeezed(node, world, resting)):
-            decided[node] = one
-        elif node not in told and node != wished[node]:
+        elif not is_under_way and (act := _squeezed(node, world, resting)):
+            decided[node] = act
+        elif node not in due_acts and node != wished[node]:
             decided[node] = DueAct(node=node, before=node)
-    due = [*(one for one in first if one.before not in decided), *decided.values()]
-    due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
-    due += [DueAct(node=one, act=NodeAct.CREATE) for one in _new(world, plan, rules)]
+    due = [*(act for act in first if act.before not in decided), *decided.values()]
+    due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
+    due += [DueAct(node=node, act=NodeAct.CREATE) for node in _new(world, plan, rules)]
     return tuple(due)
 
 
@@ -110,9 +110,9 @@ class _Resting(NamedTuple):
     moved: frozenset[str]  # those whose tasks are to run elsewhere
 
     @classmethod
-    def of(cls, rest: StandbyPlan) -> "_Resting":
-        sources = (one.source for one in rest.moved)
-        named = (frozenset(map(short_name, some)) for some in (rest.off, rest.on, sources))
+    def of(cls, plan: StandbyPlan) -> "_Resting":
+        sources = (task.source for task in plan.moved)
+        named = (frozenset(map(short_name, names)) for names in (plan.off, plan.on, sources))
         return cls(*named)
 
 
@@ -132,22 +132,22 @@ def _squeezed(node: OwnedNode, world: World, resting: _Resting | None) -> DueAct
     return None
 
 
-def wished_for(node: OwnedNode, world: World, asked: AdministratorRequests) -> OwnedNode:
+def wished_for(node: OwnedNode, world: World, requests: AdministratorRequests) -> OwnedNode:
     """Return a node as an administrator wants it.
 
     One that is on its way is drained once it is ready; a host of the site's own that is off is not
     woken.
     """
-    if node.name in asked.kept:
+    if node.name in requests.kept:
         return replace(node, is_kept=True)
-    if node.name in asked.freed:
+    if node.name in requests.freed:
         cause = NodeCause.NONE if node.cause is NodeCause.DRAINED else node.cause
         if node.state is NodeState.DRAINING:
             cause = NodeCause.NOT_NEEDED  # it is opened again unless it is idle
         return replace(node, is_kept=False, cause=cause)
-    if node.name in asked.drained and node.state is NodeState.READY:
+    if node.name in requests.drained and node.state is NodeState.READY:
         return _drained(node, world, NodeCause.DRAINED).node
-    if node.name in asked.drained and node.state is NodeState.STANDBY:
+    if node.name in requests.drained and node.state is NodeState.STANDBY:
         is_own = node.pool in world.switched
         state = NodeState.STANDBY if is_own else NodeState.REMOVING
         return replace(node.entering(state, world.now, NodeCause.DRAINED), is_kept=False)
@@ -166,7 +166,7 @@ def shown(nodes: Iterable[OwnedNode], world: World) -> tuple[Node, ...]:
         return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
 
     return tuple(
-        replace(noted(one, world.now), is_unreachable=not is_reachable(one)) for one in nodes
+        replace(noted(node, world.now), is_unreachable=not is_reachable(node)) for node in nodes
     )
 
 
@@ -180,29 +180,29 @@ def noted(node: OwnedNode, now: datetime) -> Node:
     return replace(node.node, idle_since=node.idle_since or now)
 
 
-def taken_up(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> AdministratorRequests:
+def taken_up(requests: AdministratorRequests, after: Iterable[OwnedNode]) -> AdministratorRequests:
     """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
-    left = {one.name for one in after if one.cause is not NodeCause.DRAINED}
-    return replace(asked, drained=asked.drained - left)
+    not_drained = {node.name for node in after if node.cause is not NodeCause.DRAINED}
+    return replace(requests, drained=requests.drained - not_drained)
 
 
-def kept_back(dues: Iterable[DueAct], kept: Set[str]) -> tuple[DueAct, ...]:
+def kept_back(dues: Iterable[DueAct], names: Set[str]) -> tuple[DueAct, ...]:
     """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
 
     Those that were to be taken out, or put to rest, are opened instead.
     """
     return tuple(
-        replace(one, node=replace(one.node, is_kept=True))
-        if one.act in (NodeAct.REMOVE, NodeAct.REST) and one.node.name in kept
-        else one
-        for one in dues
+        replace(act, node=replace(act.node, is_kept=True))
+        if act.act in (NodeAct.REMOVE, NodeAct.REST) and act.node.name in names
+        else act
+        for act in dues
     )
 
 
-def too_late(asked: AdministratorRequests, after: Iterable[OwnedNode]) -> tuple[str, ...]:
+def too_late(requests: AdministratorRequests, after: Iterable[OwnedNode]) -> tuple[str, ...]:
     """Return the nodes that were to be kept, and are on their way out or gone."""
-    staying = {one.name for one in after if one.state not in GOING}
-    return tuple(sorted(asked.kept - staying))
+    staying = {node.name for node in after if node.state not in GOING}
+    return tuple(sorted(requests.kept - staying))
 
 
 def _drained(node: OwnedNode, world: World, cause: NodeCause) -> DueAct:
@@ -224,11 +224,11 @@ def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
     more than nine digits only the very names.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
-    machines = (one.name for some in world.machines.values() for one in some)
-    names = [*(one.name for one in world.kept), *world.hosts, *machines]
+    machines = (machine.name for machines in world.machines.values() for machine in machines)
+    names = [*(node.name for node in world.kept), *world.hosts, *machines]
     short = set(map(short_name, names))
-    numbers = (named.fullmatch(one) for one in short)
-    highest = max((int(one[1]) for one in numbers if one), default=0)
+    numbers = (named.fullmatch(taken_name) for taken_name in short)
+    highest = max((int(match[1]) for match in numbers if match), default=0)
     free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
     return tuple(itertools.islice(free, count))
 
@@ -240,15 +240,15 @@ def left_out(
 
     A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
     """
-    found = dict[str, datetime]()
+    since = dict[str, datetime]()
     for pool, record in records.items():
         if record.no_capacity_at:
-            found[pool] = record.no_capacity_at
+            since[pool] = record.no_capacity_at
         if is_protected(record, rules, now):
-            found[pool] = now
+            since[pool] = now
         elif record.failures and record.failed_at and retry_s:
-            found[pool] = max(record.failed_at, found.get(pool, record.failed_at))
-    return found
+            since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
+    return since
 
 
 def shut(world: World) -> frozenset[str]:
@@ -256,7 +256,7 @@ def shut(world: World) -> frozenset[str]:
 
     Those whose list did not come, that have no provider, or whose provider ends no machines.
     """
-    stuck = {one.pool for one in node_inventory_check.left_over(world)}
+    stuck = {node.pool for node in node_inventory_check.left_over(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
 
 
@@ -273,9 +273,9 @@ def learnt(
     now: datetime,
 ) -> Mapping[str, PoolRecord]:
     """Return what is known of pools after a round, by its nodes as they were and as they are."""
-    found = dict(records)
+    updated = dict(records)
     for before, node in changes:
-        record = found.get(node.pool, PoolRecord())
+        record = updated.get(node.pool, PoolRecord())
         is_new_cause = before is None or before.cause is not node.cause
         if _is_boot_failure(before, node) and is_new_cause:
             record = replace(record, failures=record.failures + 1, failed_at=now)
@@ -283,8 +283,8 @@ def learnt(
             record = replace(record, no_capacity_at=now)
         elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
             record = replace(record, failures=0, failed_at=None)
-        found[node.pool] = record
-    return found
+        updated[node.pool] = record
+    return updated
 
 
 def _is_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:

@@ -13,31 +13,33 @@ from gridbridge.model.elastic.node import Node, NodeState, is_same_host, short_n
 from gridbridge.model.request import QNAME, long_name
 
 
-def figures(seen: BalanceSituation, queue: str) -> Figures:
+def figures(situation: BalanceSituation, queue: str) -> Figures:
     """Count a queue's slots that work, and the tasks that could start.
 
     Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
     The longest wait is that of the oldest job, which need not be the first of the list. A job waits
     since it could start: a hold is no wait.
     """
-    own = [one for one in seen.cell.instances if one.queue == queue]
-    usable = [one for one in own if one.is_usable]
-    waiting = [one for one in able(seen.cell.waiting) if takes(queue, one.shape)]
-    since = [one for row in waiting if (one := able_since(row, seen)) is not None]
-    nodes = nodes_of(seen)
+    own = [instance for instance in situation.cell.instances if instance.queue == queue]
+    usable = [instance for instance in own if instance.is_usable]
+    waiting = [row for row in able(situation.cell.waiting) if takes(queue, row.shape)]
+    since = [moment for row in waiting if (moment := able_since(row, situation)) is not None]
+    nodes = nodes_of(situation)
     return Figures(
         nodes=len(nodes),
-        running=sum(not one.state.is_coming for one in nodes),
-        coming=sum(one.state.is_coming for one in nodes),
-        failed=sum(one.is_left_over for one in nodes),
-        leaving=sum(one.state.is_leaving for one in nodes),
-        jobs=sum(len(one.jobs) for one in waiting),
-        wanted=sum(one.slots for one in waiting),
-        free=sum(one.free for one in usable),
-        slots=sum(one.total for one in usable),
-        slots_per_node=_usual_slots(own, seen.master),
-        waited_s=max(0.0, elapsed_s(min(since), seen.now)) if since else 0.0,
-        unchanged_s=None if seen.last_change is None else elapsed_s(seen.last_change, seen.now),
+        running=sum(not node.state.is_coming for node in nodes),
+        coming=sum(node.state.is_coming for node in nodes),
+        failed=sum(node.is_left_over for node in nodes),
+        leaving=sum(node.state.is_leaving for node in nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
+        free=sum(instance.free for instance in usable),
+        slots=sum(instance.total for instance in usable),
+        slots_per_node=_usual_slots(own, situation.master),
+        waited_s=max(0.0, elapsed_s(min(since), situation.now)) if since else 0.0,
+        unchanged_s=None
+        if situation.last_change is None
+        else elapsed_s(situation.last_change, situation.now),
     )
 
 
@@ -46,13 +48,13 @@ def able(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
 
     What only takes what others leave is left out: best-effort tasks, and those of campaigns.
     """
-    return [one for one in waiting if one.can_start and not one.fills_gaps]
+    return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
-def able_since(row: WaitingJobs, seen: BalanceSituation) -> datetime | None:
+def able_since(row: WaitingJobs, situation: BalanceSituation) -> datetime | None:
     """Return since when the first of some jobs could start: as seen, or since it was submitted."""
-    since = {seen.eligible_since.get(job, row.oldest_since) for job in row.jobs}
-    return min((one for one in since if one is not None), default=None)
+    since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
+    return min((moment for moment in since if moment is not None), default=None)
 
 
 def takes(queue: str, shape: TaskShape) -> bool:
@@ -68,20 +70,20 @@ def queues_named(shape: TaskShape) -> tuple[str, ...]:
     return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
 
 
-def why_unable(one: WaitingJobs) -> RefusalKind | None:
+def why_unable(row: WaitingJobs) -> RefusalKind | None:
     """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
-    state = one.state
-    if one.is_inner and state.can_start:
+    state = row.state
+    if row.is_inner and state.can_start:
         return RefusalKind.INNER
-    if one.can_start and one.fills_gaps:
-        return RefusalKind.CAMPAIGN if one.is_campaign else RefusalKind.BEST_EFFORT
+    if row.can_start and row.fills_gaps:
+        return RefusalKind.CAMPAIGN if row.is_campaign else RefusalKind.BEST_EFFORT
     if state.can_start:
-        return RefusalKind.FUTURE if one.is_deferred else None
+        return RefusalKind.FUTURE if row.is_deferred else None
     if state.is_deleting:
         return RefusalKind.DELETED
     if state.is_error:
         return RefusalKind.ERROR
-    if one.is_dependent:
+    if row.is_dependent:
         return RefusalKind.DEPENDENT
     return RefusalKind.HELD if state.is_held else None
 
@@ -91,36 +93,38 @@ def is_stable(figures: Figures, rules: Balance) -> bool:
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
-def nodes_of(seen: BalanceSituation) -> tuple[Node, ...]:
+def nodes_of(situation: BalanceSituation) -> tuple[Node, ...]:
     """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
 
     A host that rests is none, though the cell lists it. A failed one is one for as long as its
     machine is there, unless another node has its name.
     """
-    known = sorted((one for one in seen.nodes if one.counts), key=lambda one: one.is_left_over)
-    asleep = {short_name(one.name) for one in seen.nodes if one.state is NodeState.STANDBY}
-    listed = (one.name for one in seen.cell.hosts if short_name(one.name) not in asleep)
-    hosts = [seen.master, *listed]
-    found, by_short = dict[str, Node](), dict[str, list[str]]()
-    for one in (*known, *(Node(name=host) for host in hosts if host)):
-        alike = by_short.setdefault(short_name(one.name), [])
-        if not any(is_same_host(one.name, name) for name in alike):
-            found[one.name] = one
-            alike.append(one.name)
-    return tuple(found[name] for name in sorted(found))
+    nodes = sorted(
+        (node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over
+    )
+    asleep = {short_name(node.name) for node in situation.nodes if node.state is NodeState.STANDBY}
+    listed = (host.name for host in situation.cell.hosts if short_name(host.name) not in asleep)
+    hosts = [situation.master, *listed]
+    by_name, by_short = dict[str, Node](), dict[str, list[str]]()
+    for node in (*nodes, *(Node(name=host) for host in hosts if host)):
+        alike = by_short.setdefault(short_name(node.name), [])
+        if not any(is_same_host(node.name, name) for name in alike):
+            by_name[node.name] = node
+            alike.append(node.name)
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
-def told_hosts(seen: BalanceSituation) -> frozenset[str]:
+def told_hosts(situation: BalanceSituation) -> frozenset[str]:
     """Return the hosts of which the cell tells what runs there.
 
     One on which no queue is listed is such a host only if the layout has it in none.
     """
-    listed = frozenset(one.host for one in seen.cell.instances)
-    others = {one.name for one in seen.cell.hosts} - listed
-    if not others or not seen.layout.queues:
+    listed = frozenset(instance.host for instance in situation.cell.instances)
+    unlisted = {host.name for host in situation.cell.hosts} - listed
+    if not unlisted or not situation.layout.queues:
         return listed
-    placed = seen.layout.placed
-    return listed | {one for one in others if short_name(one) not in placed}
+    placed = situation.layout.placed
+    return listed | {host for host in unlisted if short_name(host) not in placed}
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:
@@ -133,7 +137,9 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
 
     A master has its own; 0 where nothing tells.
     """
-    every = [one for one in own if one.total]
-    counts = Counter(one.total for one in every if not is_same_host(one.host, master))
-    counts = counts or Counter(one.total for one in every)
+    with_slots = [instance for instance in own if instance.total]
+    counts = Counter(
+        instance.total for instance in with_slots if not is_same_host(instance.host, master)
+    )
+    counts = counts or Counter(instance.total for instance in with_slots)
     return max(counts, key=lambda slots: (counts[slots], slots), default=0)

@@ -13,33 +13,35 @@ from gridbridge.model.elastic.balance_plan import BalanceSituation, Figures
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
 
 
-def figures(seen: BalanceSituation, queue: str) -> Figures:
+def figures(situation: BalanceSituation, queue: str) -> Figures:
     """Count as StarCluster does."""
-    own = [one for one in seen.cell.instances if one.queue == queue]
-    waiting = [one for one in seen.cell.waiting if one.state.can_start]
-    slots = sum(one.total for one in own)
-    used = sum(sum(one.running) for one in seen.cell.instances)
-    nodes = nodes_of(seen)
+    own = [instance for instance in situation.cell.instances if instance.queue == queue]
+    waiting = [row for row in situation.cell.waiting if row.state.can_start]
+    slots = sum(instance.total for instance in own)
+    used = sum(sum(instance.running) for instance in situation.cell.instances)
+    nodes = nodes_of(situation)
     return Figures(
         nodes=len(nodes),
-        running=sum(not one.state.is_coming for one in nodes),
-        leaving=sum(one.state.is_leaving for one in nodes),
-        jobs=sum(len(one.jobs) for one in waiting),
-        wanted=sum(one.slots for one in waiting),
+        running=sum(not node.state.is_coming for node in nodes),
+        leaving=sum(node.state.is_leaving for node in nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
         free=slots - used,
         slots=slots,
-        slots_per_node=_slots_per_host(own, len(seen.cell.hosts)),
-        waited_s=_first_waited_s(waiting, seen.now),
-        unchanged_s=None if seen.last_change is None else _seconds(seen.now - seen.last_change),
+        slots_per_node=_slots_per_host(own, len(situation.cell.hosts)),
+        waited_s=_first_waited_s(waiting, situation.now),
+        unchanged_s=None
+        if situation.last_change is None
+        else _seconds(situation.now - situation.last_change),
     )
 
 
 def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
-    slots = sum(one.total for one in own)
-    each = own[0].total if own else 0
+    slots = sum(instance.total for instance in own)
+    first_slots = own[0].total if own else 0
     if not slots:
         return 0
-    return each if each * hosts == slots else None
+    return first_slots if first_slots * hosts == slots else None
 
 
 def _first_waited_s(waiting: list[WaitingJobs], now: datetime) -> float:

@@ -25,7 +25,7 @@ HOUR_MIN = 60
 
 
 def removable(
-    seen: BalanceSituation, rules: Balance, plan: BalancePlan, *, is_faithful: bool
+    situation: BalanceSituation, rules: Balance, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
     """Return the plan with the nodes to remove, in the order of their names.
 
@@ -36,11 +36,13 @@ def removable(
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=DemandVerdict.AT_MINIMUM)
-    own, hosts = {one.name for one in seen.nodes}, _Hosts(seen)
+    own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
     refused, idle = list[UnservedDemand](), list[str]()
-    for node in (one for one in nodes_of(seen) if one.name in own):
-        if known := next(_hindrances(node, seen, rules, hosts, is_faithful=is_faithful), None):
-            refused.append(known)
+    for node in (node for node in nodes_of(situation) if node.name in own):
+        if hindrance := next(
+            _hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
+        ):
+            refused.append(hindrance)
         elif len(idle) == spare:
             refused.append(UnservedDemand(host=node.name, cause=RefusalKind.AT_MINIMUM))
         else:
@@ -54,10 +56,10 @@ def removable(
 
 
 def _hindrances(
-    node: Node, seen: BalanceSituation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
+    node: Node, situation: BalanceSituation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
 ) -> Iterator[UnservedDemand]:
     """Give what keeps a node from being removed."""
-    yield from lasting(node, seen)
+    yield from lasting(node, situation)
     if node.state is not NodeState.READY:
         yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_READY, has=node.state.value)
     if not (is_faithful or hosts.tells_of(node.name)):
@@ -67,14 +69,14 @@ def _hindrances(
     if node.up_since is None:
         yield UnservedDemand(host=node.name, cause=RefusalKind.UPTIME_UNKNOWN)
         return
-    minute = int(elapsed_s(node.up_since, seen.now) // 60) % HOUR_MIN
+    minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
         yield UnservedDemand(host=node.name, cause=RefusalKind.HOUR_IS_PAID, minute=minute)
 
 
-def lasting(node: Node, seen: BalanceSituation) -> Iterator[UnservedDemand]:
+def lasting(node: Node, situation: BalanceSituation) -> Iterator[UnservedDemand]:
     """Give what keeps a node whatever it does."""
-    if is_same_host(node.name, seen.master):
+    if is_same_host(node.name, situation.master):
         yield UnservedDemand(host=node.name, cause=RefusalKind.MASTER)
     if node.is_kept:
         yield UnservedDemand(host=node.name, cause=RefusalKind.KEPT)
@@ -85,23 +87,27 @@ def lasting(node: Node, seen: BalanceSituation) -> Iterator[UnservedDemand]:
 class _Hosts:
     """What a cell tells of hosts, found by their names."""
 
-    def __init__(self, seen: BalanceSituation) -> None:
-        self._told, self._there = dict[str, list[str]](), dict[str, list[QueueInstance]]()
-        for name in told_hosts(seen):
-            self._told.setdefault(short_name(name), []).append(name)
-        for one in seen.cell.instances:
-            self._there.setdefault(short_name(one.host), []).append(one)
-        self._in_use = [f"{one.queue}@{one.host}" for one in seen.cell.instances if one.running]
+    def __init__(self, situation: BalanceSituation) -> None:
+        self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
+        for name in told_hosts(situation):
+            self._names.setdefault(short_name(name), []).append(name)
+        for instance in situation.cell.instances:
+            self._instances.setdefault(short_name(instance.host), []).append(instance)
+        self._in_use = [
+            f"{instance.queue}@{instance.host}"
+            for instance in situation.cell.instances
+            if instance.running
+        ]
 
     def tells_of(self, name: str) -> bool:
         """Say whether the cell tells what runs on a host."""
-        return any(is_same_host(name, one) for one in self._told.get(short_name(name), ()))
+        return any(is_same_host(name, host) for host in self._names.get(short_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
         """Say whether a job runs or starts on a host, or has slots reserved there."""
-        there = self._there.get(short_name(name), ())
-        return is_busy(one for one in there if is_same_host(name, one.host))
+        instances = self._instances.get(short_name(name), ())
+        return is_busy(instance for instance in instances if is_same_host(name, instance.host))
 
     def seems_busy(self, name: str) -> bool:
         """Say the same as StarCluster, which takes a name for a part of others."""
-        return any(name in one for one in self._in_use)
+        return any(name in instance for instance in self._in_use)

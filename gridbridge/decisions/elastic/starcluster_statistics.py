@@ -16,7 +16,7 @@ LOOKBACK = timedelta(minutes=180)
 
 
 def statistics(
-    seen: BalanceSituation, ends: RecentEnds, queue: str, lookback: timedelta = LOOKBACK
+    situation: BalanceSituation, ends: RecentEnds, queue: str, lookback: timedelta = LOOKBACK
 ) -> BalanceStatistics:
     """Count a situation; the means are those of the tasks that ended within the lookback.
 
@@ -24,31 +24,33 @@ def statistics(
     task counts on each of its hosts, as qstat lists it. Slots are those of a queue's hosts that
     work. Of a host that does not tell its load nothing is taken into the mean.
     """
-    lately = within(ends, seen, lookback)
-    tasks = sum(one.tasks for one in lately)
-    loads = [one.load for one in seen.cell.hosts if one.load is not None]
+    lately = within(ends, situation, lookback)
+    tasks = sum(minute.tasks for minute in lately)
+    loads = [host.load for host in situation.cell.hosts if host.load is not None]
     return BalanceStatistics(
-        at=seen.now,
-        hosts=len(seen.cell.hosts),
+        at=situation.now,
+        hosts=len(situation.cell.hosts),
         running=sum(
             len(instance.running)
-            for instance in seen.cell.instances
-            if not is_left_out(instance.queue, seen, instance.host)
+            for instance in situation.cell.instances
+            if not is_left_out(instance.queue, situation, instance.host)
         ),
-        queued=sum(one.tasks for one in starcluster_counts.able(seen.cell.waiting)),
-        slots=starcluster_counts.figures(seen, queue).slots,
-        duration_s=_mean(sum(one.run_s for one in lately), tasks),
-        wait_s=_mean(sum(one.wait_s for one in lately), tasks),
+        queued=sum(row.tasks for row in starcluster_counts.able(situation.cell.waiting)),
+        slots=starcluster_counts.figures(situation, queue).slots,
+        duration_s=_mean(sum(minute.run_s for minute in lately), tasks),
+        wait_s=_mean(sum(minute.wait_s for minute in lately), tasks),
         load=sum(loads) / len(loads) if loads else 0.0,
     )
 
 
 def within(
-    ends: RecentEnds, seen: BalanceSituation, lookback: timedelta = LOOKBACK
+    ends: RecentEnds, situation: BalanceSituation, lookback: timedelta = LOOKBACK
 ) -> tuple[EndedTask, ...]:
     """Return what ended in whole minutes of the lookback, and in the one that is not over."""
-    since = minute_of(seen.now - lookback)
-    return tuple(one for one in ends.minutes if since < one.minute <= minute_of(seen.now))
+    since = minute_of(situation.now - lookback)
+    return tuple(
+        ended for ended in ends.minutes if since < ended.minute <= minute_of(situation.now)
+    )
 
 
 def _mean(total_s: float, tasks: int) -> int:

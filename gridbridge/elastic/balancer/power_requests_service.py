@@ -43,7 +43,7 @@ def settle(
     """
     notes = kept.read(folder)
     if not is_acting:
-        requests = sorted(current_power_requests.wanted(notes, now.timestamp()).items())
+        requests = sorted(current_power_requests.desired_by_node(notes, now.timestamp()).items())
         return tuple(
             _unknown(policy, *request) or PowerOutcome(host=request[0], wish=request[1])
             for request in requests
@@ -55,7 +55,7 @@ def settle(
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
     """Switch the nodes side by side, and keep of the notes what may work later."""
     notes = kept.read(folder)
-    requests = sorted(current_power_requests.wanted(notes, now_s).items())
+    requests = sorted(current_power_requests.desired_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
@@ -63,7 +63,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, .
         outcomes = tuple(switch)
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
-        notes, current_power_requests.left(notes, unsettled, now_s), strict=True
+        notes, current_power_requests.unsettled_requests(notes, unsettled, now_s), strict=True
     ):
         kept.keep(folder, before, after)
     return outcomes

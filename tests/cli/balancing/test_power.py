@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.current_power_requests import left, wanted
+from gridbridge.decisions.elastic.current_power_requests import desired_by_node, unsettled_requests
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.membership_steps import Idleness
@@ -192,5 +192,8 @@ def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
         for file, wish in (("wake.b", PowerWish.WAKE), ("sleep.a", PowerWish.SLEEP))
     )
 
-    assert wanted(notes, 6.0) == {"n1": PowerWish.WAKE}
-    assert [one.hosts for one in left(notes, {"n1": PowerWish.WAKE}, 6.0)] == [("n1",), ()]
+    assert desired_by_node(notes, 6.0) == {"n1": PowerWish.WAKE}
+    assert [one.hosts for one in unsettled_requests(notes, {"n1": PowerWish.WAKE}, 6.0)] == [
+        ("n1",),
+        (),
+    ]

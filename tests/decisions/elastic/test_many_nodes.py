@@ -113,7 +113,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)
     begun = time.process_time()
-    due = round_acts.dues(world, nothing, RULES, patience, rest=found)
+    due = round_acts.dues(world, nothing, RULES, patience, standby_plan=found)
     told = deeds(found, facts)
     asleep = standby((one.node for one in kept), facts)
     taken = node_inventory_check.own_hosts(replace(world, kept=()))

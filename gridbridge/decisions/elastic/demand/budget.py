@@ -19,13 +19,17 @@ from gridbridge.model.elastic.node import Node
 ROUNDING = 1e-9  # of sums of prices
 
 
-def left(seen: BalanceSituation, demand: Demand) -> float | None:
+def month_left(situation: BalanceSituation, demand: Demand) -> float | None:
     """Return what of the month's budget is not spent; None: there is no limit."""
-    return demand.budget_month - seen.spent if demand.budget_month else None
+    return demand.budget_month - situation.spent if demand.budget_month else None
 
 
 def set_aside(
-    seen: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool], least: int
+    situation: BalanceSituation,
+    rules: Balance,
+    demand: Demand,
+    pools: Mapping[str, Pool],
+    least: int,
 ) -> float:
     """Return what nodes that are there go on to cost.
 
@@ -33,11 +37,11 @@ def set_aside(
     after its next unit.
     """
     unit_s = _unit_s(rules, demand)
-    costly = _costly(seen, pools)
-    free = sum(not one.state.is_leaving for one in nodes_of(seen)) - len(costly)
+    costly = _costly(situation, pools)
+    free = sum(not node.state.is_leaving for node in nodes_of(situation)) - len(costly)
     cost, staying = 0.0, max(0, least - free)
     for at, (node, price) in enumerate(costly):
-        over_s = _month_left_s(seen.now) - paid_s(node, seen.now, demand)
+        over_s = _month_left_s(situation.now) - paid_s(node, situation.now, demand)
         units = ceil(max(0.0, over_s) / unit_s)
         stays = node.is_kept or at < staying
         cost += price * unit_s / HOUR_S * (units if stays else min(units, 1))
@@ -45,7 +49,7 @@ def set_aside(
 
 
 def unpaid(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     rules: Balance,
     demand: Demand,
     pools: Mapping[str, Pool],
@@ -55,20 +59,20 @@ def unpaid(
 
     They go in this order, and late in the unit that is paid for; none where that is enough.
     """
-    month = left(seen, demand)
+    month = month_left(situation, demand)
     if month is None:
         return ()
     unit_s = _unit_s(rules, demand)
     ahead = {
         node.name: price * unit_s / HOUR_S
-        for node, price in _costly(seen, pools)
-        if paid_s(node, seen.now, demand) < _month_left_s(seen.now)
+        for node, price in _costly(situation, pools)
+        if paid_s(node, situation.now, demand) < _month_left_s(situation.now)
     }
-    return _beyond(month, ahead, seen, demand, order)
+    return _beyond(month, ahead, situation, demand, order)
 
 
 def too_dear(
-    seen: BalanceSituation, demand: Demand, pools: Mapping[str, Pool], order: tuple[str, ...]
+    situation: BalanceSituation, demand: Demand, pools: Mapping[str, Pool], order: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the idle nodes that have to go, so that the rest cost an hour what they may.
 
@@ -76,34 +80,39 @@ def too_dear(
     """
     if not demand.budget_hour:
         return ()
-    ahead = {node.name: price for node, price in _costly(seen, pools)}
-    return _beyond(demand.budget_hour + ROUNDING, ahead, seen, demand, order)
+    ahead = {node.name: price for node, price in _costly(situation, pools)}
+    return _beyond(demand.budget_hour + ROUNDING, ahead, situation, demand, order)
 
 
 def _beyond(
     most: float,
     ahead: Mapping[str, float],
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     demand: Demand,
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return idle nodes, late in what is paid for, whose going brings costs ahead down to this."""
-    idle = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}
-    total, gone = sum(ahead.values()), list[str]()
+    idle = {node.name for node in idle_nodes(situation) if not is_paid_for(node, situation, demand)}
+    total, leaving = sum(ahead.values()), list[str]()
     for name in order:
         if total > most and name in idle and name in ahead:
-            gone.append(name)
+            leaving.append(name)
             total -= ahead[name]
-    return tuple(gone)
+    return tuple(leaving)
 
 
-def _costly(seen: BalanceSituation, pools: Mapping[str, Pool]) -> list[tuple[Node, float]]:
+def _costly(situation: BalanceSituation, pools: Mapping[str, Pool]) -> list[tuple[Node, float]]:
     """Return the nodes that go on to cost something, and how much an hour, the cheapest first."""
-    there = (one for one in seen.nodes if one.counts and not one.state.is_leaving)
+    staying = (node for node in situation.nodes if node.counts and not node.state.is_leaving)
     priced = (
-        (one, price_at(pools[one.pool], seen.local_now)) for one in there if one.pool in pools
+        (node, price_at(pools[node.pool], situation.local_now))
+        for node in staying
+        if node.pool in pools
     )
-    return sorted((one for one in priced if one[1] > 0), key=lambda one: (one[1], one[0].name))
+    return sorted(
+        (priced_node for priced_node in priced if priced_node[1] > 0),
+        key=lambda priced_node: (priced_node[1], priced_node[0].name),
+    )
 
 
 def _unit_s(rules: Balance, demand: Demand) -> float:

@@ -51,7 +51,7 @@ class HostRoom:
     @property
     def free(self) -> int:
         """How many slots are free."""
-        return sum(one.free for one in self.parts)
+        return sum(part.free for part in self.parts)
 
 
 Block: TypeAlias = tuple[HostRoom, tuple[str, ...]]  # with the hosts that are like it
@@ -75,23 +75,25 @@ class QueueLayout:
 
     def without_closed(self, room: HostRoom) -> HostRoom:
         """Return the room of a new node without what nobody may start there."""
-        open_ = tuple(one for one in room.parts if one.queue not in self.closed)
+        open_ = tuple(part for part in room.parts if part.queue not in self.closed)
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
 def pieces_in(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
     """Return how many pieces of a need a host has room for."""
-    if need.slots > max((one.free for one in room.parts), default=0):
+    if need.slots > max((part.free for part in room.parts), default=0):
         return 0
     if need.is_exclusive and not (room.is_empty and not room.is_used):
         return 0
     if need.is_on_all and room.is_new:
         return 0
-    if not all(_has_value(one, room, ground) for one in need.values):
+    if not all(_has_value(requirement, room, ground) for requirement in need.values):
         return 0
     count = sum(_in_part(need, part, room, ground) for part in room.parts)
-    left, spent = dict(room.amounts), _spent(need)
-    return min((count, *(_times(left[name], each) for name, each in spent if name in left)))
+    amounts, spent = dict(room.amounts), _spent(need)
+    return min(
+        (count, *(_times(amounts[name], amount) for name, amount in spent if name in amounts))
+    )
 
 
 def _in_part(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> int:
@@ -101,12 +103,12 @@ def _in_part(need: Requirement, part: QueueOnHost, room: HostRoom, ground: Queue
     if missing(need, part, room, ground):
         return 0
     own = dict(part.amounts)
-    there = own.keys() | {name for name, _ in room.amounts}
-    asked = (name for name, amount in need.amounts if amount > 0 and name not in there)
-    if any(lacks(name, room, ground) for name in asked):
+    offered = own.keys() | {name for name, _ in room.amounts}
+    demanded = (name for name, amount in need.amounts if amount > 0 and name not in offered)
+    if any(lacks(name, room, ground) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min((fit, *(_times(own[name], each) for name, each in _spent(need) if name in own)))
+    return min((fit, *(_times(own[name], amount) for name, amount in _spent(need) if name in own)))
 
 
 def _spent(need: Requirement) -> tuple[tuple[str, float], ...]:
@@ -114,8 +116,8 @@ def _spent(need: Requirement) -> tuple[tuple[str, float], ...]:
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
-def _times(left: float, amount: float) -> int:
-    return int(left / amount + 1e-9)  # what was subtracted may have left a rounding error
+def _times(available: float, amount: float) -> int:
+    return int(available / amount + 1e-9)  # what was subtracted may have left a rounding error
 
 
 def lacks(name: str, room: HostRoom, ground: QueueLayout) -> bool:
@@ -136,27 +138,29 @@ def missing(
     """
     if not part.is_told:
         return frozenset()
-    there = (name for name, _ in (*part.values, *room.values, *room.amounts))
+    present = (name for name, _ in (*part.values, *room.values, *room.amounts))
     counted = (name for name, _ in need.amounts)
-    asked = need.asked & ground.offered
+    demanded = need.asked & ground.offered
     if ground.is_told and not room.is_silent:
-        asked |= {wanted.name for wanted in need.values} - BUILT_IN
-    lacking = asked.difference(there, counted, ground.in_cell)
+        demanded |= {requirement.name for requirement in need.values} - BUILT_IN
+    lacking = demanded.difference(present, counted, ground.in_cell)
     return lacking - ground.common if room.is_new else lacking
 
 
-def _has_value(wanted: RequiredValue, room: HostRoom, ground: QueueLayout) -> bool:
+def _has_value(requirement: RequiredValue, room: HostRoom, ground: QueueLayout) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
-    if wanted.name == HOSTNAME:  # hosts don't list it among their values
-        return f"{HOSTNAME}={wanted.value}" in room.tags
-    if wanted.name == QNAME:  # a value of queues, not of hosts
+    if requirement.name == HOSTNAME:  # hosts don't list it among their values
+        return f"{HOSTNAME}={requirement.value}" in room.tags
+    if requirement.name == QNAME:  # a value of queues, not of hosts
         return True
-    has = next((text for name, text in room.values if name == wanted.name), None)
+    has = next((text for name, text in room.values if name == requirement.name), None)
     if has is not None:
-        return is_met(wanted, has)
-    there = ground.told.get(wanted.name, frozenset())
-    limits = any(name == wanted.name for part in room.parts for name, _ in part.values)
-    return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
+        return is_met(requirement, has)
+    common = ground.told.get(requirement.name, frozenset())
+    limits = any(name == requirement.name for part in room.parts for name, _ in part.values)
+    return (
+        limits or not room.is_new or not common or any(is_met(requirement, text) for text in common)
+    )
 
 
 def is_open(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> bool:
@@ -179,7 +183,7 @@ def _is_asked(need: Requirement, queue: str, room: HostRoom, ground: QueueLayout
         return False
     if not need.queues:
         return bool(ground.layout.queues or need.named) or queue == ground.queue
-    return any(_is_like(one, queue, room) for one in need.queues)
+    return any(_is_like(expression, queue, room) for expression in need.queues)
 
 
 def _is_like(pattern: str, queue: str, room: HostRoom) -> bool:
@@ -194,22 +198,26 @@ def _admits(need: Requirement, values: Iterable[tuple[str, str]], layout: CellLa
         resource = layout.resources.get(name)
         if resource is not None and resource.is_forced and name not in need.asked:
             return False
-    return all(is_met(one, own[one.name]) for one in need.values if one.name in own)
+    return all(
+        is_met(requirement, own[requirement.name])
+        for requirement in need.values
+        if requirement.name in own
+    )
 
 
-def taken(need: Requirement, room: HostRoom, pieces: int, ground: QueueLayout) -> HostRoom:
+def with_pieces(need: Requirement, room: HostRoom, pieces: int, ground: QueueLayout) -> HostRoom:
     """Return a room with some pieces of a need in it, as far as the queues have slots."""
     if need.is_exclusive:
-        parts = tuple(replace(one, free=0) for one in room.parts)
+        parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
-    left, parts_left = pieces, list[QueueOnHost]()
+    unplaced, parts_left = pieces, list[QueueOnHost]()
     spent = dict(_spent(need))
-    for one in room.parts:
-        fit = min(left, _in_part(need, one, room, ground))
-        own = _without(one.amounts, spent, fit)
-        parts_left.append(replace(one, free=one.free - fit * need.slots, amounts=own))
-        left -= fit
-    if not any(one.free for one in parts_left):  # full hosts are alike, whatever else is left
+    for part in room.parts:
+        fit = min(unplaced, _in_part(need, part, room, ground))
+        own = _without(part.amounts, spent, fit)
+        parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
+        unplaced -= fit
+    if not any(part.free for part in parts_left):  # full hosts are alike, whatever else is left
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
     amounts = _without(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
@@ -223,13 +231,13 @@ def _without(
 
 def merged(blocks: Iterable[Block]) -> Blocks:
     """Join the blocks of equal rooms; the first keeps its place."""
-    found = dict[HostRoom, tuple[str, ...]]()
+    by_room = dict[HostRoom, tuple[str, ...]]()
     for room, names in blocks:
         if names:
-            found[room] = found.get(room, ()) + names
-    return tuple(found.items())
+            by_room[room] = by_room.get(room, ()) + names
+    return tuple(by_room.items())
 
 
-def amounts_of(told: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
+def amounts_of(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
     """Read amounts of consumables."""
-    return tuple(sorted((name, number(text)) for name, text in told))
+    return tuple(sorted((name, number(text)) for name, text in values))

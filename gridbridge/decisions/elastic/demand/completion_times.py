@@ -19,11 +19,11 @@ def waiting_slot_s(claims: Iterable[PendingShape], runtimes: Runtimes) -> float 
     """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
     total = 0.0
     for claim in claims:
-        each = claim.need.all_slots
+        task_slots = claim.need.all_slots
         for owner, name, tasks in claim.kinds or (("", "", claim.tasks),):
             if (owner, name) not in runtimes:
                 return None
-            total += tasks * each * runtimes[owner, name]
+            total += tasks * task_slots * runtimes[owner, name]
     return total
 
 
@@ -35,11 +35,11 @@ def running_slot_s(
     A task that runs for longer than usual is taken to need as long again as it is over that.
     """
     total = 0.0
-    for one in begun:
-        if (one.owner, one.name) not in runtimes:
+    for tasks in begun:
+        if (tasks.owner, tasks.name) not in runtimes:
             return None
-        ran_s = elapsed_s(one.since, now) if one.since else 0.0
-        total += one.slots * abs(runtimes[one.owner, one.name] - ran_s)
+        ran_s = elapsed_s(tasks.since, now) if tasks.since else 0.0
+        total += tasks.slots * abs(runtimes[tasks.owner, tasks.name] - ran_s)
     return total
 
 
@@ -47,13 +47,13 @@ def first_of(
     claims: Iterable[tuple[PendingShape, int]], slots: float
 ) -> list[tuple[PendingShape, int]]:
     """Return as many tasks, the first before the others, as so many slots are enough for."""
-    found = list[tuple[PendingShape, int]]()
+    first = list[tuple[PendingShape, int]]()
     for claim, tasks in claims:
-        some = min(tasks, ceil(slots / _slots(claim)))
-        if some > 0:
-            found.append((claim, some))
-            slots -= some * _slots(claim)
-    return found
+        fitting = min(tasks, ceil(slots / _slots(claim)))
+        if fitting > 0:
+            first.append((claim, fitting))
+            slots -= fitting * _slots(claim)
+    return first
 
 
 class TransferCapacity:
@@ -77,17 +77,17 @@ class TransferCapacity:
         `late_s` is for how long the task could have made the cluster grow: a queue that should have
         started it by then is no choice.
         """
-        each = _slots(claim)
+        task_slots = _slots(claim)
         open_to = {
             name: wait_s
             for name, wait_s in self._waits_s.items()
             if late_s <= wait_s + 2 * SCHEDULER_S
-            and self._free.get(name, each) >= each
+            and self._free.get(name, task_slots) >= task_slots
             and self._takes(claim, name)
         }
         if not open_to:
             return None
-        name = min(open_to, key=lambda one: (open_to[one], one))
+        name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
     def _takes(self, claim: PendingShape, queue: str) -> bool:
@@ -99,9 +99,9 @@ class TransferCapacity:
         """Return how many of these tasks a queue can start, and count their slots as taken."""
         if queue not in self._free:
             return tasks
-        taken = min(tasks, self._free[queue] // _slots(claim))
-        self._free[queue] -= taken * _slots(claim)
-        return taken
+        started = min(tasks, self._free[queue] // _slots(claim))
+        self._free[queue] -= started * _slots(claim)
+        return started
 
 
 def _slots(claim: PendingShape) -> int:

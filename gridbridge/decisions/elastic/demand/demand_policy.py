@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.demand import budget, completion_times, stuck_jobs
 from gridbridge.decisions.elastic.demand.capacity import Blocks, HostRoom
-from gridbridge.decisions.elastic.demand.first_fit import place, place_any
+from gridbridge.decisions.elastic.demand.first_fit import fit_tasks, place_any
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    away,
     instances_of,
     is_expected,
     patterns_of,
+    transfer_rooms,
     whole_rooms,
     widest,
 )
@@ -46,51 +46,51 @@ class PackingResult:
 
 
 def decide(
-    seen: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
+    situation: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
 ) -> BalancePlan:
     """Return what a round does; the same situation gives the same plan.
 
     It holds that nodes + add <= the most, and nodes - removed >= the least.
     """
-    scene = scene_of(seen, rules, demand, pools)
-    wanted, refused, watched = _wanted(scene)
-    packed = _packed(scene, wanted)
+    scene = scene_of(situation, rules, demand, pools)
+    claims, refused, watched = _demand(scene)
+    packed = _packed(scene, claims)
     plan = BalancePlan(
         verdict=DemandVerdict.NO_NEED,
-        figures=_figures(scene, wanted),
+        figures=_figures(scene, claims),
         refused=(*refused, *_impossible(scene, packed)),
-        wake=None if seen.standby is None else (),
+        wake=None if situation.standby is None else (),
         watched=watched,
     )
     if not rules.max_nodes:
         return replace(plan, verdict=DemandVerdict.NO_MAXIMUM)
-    if is_unready(seen):
+    if is_unready(situation):
         return replace(plan, verdict=DemandVerdict.UNREADY)
-    if unpaid := budget.unpaid(seen, rules, demand, pools, scene.order):
+    if unpaid := budget.unpaid(situation, rules, demand, pools, scene.order):
         return replace(plan, verdict=DemandVerdict.MONTH_SPENT, remove=unpaid)
-    if dear := budget.too_dear(seen, demand, pools, scene.order):
+    if dear := budget.too_dear(situation, demand, pools, scene.order):
         return replace(plan, verdict=DemandVerdict.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
-    grown = _grown(plan, scene, packed, wanted)
+    grown = _grown(plan, scene, packed, claims)
     if grown.add or grown.wake or grown.verdict is DemandVerdict.BELOW_MINIMUM:
         return grown
-    return shrunk(grown, seen, demand, scene.least, packed.blocks, scene.order)
+    return shrunk(grown, situation, demand, scene.least, packed.blocks, scene.order)
 
 
-def _wanted(
+def _demand(
     scene: RoundContext,
 ) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...], Mapping[int, Watched]]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
     situation, after_s = scene.situation, scene.demand.stuck_after_s
     still = stuck_jobs.still(situation, after_s)
-    wanted, refused = claims(
+    demand, refused = claims(
         situation, widest(situation.cell, [offer.room for offer in scene.offers]), still.keys()
     )
-    rows = {**still, **stuck_jobs.watched(wanted, situation, scene.there, scene.ground, after_s)}
-    return stuck_jobs.without(wanted, rows), (*refused, *stuck_jobs.refusals(situation, rows)), rows
+    rows = {**still, **stuck_jobs.watched(demand, situation, scene.there, scene.ground, after_s)}
+    return stuck_jobs.without(demand, rows), (*refused, *stuck_jobs.refusals(situation, rows)), rows
 
 
-def _figures(scene: RoundContext, wanted: Sequence[PendingShape]) -> Figures:
+def _figures(scene: RoundContext, demand: Sequence[PendingShape]) -> Figures:
     situation = scene.situation
     nodes, by_host = nodes_of(situation), instances_of(situation)
     usable = [
@@ -99,19 +99,19 @@ def _figures(scene: RoundContext, wanted: Sequence[PendingShape]) -> Figures:
     hosts, unready = counted(situation)
     return Figures(
         nodes=len(nodes),
-        running=sum(not one.state.is_coming for one in nodes),
-        failed=sum(one.is_left_over for one in nodes),
-        leaving=sum(one.state.is_leaving for one in nodes),
-        jobs=sum(len(one.jobs) for one in wanted),
-        wanted=sum(one.slots for one in wanted),
-        free=sum(one.free for one in usable),
-        slots=sum(one.total for one in usable),
+        running=sum(not node.state.is_coming for node in nodes),
+        failed=sum(node.is_left_over for node in nodes),
+        leaving=sum(node.state.is_leaving for node in nodes),
+        jobs=sum(len(claim.jobs) for claim in demand),
+        wanted=sum(claim.slots for claim in demand),
+        free=sum(instance.free for instance in usable),
+        slots=sum(instance.total for instance in usable),
         slots_per_node=None,
-        waited_s=max((one.waited_s for one in wanted), default=0.0),
+        waited_s=max((claim.waited_s for claim in demand), default=0.0),
         unchanged_s=None
         if situation.last_change is None
         else elapsed_s(situation.last_change, situation.now),
-        tasks=sum(one.tasks for one in wanted),
+        tasks=sum(claim.tasks for claim in demand),
         coming=sum(
             is_expected(node, situation, scene.demand.boot_timeout_s) for node in situation.nodes
         ),
@@ -119,51 +119,57 @@ def _figures(scene: RoundContext, wanted: Sequence[PendingShape]) -> Figures:
         least=scene.least,
         hosts=hosts,
         unready=unready,
-        boot_s=min((one.pool.boot_s for one in scene.offers), default=0.0),
+        boot_s=min((offer.pool.boot_s for offer in scene.offers), default=0.0),
     )
 
 
-def _packed(scene: RoundContext, wanted: Sequence[PendingShape]) -> PackingResult:
+def _packed(scene: RoundContext, demand: Sequence[PendingShape]) -> PackingResult:
     """Put what waits where there is room: what may make the cluster grow, large needs first."""
-    blocks, fit, left = scene.rooms, 0, list[tuple[PendingShape, int]]()
-    in_order = sorted(wanted, key=lambda one: (not _is_ripe(one, scene.demand), _size(one.need)))
+    blocks, fit, unplaced = scene.rooms, 0, list[tuple[PendingShape, int]]()
+    in_order = sorted(
+        demand, key=lambda claim: (not _is_ripe(claim, scene.demand), _size(claim.need))
+    )
     for claim in in_order:
-        done, blocks = place_any(claim.needs, claim.tasks, blocks, scene.ground)
-        fit += done
-        if done < claim.tasks:
-            left.append((claim, claim.tasks - done))
+        placed, blocks = place_any(claim.needs, claim.tasks, blocks, scene.ground)
+        fit += placed
+        if placed < claim.tasks:
+            unplaced.append((claim, claim.tasks - placed))
     buffer = list[tuple[Requirement, int]]()
     for need, number in _buffer(scene):
-        done, blocks = place(need, number, blocks, scene.ground)
-        if done < number:
-            buffer.append((need, number - done))
-    return PackingResult(blocks=blocks, fit=fit, left=_possible(left, scene), buffer=tuple(buffer))
+        placed, blocks = fit_tasks(need, number, blocks, scene.ground)
+        if placed < number:
+            buffer.append((need, number - placed))
+    return PackingResult(
+        blocks=blocks, fit=fit, left=_possible(unplaced, scene), buffer=tuple(buffer)
+    )
 
 
 def _possible(
-    left: Sequence[tuple[PendingShape, int]], scene: RoundContext
+    unplaced: Sequence[tuple[PendingShape, int]], scene: RoundContext
 ) -> tuple[tuple[PendingShape, int], ...]:
     """Return each claim with the least of its needs that new nodes could meet, if any could."""
-    there = _there(scene) if any(claim.others for claim, _ in left) else ()
+    rooms = _whole_host_rooms(scene) if any(claim.others for claim, _ in unplaced) else ()
 
     def chosen(claim: PendingShape) -> PendingShape:
         if not claim.others:
             return claim
-        needs = (n for n in claim.needs if not lacking(n, scene.offers, scene.ground, there))
+        needs = (n for n in claim.needs if not lacking(n, scene.offers, scene.ground, rooms))
         return replace(claim, need=next(needs, claim.need), others=())
 
-    return tuple((chosen(claim), tasks) for claim, tasks in left)
+    return tuple((chosen(claim), tasks) for claim, tasks in unplaced)
 
 
 def _impossible(scene: RoundContext, packed: PackingResult) -> Iterator[UnservedDemand]:
     """Give the jobs that no new node could run, whether or not nodes may be added now."""
-    there = _there(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
+    rooms = (
+        _whole_host_rooms(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
+    )
     for claim, _ in packed.left:
-        why = lacking(claim.need, scene.offers, scene.ground, there)
+        why = lacking(claim.need, scene.offers, scene.ground, rooms)
         yield from told_of(why, claim.jobs)
 
 
-def _there(scene: RoundContext) -> tuple[tuple[str, HostRoom], ...]:
+def _whole_host_rooms(scene: RoundContext) -> tuple[tuple[str, HostRoom], ...]:
     """Return each host's room as if nothing ran there, with the pool of its node."""
     situation, own = scene.situation, Nodes(scene.situation.nodes)
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
@@ -175,7 +181,9 @@ def _buffer(scene: RoundContext) -> list[tuple[Requirement, int]]:
     """Return what is to stay free: whole nodes, and slots."""
     own = (scene.rules.queue,)
     nodes = Requirement(is_exclusive=True, queues=own), scene.demand.spare_nodes
-    return [one for one in (nodes, (Requirement(queues=own), scene.demand.spare_slots)) if one[1]]
+    return [
+        share for share in (nodes, (Requirement(queues=own), scene.demand.spare_slots)) if share[1]
+    ]
 
 
 def _is_ripe(claim: PendingShape, demand: Demand) -> bool:
@@ -189,19 +197,19 @@ def _size(need: Requirement) -> tuple[object, ...]:
 
 
 def _grown(
-    plan: BalancePlan, scene: RoundContext, packed: PackingResult, wanted: Sequence[PendingShape]
+    plan: BalancePlan, scene: RoundContext, packed: PackingResult, demand: Sequence[PendingShape]
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with what is said of none."""
     short = scene.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
-        return replace(plan, verdict=DemandVerdict.ALL_FIT if wanted else DemandVerdict.NO_NEED)
+        return replace(plan, verdict=DemandVerdict.ALL_FIT if demand else DemandVerdict.NO_NEED)
     since = plan.figures.unchanged_s
     if since is not None and since < scene.demand.grow_pause_s:
         return replace(plan, verdict=DemandVerdict.NOT_STABLE)
-    ripe = [one for one in packed.left if _is_ripe(one[0], scene.demand)]
+    ripe = [ripe_claim for ripe_claim in packed.left if _is_ripe(ripe_claim[0], scene.demand)]
     if packed.left and not ripe and not packed.buffer and short <= 0:
         return replace(plan, verdict=DemandVerdict.NOT_YET)
-    plan, ripe = _patient(plan, scene, ripe, wanted)
+    plan, ripe = _patient(plan, scene, ripe, demand)
     if (
         plan.verdict in (DemandVerdict.SOON, DemandVerdict.ELSEWHERE)
         and short <= 0
@@ -215,53 +223,55 @@ def _patient(
     plan: BalancePlan,
     scene: RoundContext,
     ripe: list[tuple[PendingShape, int]],
-    wanted: Sequence[PendingShape],
+    claims: Sequence[PendingShape],
 ) -> tuple[BalancePlan, list[tuple[PendingShape, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
     figures, demand = plan.figures, scene.demand
     slots = figures.slots + scene.arriving
-    if ripe and demand.target_wait_s and all(_could_run(one.need, scene) for one, _ in ripe):
-        slot_s, within_s = _slot_s(scene, wanted), demand.target_wait_s + figures.boot_s
+    if ripe and demand.target_wait_s and all(_could_run(claim.need, scene) for claim, _ in ripe):
+        slot_s, within_s = _slot_s(scene, claims), demand.target_wait_s + figures.boot_s
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
                 return replace(plan, verdict=DemandVerdict.SOON), []
             ripe = completion_times.first_of(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    rest = list[tuple[PendingShape, int]]()
-    there = _elsewhere(scene)
+    unserved = list[tuple[PendingShape, int]]()
+    transfer_queues = _elsewhere(scene)
     for claim, tasks in ripe:
         late_s = claim.waited_s - demand.wait_s - scene.rules.interval_s
-        found = there.sooner(claim, figures.boot_s, late_s)
-        taken = there.take(found[0], claim, tasks) if found else 0
-        if taken < tasks:
-            rest.append((claim, tasks - taken))
-        if found and taken:
-            figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
-    verdict = DemandVerdict.ELSEWHERE if ripe and not rest else plan.verdict
-    return replace(plan, figures=figures, verdict=verdict), rest
+        sooner = transfer_queues.sooner(claim, figures.boot_s, late_s)
+        started = transfer_queues.take(sooner[0], claim, tasks) if sooner else 0
+        if started < tasks:
+            unserved.append((claim, tasks - started))
+        if sooner and started:
+            figures = replace(figures, elsewhere=sooner[0], elsewhere_s=sooner[1])
+    verdict = DemandVerdict.ELSEWHERE if ripe and not unserved else plan.verdict
+    return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(scene: RoundContext, wanted: Sequence[PendingShape]) -> float | None:
+def _slot_s(scene: RoundContext, demand: Sequence[PendingShape]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
     situation = scene.situation
-    there = [
+    usable = [
         instance
         for instances in instances_of(situation).values()
         for instance in instances
         if instance.is_usable
     ]
-    if any(instance.used > sum(each.slots for each in instance.begun) for instance in there):
+    if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # nobody tells whose tasks have them
-    begun = (each for instance in there for each in instance.begun)
+    begun = (tasks for instance in usable for tasks in instance.begun)
     running_s = completion_times.running_slot_s(begun, situation.runtimes, situation.now)
-    waiting_s = completion_times.waiting_slot_s(wanted, situation.runtimes)
+    waiting_s = completion_times.waiting_slot_s(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
 def _elsewhere(scene: RoundContext) -> completion_times.TransferCapacity:
     situation = scene.situation
-    rooms = away(situation, scene.ground, patterns_of(row.shape for row in situation.cell.waiting))
+    rooms = transfer_rooms(
+        situation, scene.ground, patterns_of(row.shape for row in situation.cell.waiting)
+    )
     return completion_times.TransferCapacity(
         situation.elsewhere, situation.elsewhere_free, rooms, scene.ground
     )
@@ -290,19 +300,19 @@ def _bought(
         offers=scene.offers,
         ground=scene.ground,
     )
-    refused, found = {refusal.job for refusal in plan.refused}, list(plan.refused)
+    refused, refusals = {refusal.job for refusal in plan.refused}, list(plan.refused)
     for claim, tasks in ripe:
         if buy(claim.need, tasks, purchase):
             jobs = [job for job in claim.jobs if job not in refused]
-            found.extend(told_of(too_few(claim.need, purchase), jobs))
+            refusals.extend(told_of(too_few(claim.need, purchase), jobs))
     for need, number in packed.buffer:
         buy(need, number, purchase)
-    return _told(replace(plan, refused=tuple(found)), scene, purchase, short)
+    return _purchased(replace(plan, refused=tuple(refusals)), scene, purchase, short)
 
 
 def _purse(scene: RoundContext, nodes: int) -> PurchaseLimits:
-    known = scene.rules, scene.demand, scene.pools
-    return purse(scene.situation, *known, scene.most, nodes, scene.least)
+    settings = scene.rules, scene.demand, scene.pools
+    return purse(scene.situation, *settings, scene.most, nodes, scene.least)
 
 
 def _first(
@@ -312,14 +322,16 @@ def _first(
     if plan.figures.coming:
         return replace(plan, verdict=DemandVerdict.ON_THEIR_WAY)
     room = scene.most - plan.figures.nodes
-    wanted = max(short, 1 if ripe else 0)
+    nodes = max(short, 1 if ripe else 0)
     verdict = DemandVerdict.BELOW_MINIMUM if short > 0 else DemandVerdict.NO_SLOTS
     return replace(
-        plan, verdict=verdict if room > 0 else DemandVerdict.FULL, add=max(0, min(wanted, room))
+        plan, verdict=verdict if room > 0 else DemandVerdict.FULL, add=max(0, min(nodes, room))
     )
 
 
-def _told(plan: BalancePlan, scene: RoundContext, purchase: ScaleUp, short: int) -> BalancePlan:
+def _purchased(
+    plan: BalancePlan, scene: RoundContext, purchase: ScaleUp, short: int
+) -> BalancePlan:
     """Return the plan of a purchase: a round adds nodes of one pool, the next one of another.
 
     Hosts on standby come first, and a round that wakes some adds none.
@@ -338,7 +350,7 @@ def _told(plan: BalancePlan, scene: RoundContext, purchase: ScaleUp, short: int)
         return replace(
             plan, verdict=verdict if plan.verdict is DemandVerdict.NO_NEED else plan.verdict
         )
-    price = next(one.price for one in scene.offers if one.name == pool)
+    price = next(offer.price for offer in scene.offers if offer.name == pool)
     return replace(
         plan,
         verdict=DemandVerdict.MORE_WANTED,

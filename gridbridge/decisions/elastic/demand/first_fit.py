@@ -11,47 +11,49 @@ from gridbridge.decisions.elastic.demand.capacity import (
     QueueLayout,
     merged,
     pieces_in,
-    taken,
+    with_pieces,
 )
 from gridbridge.decisions.elastic.demand.requirements import Requirement
 
 
-def place(need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout) -> tuple[int, Blocks]:
+def fit_tasks(
+    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
+) -> tuple[int, Blocks]:
     """Return how many of the tasks fit, and what is free then; a task is placed whole or not."""
     if need.also:
         return _together(need, tasks, blocks, ground)
     if need.pieces == 1:
         return _within(need, tasks, blocks, ground)
-    done = 0
-    for each in in_one_environment(need, (room for room, _ in blocks)):
+    placed = 0
+    for choice in in_one_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
             own = tuple(block for block in blocks if block[0].group == group)
-            others = tuple(block for block in blocks if block[0].group != group)
-            fit, own = _within(each, tasks - done, own, ground)
-            done, blocks = done + fit, (*own, *others) if fit else blocks
-    return done, blocks
+            other_groups = tuple(block for block in blocks if block[0].group != group)
+            fit, own = _within(choice, tasks - placed, own, ground)
+            placed, blocks = placed + fit, (*own, *other_groups) if fit else blocks
+    return placed, blocks
 
 
 def _together(
     need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
 ) -> tuple[int, Blocks]:
     """Place tasks that need several things at once: the most of which all parts fit."""
-    low, high, found = 0, tasks, blocks
+    low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
-        rest = _all_parts(need, middle, blocks, ground)
-        if rest is None:
+        remaining = _all_parts(need, middle, blocks, ground)
+        if remaining is None:
             high = middle - 1
         else:
-            low, found = middle, rest
-    return low, found
+            low, placed = middle, remaining
+    return low, placed
 
 
 def _all_parts(need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout) -> Blocks | None:
     """Return what is free beside so many tasks; None: not all of them fit."""
     for part in need.parts:
-        done, blocks = place(part, tasks, blocks, ground)
-        if done < tasks:
+        placed, blocks = fit_tasks(part, tasks, blocks, ground)
+        if placed < tasks:
             return None
     return blocks
 
@@ -60,11 +62,11 @@ def place_any(
     needs: Iterable[Requirement], tasks: int, blocks: Blocks, ground: QueueLayout
 ) -> tuple[int, Blocks]:
     """Return the same for tasks that start with any of these needs; the first ones go first."""
-    done = 0
+    placed = 0
     for need in needs:
-        fit, blocks = place(need, tasks - done, blocks, ground)
-        done += fit
-    return done, blocks
+        fit, blocks = fit_tasks(need, tasks - placed, blocks, ground)
+        placed += fit
+    return placed, blocks
 
 
 def in_one_environment(need: Requirement, rooms: Iterable[HostRoom]) -> tuple[Requirement, ...]:
@@ -94,7 +96,7 @@ def _within(
     counts = [len(names) for _, names in blocks]
     if need.is_apart:
         tasks = _apart(need, tasks, counts, room_for)
-        room_for = [min(one, tasks) for one in room_for]
+        room_for = [min(room, tasks) for room in room_for]
     fit = min(tasks, sum(n * k for n, k in zip(counts, room_for, strict=True)) // need.pieces)
     return fit, _filled(need, fit * need.pieces, blocks, room_for, ground)
 
@@ -107,27 +109,27 @@ def _apart(need: Requirement, tasks: int, counts: Sequence[int], room_for: Seque
     low, high = 0, tasks
     while low < high:
         middle = (low + high + 1) // 2
-        places = sum(n * min(k, middle) for n, k in zip(counts, room_for, strict=True))
-        low, high = (middle, high) if places >= middle * need.pieces else (low, middle - 1)
+        pieces = sum(n * min(k, middle) for n, k in zip(counts, room_for, strict=True))
+        low, high = (middle, high) if pieces >= middle * need.pieces else (low, middle - 1)
     return low
 
 
 def _filled(
     need: Requirement, pieces: int, blocks: Blocks, room_for: Sequence[int], ground: QueueLayout
 ) -> Blocks:
-    found = list[Block]()
+    filled = list[Block]()
     for (room, names), most in zip(blocks, room_for, strict=True):
         used = min(pieces, most * len(names))
         pieces -= used
         if not used:
-            found.append((room, names))
+            filled.append((room, names))
             continue
-        full, rest = divmod(used, most)
-        found.append((taken(need, room, most, ground), names[:full]))
-        if rest:
-            found.append((taken(need, room, rest, ground), names[full : full + 1]))
-        found.append((room, names[full + bool(rest) :]))
-    return merged(found)
+        full, remainder = divmod(used, most)
+        filled.append((with_pieces(need, room, most, ground), names[:full]))
+        if remainder:
+            filled.append((with_pieces(need, room, remainder, ground), names[full : full + 1]))
+        filled.append((room, names[full + bool(remainder) :]))
+    return merged(filled)
 
 
 def _alone(
@@ -135,60 +137,60 @@ def _alone(
 ) -> tuple[int, Blocks]:
     """Place tasks that share their hosts with no other; hosts of a task may differ in size."""
     most = 1 if need.is_apart else need.pieces
-    sizes, there = [min(pieces, most) for pieces in room_for], Counter[int]()
+    sizes, by_size = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
-        there[size] += len(names)
-    done, used = hosts_for(need.pieces, tasks, there)
-    found = list[Block]()
+        by_size[size] += len(names)
+    placed, used = hosts_for(need.pieces, tasks, by_size)
+    filled = list[Block]()
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
         used[size] -= hosts
-        found.append((taken(need, room, size, ground), names[:hosts]))
-        found.append((room, names[hosts:]))
-    return done, merged(found)
+        filled.append((with_pieces(need, room, size, ground), names[:hosts]))
+        filled.append((room, names[hosts:]))
+    return placed, merged(filled)
 
 
-def hosts_for(pieces: int, tasks: int, there: Mapping[int, int]) -> tuple[int, Counter[int]]:
+def hosts_for(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
     """Return how many tasks get hosts of their own, and how many hosts of each size they take.
 
     The size of a host is the number of pieces of one task that fit on it. Tasks that get hosts of
     the same sizes are handled in one step.
     """
-    left, used, done = Counter(there), Counter[int](), 0
-    while done < tasks and (hosts := _of_one_task(pieces, left)):
-        times = min(tasks - done, *(left[size] // number for size, number in hosts.items()))
+    unused, used, placed = Counter(by_size), Counter[int](), 0
+    while placed < tasks and (hosts := _of_one_task(pieces, unused)):
+        times = min(tasks - placed, *(unused[size] // number for size, number in hosts.items()))
         for size, number in hosts.items():
-            left[size] -= times * number
+            unused[size] -= times * number
             used[size] += times * number
-        done += times
-    return done, used
+        placed += times
+    return placed, used
 
 
-def _of_one_task(pieces: int, left: Mapping[int, int]) -> Mapping[int, int]:
+def _of_one_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     """Return the number of hosts of each size for a task: a largest host, and the best rest.
 
     The choice leaves the least room unused and, among equals, prefers larger hosts. Empty: there
     are not enough hosts.
     """
-    sizes = sorted(size for size, number in left.items() if size and number)
+    sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
         return {}
     largest = sizes[-1]
-    others = {**left, largest: left[largest] - 1}
-    wanted = max(0, pieces - largest)
+    smaller_hosts = {**unused, largest: unused[largest] - 1}
+    pieces_left = max(0, pieces - largest)
     sums = [1]  # with the hosts of so many of the sizes; bit n: some of them have n pieces in all
     for size in sizes:
-        sums.append(_with_hosts(sums[-1], size, others[size], wanted + largest))
-    enough = sums.pop() >> wanted
+        sums.append(_with_hosts(sums[-1], size, smaller_hosts[size], pieces_left + largest))
+    enough = sums.pop() >> pieces_left
     if not enough:
         return {}
-    wanted += (enough & -enough).bit_length() - 1  # the lowest bit
+    pieces_left += (enough & -enough).bit_length() - 1  # the lowest bit
     hosts = Counter((largest,))
     for size, smaller in zip(reversed(sizes), reversed(sums), strict=True):
-        numbers = range(min(others[size], wanted // size), -1, -1)
-        number = next(number for number in numbers if smaller >> wanted - number * size & 1)
+        numbers = range(min(smaller_hosts[size], pieces_left // size), -1, -1)
+        number = next(number for number in numbers if smaller >> pieces_left - number * size & 1)
         hosts[size] += number
-        wanted -= number * size
+        pieces_left -= number * size
     return +hosts
 
 

@@ -28,28 +28,29 @@ BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def ground_of(seen: BalanceSituation, queue: str) -> QueueLayout:
+def ground_of(situation: BalanceSituation, queue: str) -> QueueLayout:
     """Return what tasks are placed by."""
-    hosts = [host for host in seen.cell.hosts if host.left or host.values]
-    like_new = _like_new(hosts, seen)
-    told = defaultdict[str, set[str]](set)
+    hosts = [host for host in situation.cell.hosts if host.left or host.values]
+    like_new = _like_new(hosts, situation)
+    texts_by_name = defaultdict[str, set[str]](set)
     for host in like_new:
         for name, text in host.values:
-            told[name].add(text)
-    in_queues = (queue.offered for queue in seen.layout.queues.values())
+            texts_by_name[name].add(text)
+    in_queues = (queue.offered for queue in situation.layout.queues.values())
     offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
     is_reported = any(map(_reports, hosts))
     return QueueLayout(
-        layout=seen.layout,
+        layout=situation.layout,
         queue=queue,
-        told={name: frozenset(texts) for name, texts in told.items()},
+        told={name: frozenset(texts) for name, texts in texts_by_name.items()},
         common=_names(like_new),
         offered=offered,
         is_told=bool(hosts),
         is_reported=is_reported,
-        is_new_silent=is_reported and not any(map(_reports, _like_new(seen.cell.hosts, seen))),
-        in_cell=frozenset(name for name, _ in seen.cell.left),
-        closed=closed_everywhere(seen),
+        is_new_silent=is_reported
+        and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
+        in_cell=frozenset(name for name, _ in situation.cell.left),
+        closed=closed_everywhere(situation),
     )
 
 
@@ -57,11 +58,13 @@ def _reports(host: Host) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _like_new(hosts: Sequence[Host], seen: BalanceSituation) -> Sequence[Host]:
+def _like_new(hosts: Sequence[Host], situation: BalanceSituation) -> Sequence[Host]:
     """Return the hosts that new nodes resemble: the balancer's nodes, else all but the master."""
-    ours = Nodes(seen.nodes)
+    ours = Nodes(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
-    return nodes or [one for one in hosts if not is_same_host(one.name, seen.master)] or hosts
+    return (
+        nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
+    )
 
 
 def _names(hosts: Iterable[Host]) -> frozenset[str]:
@@ -70,20 +73,22 @@ def _names(hosts: Iterable[Host]) -> frozenset[str]:
 
 def patterns_of(shapes: Iterable[TaskShape]) -> frozenset[str]:
     """Return the host parts of the queues that are asked for, and the hosts that are."""
-    every = tuple(shapes)
-    queues = (one.partition(AT)[2] for shape in every for one in shape.queues if AT in one)
-    asked = (pair for shape in every for pair in shape.requests)
-    hosts = (f"{ASKED}{text}" for name, text in asked if long_name(name) == HOSTNAME)
+    all_shapes = tuple(shapes)
+    queues = (
+        queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue
+    )
+    requests = (pair for shape in all_shapes for pair in shape.requests)
+    hosts = (f"{ASKED}{text}" for name, text in requests if long_name(name) == HOSTNAME)
     return frozenset((*queues, *hosts))
 
 
-def instances_of(seen: BalanceSituation) -> dict[str, list[QueueInstance]]:
+def instances_of(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queues of each host that take what is neither best-effort nor sent away."""
-    found = {host.name: list[QueueInstance]() for host in seen.cell.hosts}
-    for one in seen.cell.instances:
-        if not is_left_out(one.queue, seen, one.host):
-            found.setdefault(one.host, []).append(one)
-    return found
+    by_host = {host.name: list[QueueInstance]() for host in situation.cell.hosts}
+    for instance in situation.cell.instances:
+        if not is_left_out(instance.queue, situation, instance.host):
+            by_host.setdefault(instance.host, []).append(instance)
+    return by_host
 
 
 def is_left_out(queue: str, situation: BalanceSituation, host: str = "") -> bool:
@@ -93,62 +98,62 @@ def is_left_out(queue: str, situation: BalanceSituation, host: str = "") -> bool
     """
     if queue in situation.best_effort:
         return True
-    found = situation.layout.queue_on(queue, host)
-    return found is not None and found.is_left_out
+    cell_queue = situation.layout.queue_on(queue, host)
+    return cell_queue is not None and cell_queue.is_left_out
 
 
-def closed_by_hand(seen: BalanceSituation) -> frozenset[str]:
+def closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
     """Return the queues that somebody closed: on two hosts or more that report, and on all.
 
     One that is disabled or suspended on its only host may be open on others.
     """
-    return frozenset(name for name, hosts in _closed(seen, BY_HAND).items() if hosts > 1)
+    return frozenset(name for name, hosts in _closed(situation, BY_HAND).items() if hosts > 1)
 
 
-def closed_everywhere(seen: BalanceSituation) -> frozenset[str]:
+def closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
     """Return these queues, and those that their calendars close, on a single host too.
 
     A calendar is the whole queue's, and so a new node's as well.
     """
-    some = _closed(seen, BY_HAND | BY_CALENDAR)
-    by_calendar = _closed(seen, BY_CALENDAR)
-    return frozenset(name for name, hosts in some.items() if hosts > 1 or name in by_calendar)
+    closed = _closed(situation, BY_HAND | BY_CALENDAR)
+    by_calendar = _closed(situation, BY_CALENDAR)
+    return frozenset(name for name, hosts in closed.items() if hosts > 1 or name in by_calendar)
 
 
-def _closed(seen: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
+def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
     """Return the queues that one of these facts closes on all hosts, and how many of them report.
 
     Nodes that come, go or rest are closed by the balancer; where it does not know its nodes, those
     that rest are silent.
     """
-    ours = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
+    ours = Nodes(node for node in situation.nodes if node.state is not NodeState.READY)
     closed, open_ = Counter[str](), set[str]()
-    for one in seen.cell.instances:
-        if ours.of_host(one.host):
+    for instance in situation.cell.instances:
+        if ours.of_host(instance.host):
             continue
-        if one.state.facts.isdisjoint(facts):
-            open_.add(one.queue)
-        elif QueueFact.UNREACHABLE not in one.state.facts:
-            closed[one.queue] += 1
+        if instance.state.facts.isdisjoint(facts):
+            open_.add(instance.queue)
+        elif QueueFact.UNREACHABLE not in instance.state.facts:
+            closed[instance.queue] += 1
     return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
 
 def is_busy(instances: Iterable[QueueInstance]) -> bool:
     """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
-    return any(one.is_wanted for one in instances)
+    return any(instance.is_wanted for instance in instances)
 
 
 def standing(
-    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str], keep: Sequence[str]
+    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str], keep: Sequence[str]
 ) -> Blocks:
     """Return what is free on the hosts that take work, the busy ones first.
 
     Then come idle hosts that are not the balancer's, and last its idle nodes in the order `keep`.
     """
-    own, places = Nodes(seen.nodes), {name: place for place, name in enumerate(keep)}
-    hosts = {one.name: one for one in seen.cell.hosts}
-    found = list[tuple[int, Block]]()
-    for name, instances in instances_of(seen).items():
+    own, ranks = Nodes(situation.nodes), {name: rank for rank, name in enumerate(keep)}
+    hosts = {host.name: host for host in situation.cell.hosts}
+    ranked = list[tuple[int, Block]]()
+    for name, instances in instances_of(situation).items():
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
@@ -158,38 +163,41 @@ def standing(
             order = (
                 0
                 if not room.is_empty
-                else places[node.name] + 2
-                if node and node.name in places
+                else ranks[node.name] + 2
+                if node and node.name in ranks
                 else 1
             )
-            found.append((order, (room, (node.name if node else name,))))
-    found.sort(key=lambda one: one[0])
-    return merged(block for _, block in found)
+            ranked.append((order, (room, (node.name if node else name,))))
+    ranked.sort(key=lambda ranked_block: ranked_block[0])
+    return merged(block for _, block in ranked)
 
 
 def rooms_of(
-    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
 ) -> dict[str, HostRoom]:
     """Return what is free on each host, in the cell's order."""
-    hosts = {one.name: one for one in seen.cell.hosts}
+    hosts = {host.name: host for host in situation.cell.hosts}
     return {
         name: _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
-        for name, instances in instances_of(seen).items()
+        for name, instances in instances_of(situation).items()
     }
 
 
-def away(
-    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+def transfer_rooms(
+    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
 ) -> dict[str, tuple[HostRoom, ...]]:
     """Return what transfer queues that tell when they start a task have where nothing runs."""
-    hosts = {one.name: one for one in seen.cell.hosts}
-    found = dict[str, tuple[HostRoom, ...]]()
-    for one in seen.cell.instances:
-        if one.queue in seen.elsewhere:
-            host, empty = hosts.get(one.host, Host(name=one.host)), replace(one, used=0, reserved=0)
+    hosts = {host.name: host for host in situation.cell.hosts}
+    by_queue = dict[str, tuple[HostRoom, ...]]()
+    for instance in situation.cell.instances:
+        if instance.queue in situation.elsewhere:
+            host, empty = (
+                hosts.get(instance.host, Host(name=instance.host)),
+                replace(instance, used=0, reserved=0),
+            )
             room = _room(host, [empty], ground, patterns)
-            found[one.queue] = (*found.get(one.queue, ()), room)
-    return found
+            by_queue[instance.queue] = (*by_queue.get(instance.queue, ()), room)
+    return by_queue
 
 
 def _room(
@@ -204,18 +212,18 @@ def _room(
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
-    free = {one.queue: one.total if is_whole else one.free for one in instances}
+    free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
     return HostRoom(
         parts=tuple(
             part_of(
-                one.queue,
-                0 if is_taken else free[one.queue],
+                instance.queue,
+                0 if is_taken else free[instance.queue],
                 ground.layout,
                 groups,
                 host.name,
             )
-            for one in instances
-            if free[one.queue]
+            for instance in instances
+            if free[instance.queue]
         ),
         amounts=amounts_of(host.left),
         values=host.values,
@@ -234,18 +242,18 @@ def part_of(
     queue: str, free: int, layout: CellLayout, groups: frozenset[str], host: str = ""
 ) -> QueueOnHost:
     """Return a queue as it is on a host of these groups; a new host has no name yet."""
-    known = layout.queues.get(queue)
-    if known is None:
+    cell_queue = layout.queues.get(queue)
+    if cell_queue is None:
         return QueueOnHost(queue=queue, free=free, is_told=False)
-    here = known.on(host, groups)
+    on_host = cell_queue.on(host, groups)
     return QueueOnHost(
         queue=queue,
         free=free,
-        environments=here.environments,
-        values=here.values,
-        amounts=amounts_of(layout.counted(here.values)),
-        is_batch=here.is_batch,
-        access=here.access,
+        environments=on_host.environments,
+        values=on_host.values,
+        amounts=amounts_of(layout.counted(on_host.values)),
+        is_batch=on_host.is_batch,
+        access=on_host.access,
     )
 
 
@@ -254,7 +262,7 @@ def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> froze
 
     Nobody knows the name of a new host, which is empty.
     """
-    return frozenset(one for one in patterns if _fits(one, host, groups))
+    return frozenset(pattern for pattern in patterns if _fits(pattern, host, groups))
 
 
 def _fits(pattern: str, host: str, groups: Iterable[str]) -> bool:
@@ -266,70 +274,85 @@ def _fits(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def usual_room(
-    seen: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
+    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
 ) -> HostRoom | None:
     """Return a new node's room where no pool says it: as most of the nodes, the larger of two.
 
     The master's is of its own kind, unless there is nothing else; None where no host has slots.
     """
-    every = {name: some for name, some in instances_of(seen).items() if any(i.total for i in some)}
-    nodes = {name: some for name, some in every.items() if not is_same_host(name, seen.master)}
-    kinds = Counter(_kind(some) for some in (nodes or every).values())
+    occupied = {
+        name: instances
+        for name, instances in instances_of(situation).items()
+        if any(i.total for i in instances)
+    }
+    nodes = {
+        name: instances
+        for name, instances in occupied.items()
+        if not is_same_host(name, situation.master)
+    }
+    kinds = Counter(_kind(instances) for instances in (nodes or occupied).values())
     if not kinds:
         return None
-    kind = max(kinds, key=lambda one: (kinds[one], sum(slots for _, slots in one), one))
-    name = next(name for name, some in (nodes or every).items() if _kind(some) == kind)
-    hosts = [one for one in seen.cell.hosts if one.name in every and _kind(every[one.name]) == kind]
+    kind = max(
+        kinds,
+        key=lambda candidate: (kinds[candidate], sum(slots for _, slots in candidate), candidate),
+    )
+    name = next(name for name, instances in (nodes or occupied).items() if _kind(instances) == kind)
+    hosts = [
+        host
+        for host in situation.cell.hosts
+        if host.name in occupied and _kind(occupied[host.name]) == kind
+    ]
     groups = ground.layout.groups_of(name)
     return HostRoom(
         parts=tuple(part_of(queue, slots, ground.layout, groups) for queue, slots in kind),
         amounts=tuple(amount for amount in _most(hosts) if amount[0] in ground.common),
-        values=next((one.values for one in _like_new(hosts, seen) if one.values), ()),
+        values=next((host.values for host in _like_new(hosts, situation) if host.values), ()),
         tags=tags_of("", groups, patterns),
-        is_told=any(one.left or one.values for one in hosts),
+        is_told=any(host.left or host.values for host in hosts),
         is_silent=ground.is_new_silent,
         is_new=True,
     )
 
 
 def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
-    return tuple((one.queue, one.total) for one in instances if one.total)
+    return tuple((instance.queue, instance.total) for instance in instances if instance.total)
 
 
 def _most(hosts: Iterable[Host]) -> tuple[tuple[str, float], ...]:
     """Return the most of each consumable that is left on one of the hosts."""
-    found = dict[str, float]()
+    largest = dict[str, float]()
     for host in hosts:
         for name, amount in amounts_of(host.left):
-            found[name] = max(amount, found.get(name, 0.0))
-    return tuple(sorted(found.items()))
+            largest[name] = max(amount, largest.get(name, 0.0))
+    return tuple(sorted(largest.items()))
 
 
 def whole_rooms(
-    seen: BalanceSituation, names: Iterable[str], ground: QueueLayout, patterns: frozenset[str]
+    situation: BalanceSituation, names: Iterable[str], ground: QueueLayout, patterns: frozenset[str]
 ) -> Mapping[str, HostRoom]:
     """Return the rooms of hosts that take nothing yet, as they are once they do.
 
     Those on which the cell lists no queue are left out.
     """
-    wanted = list(names)
-    if not wanted:
+    hosts_wanted = list(names)
+    if not hosts_wanted:
         return {}
-    by_host = instances_of(seen)
-    short = {short_name(one): one for one in by_host}
-    hosts = {one.name: one for one in seen.cell.hosts}
-    found = dict[str, HostRoom]()
-    for name in wanted:
+    by_host = instances_of(situation)
+    short = {short_name(host): host for host in by_host}
+    hosts = {host.name: host for host in situation.cell.hosts}
+    rooms = dict[str, HostRoom]()
+    for name in hosts_wanted:
         host = name if name in by_host else short.get(short_name(name), "")
         if host and is_same_host(host, name):
             own = hosts.get(host, Host(name=host))
             room = _room(own, by_host[host], ground, patterns, is_whole=True)
-            found[name] = replace(room, is_new=True)
-    return {name: room for name, room in found.items() if room.parts}
+            rooms[name] = replace(room, is_new=True)
+    return {name: room for name, room in rooms.items() if room.parts}
 
 
 def coming(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     rooms: Mapping[str, HostRoom],
     own: Mapping[str, HostRoom],
     timeout_s: float,
@@ -338,21 +361,21 @@ def coming(
 
     A host of the site's own has no pool, but a room of its own.
     """
-    found = list[Block]()
-    for node in seen.nodes:
+    blocks = list[Block]()
+    for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)
-        if room is not None and is_expected(node, seen, timeout_s):
-            found.append((replace(room, group=node.group, is_new=True), (node.name,)))
-    return merged(found)
+        if room is not None and is_expected(node, situation, timeout_s):
+            blocks.append((replace(room, group=node.group, is_new=True), (node.name,)))
+    return merged(blocks)
 
 
-def is_expected(node: Node, seen: BalanceSituation, timeout_s: float) -> bool:
+def is_expected(node: Node, situation: BalanceSituation, timeout_s: float) -> bool:
     """Say whether a node is on its way, and not for longer than one may be."""
-    late = node.since is not None and (seen.now - node.since).total_seconds() > timeout_s
+    late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
 
 
-def widest(seen: CellSeen, rooms: Iterable[HostRoom]) -> int:
+def widest(cell: CellSeen, rooms: Iterable[HostRoom]) -> int:
     """Return the most slots that a queue has on one host, there or new."""
     new = (part.free for room in rooms for part in room.parts)
-    return max((*(one.total for one in seen.instances), *new), default=0)
+    return max((*(instance.total for instance in cell.instances), *new), default=0)

@@ -52,16 +52,16 @@ class PendingShape:
 class CellLimits:
     """What the whole cell has of licences and of slots in parallel environments, so far."""
 
-    def __init__(self, seen: BalanceSituation) -> None:
-        on_hosts = {name for host in seen.cell.hosts for name, _ in host.left}
+    def __init__(self, situation: BalanceSituation) -> None:
+        on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
         self._licences = {
-            name: number(text) for name, text in seen.cell.left if name not in on_hosts
+            name: number(text) for name, text in situation.cell.left if name not in on_hosts
         }
-        used = dict(seen.cell.granted)
+        used = dict(situation.cell.granted)
         self._slots = {
-            name: max(0, one.slots - used.get(name, 0))
-            for name, one in seen.layout.environments.items()
-            if one.slots
+            name: max(0, environment.slots - used.get(name, 0))
+            for name, environment in situation.layout.environments.items()
+            if environment.slots
         }
 
     def take(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
@@ -69,58 +69,66 @@ class CellLimits:
 
         Only those take of them. A job that does not ask for a licence takes what is usual of it.
         """
-        asked = dict(need.usual) | dict(need.amounts)
+        demanded = dict(need.usual) | dict(need.amounts)
         licences = {
-            name: each * need.pieces
-            for name, each in asked.items()
-            if name in self._licences and each > 0
+            name: amount_each * need.pieces
+            for name, amount_each in demanded.items()
+            if name in self._licences and amount_each > 0
         }
-        fit, told = tasks, None
+        fit, shortage = tasks, None
         for name, amount in licences.items():
             has = self._licences[name]
-            if (some := int(has / amount + 1e-9)) < fit:
-                fit, told = some, _short(RefusalKind.LICENCE, name, f"{amount:g}", f"{has:g}")
+            if (affordable := int(has / amount + 1e-9)) < fit:
+                fit, shortage = (
+                    affordable,
+                    _short(RefusalKind.LICENCE, name, f"{amount:g}", f"{has:g}"),
+                )
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
-        return fit, full or told
+        return fit, full or shortage
 
     def _environment(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
         """Fill environments, those with the most slots first; each task is in one of them."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
-        each, left = need.slots * need.pieces, tasks
-        known = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _short(RefusalKind.ENVIRONMENT_FULL, known[0], str(each), str(self._slots[known[0]]))
-        for name in known:
-            some = min(left, self._slots[name] // each)
-            self._slots[name] -= some * each
-            left -= some
-        return tasks - left, full if left else None
+        task_slots, unplaced = need.slots * need.pieces, tasks
+        environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
+        full = _short(
+            RefusalKind.ENVIRONMENT_FULL,
+            environments[0],
+            str(task_slots),
+            str(self._slots[environments[0]]),
+        )
+        for name in environments:
+            fitting = min(unplaced, self._slots[name] // task_slots)
+            self._slots[name] -= fitting * task_slots
+            unplaced -= fitting
+        return tasks - unplaced, full if unplaced else None
 
 
-def _short(cause: RefusalKind, name: str, wanted: str, has: str) -> UnservedDemand:
-    return UnservedDemand(cause=cause, name=name, wanted=wanted, has=has)
+def _short(cause: RefusalKind, name: str, required: str, has: str) -> UnservedDemand:
+    return UnservedDemand(cause=cause, name=name, wanted=required, has=has)
 
 
 def claims(
-    seen: BalanceSituation, widest: int, stuck: Collection[int] = ()
+    situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
 ) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...]]:
     """Return the tasks that are demand, and why each other waiting job is none.
 
     Rows that are known to be stuck, told by their lowest job numbers, are in neither.
     """
-    found, refused, limits = list[PendingShape](), list[UnservedDemand](), CellLimits(seen)
-    for row in seen.cell.waiting:
-        cause = _cause(row, seen)
+    pending, refused, limits = list[PendingShape](), list[UnservedDemand](), CellLimits(situation)
+    for row in situation.cell.waiting:
+        cause = _cause(row, situation)
         if cause is not None:
             refused.extend(UnservedDemand(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
-            claim, why = _claim(row, seen, widest, limits)
+            claim, why = _claim(row, situation, widest, limits)
             refused.extend(told_of(why, row.jobs))
             if claim.tasks:
-                found.append(claim)
-    return tuple(found), tuple(refused)
+                pending.append(claim)
+    return tuple(pending), tuple(refused)
 
 
 def told_of(refusal: UnservedDemand | None, jobs: Iterable[int]) -> Iterator[UnservedDemand]:
@@ -130,52 +138,52 @@ def told_of(refusal: UnservedDemand | None, jobs: Iterable[int]) -> Iterator[Uns
 
 
 def _claim(
-    row: WaitingJobs, seen: BalanceSituation, widest: int, limits: CellLimits
+    row: WaitingJobs, situation: BalanceSituation, widest: int, limits: CellLimits
 ) -> tuple[PendingShape, UnservedDemand | None]:
-    need = need_of(row.shape, seen.layout, widest)
-    tasks, told = _startable(row, need, seen, limits)
+    need = need_of(row.shape, situation.layout, widest)
+    tasks, refusal = _startable(row, need, situation, limits)
     claim = PendingShape(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
-        waited_s=_waited_s(row, seen),
+        waited_s=_waited_s(row, situation),
         kinds=row.kinds,
-        others=tuple(need_of(shape, seen.layout, widest) for shape in row.shape.others),
+        others=tuple(need_of(shape, situation.layout, widest) for shape in row.shape.others),
     )
-    return claim, told
+    return claim, refusal
 
 
 def _startable(
-    row: WaitingJobs, need: Requirement, seen: BalanceSituation, limits: CellLimits
+    row: WaitingJobs, need: Requirement, situation: BalanceSituation, limits: CellLimits
 ) -> tuple[int, UnservedDemand | None]:
     """Return how many of a row's tasks could start, and what keeps the others waiting."""
-    if rule := undivided(row.shape, seen.layout):
-        slots, each = str(row.shape.slots), str(rule.per_host)
-        return 0, _short(RefusalKind.UNDIVIDED, rule.name, slots, each)
-    name, who = barred(row.shape, seen.layout)
+    if rule := undivided(row.shape, situation.layout):
+        slots, per_host = str(row.shape.slots), str(rule.per_host)
+        return 0, _short(RefusalKind.UNDIVIDED, rule.name, slots, per_host)
+    name, barred_user = barred(row.shape, situation.layout)
     if name:
-        return 0, UnservedDemand(cause=RefusalKind.BARRED, name=name, wanted=who)
-    tasks, told = limits.take(need, row.tasks - row.capped)
-    if told is None and row.capped and not tasks:
+        return 0, UnservedDemand(cause=RefusalKind.BARRED, name=name, wanted=barred_user)
+    tasks, refusal = limits.take(need, row.tasks - row.capped)
+    if refusal is None and row.capped and not tasks:
         return 0, UnservedDemand(cause=RefusalKind.CAPPED)
-    return tasks, told
+    return tasks, refusal
 
 
-def _cause(row: WaitingJobs, seen: BalanceSituation) -> RefusalKind | None:
+def _cause(row: WaitingJobs, situation: BalanceSituation) -> RefusalKind | None:
     """Say what keeps jobs from being demand."""
     if (cause := why_unable(row)) is not None:
         return cause
     asks_queues = row.shape.queues or queues_named(row.shape)
-    return RefusalKind.BEST_EFFORT if asks_queues and _all_left_out(row.shape, seen) else None
+    return RefusalKind.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
 
 
-def _all_left_out(shape: TaskShape, seen: BalanceSituation) -> bool:
-    known = set(seen.layout.queues) | {one.queue for one in seen.cell.instances}
-    fit = [queue for queue in known if takes(queue, shape)]
-    return bool(fit) and all(is_left_out(queue, seen) for queue in fit)
+def _all_left_out(shape: TaskShape, situation: BalanceSituation) -> bool:
+    names = set(situation.layout.queues) | {instance.queue for instance in situation.cell.instances}
+    fit = [queue for queue in names if takes(queue, shape)]
+    return bool(fit) and all(is_left_out(queue, situation) for queue in fit)
 
 
-def _waited_s(row: WaitingJobs, seen: BalanceSituation) -> float:
+def _waited_s(row: WaitingJobs, situation: BalanceSituation) -> float:
     """Return for how long the first of them could start: as seen, or since it was submitted."""
-    since = able_since(row, seen)
-    return max(0.0, elapsed_s(since, seen.now)) if since else 0.0
+    since = able_since(row, situation)
+    return max(0.0, elapsed_s(since, situation.now)) if since else 0.0

@@ -48,7 +48,7 @@ def slots_in(room: HostRoom) -> int:
 
 
 def offers(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     pools: Mapping[str, Pool],
     ground: QueueLayout,
     patterns: frozenset[str],
@@ -58,8 +58,12 @@ def offers(
     """Return pools in the order of priority and price; without any, one as nodes usually are."""
     if not pools:
         return (_usual(usual, ground),) if usual else ()
-    told = [_offer(name, pool, seen, ground, patterns, demand) for name, pool in pools.items()]
-    return tuple(sorted(told, key=lambda one: (-one.pool.priority, one.slot_price, one.name)))
+    unordered = [
+        _offer(name, pool, situation, ground, patterns, demand) for name, pool in pools.items()
+    ]
+    return tuple(
+        sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name))
+    )
 
 
 UNLIMITED = 1_000_000
@@ -72,31 +76,31 @@ def _usual(room: HostRoom, ground: QueueLayout) -> PoolOffer:
 
 def _open(offer: PoolOffer, ground: QueueLayout) -> PoolOffer:
     """Return an offer without the queues that are closed; where that is all, with why."""
-    left = ground.without_closed(offer.room)
-    if offer.room.parts and not left.parts:
+    open_room = ground.without_closed(offer.room)
+    if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=DemandVerdict.QUEUE_CLOSED)
-    return replace(offer, room=left)
+    return replace(offer, room=open_room)
 
 
 def _offer(
     name: str,
     pool: Pool,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     ground: QueueLayout,
     patterns: frozenset[str],
     demand: Demand,
 ) -> PoolOffer:
-    own = [one for one in seen.nodes if one.pool == name and one.counts]
+    own = [node for node in situation.nodes if node.pool == name and node.counts]
     groups = dict[str, int]()
-    for one in own:
-        groups[one.group] = groups.get(one.group, 0) + 1
-    most, hindrance = _most(name, pool, own, seen, demand)
+    for node in own:
+        groups[node.group] = groups.get(node.group, 0) + 1
+    most, hindrance = _most(name, pool, own, situation, demand)
     if not _has_place(pool, ground.layout):
         most, hindrance = 0, DemandVerdict.NO_SUCH_PLACE
     offer = PoolOffer(
         name=name,
         pool=pool,
-        price=price_at(pool, seen.local_now),
+        price=price_at(pool, situation.local_now),
         room=room_of(pool, ground, patterns),
         most=most,
         hindrance=hindrance,
@@ -106,11 +110,11 @@ def _offer(
 
 
 def _most(
-    name: str, pool: Pool, own: Sequence[Node], seen: BalanceSituation, demand: Demand
+    name: str, pool: Pool, own: Sequence[Node], situation: BalanceSituation, demand: Demand
 ) -> tuple[int, DemandVerdict | None]:
     """Return how many nodes a pool may still give, and why it is none."""
-    failed = seen.failed.get(name)
-    if failed is not None and is_left_out(failed, seen.now, demand.retry_s):
+    failed = situation.failed.get(name)
+    if failed is not None and is_left_out(failed, situation.now, demand.retry_s):
         return 0, DemandVerdict.NO_CAPACITY
     most = pool.limit - len(own) if pool.limit else UNLIMITED
     if most <= 0:
@@ -137,14 +141,14 @@ def room_of(pool: Pool, ground: QueueLayout, patterns: frozenset[str]) -> HostRo
     """Return what a new node of a pool has."""
     layout = ground.layout
     groups = _groups(pool, layout)
-    told = {_name(name, layout): text for name, text in pool.resources.items()}
-    counted = {name for name in told if _is_counted(name, layout)}
+    texts = {_name(name, layout): text for name, text in pool.resources.items()}
+    counted = {name for name in texts if _is_counted(name, layout)}
     return HostRoom(
         parts=tuple(
             part_of(queue, pool.slots, layout, groups) for queue in queues_of(pool, groups, ground)
         ),
-        amounts=amounts_of((name, told[name]) for name in counted),
-        values=tuple(sorted((name, text) for name, text in told.items() if name not in counted)),
+        amounts=amounts_of((name, texts[name]) for name in counted),
+        values=tuple(sorted((name, text) for name, text in texts.items() if name not in counted)),
         tags=tags_of("", groups, patterns),
         is_told=bool(layout.resources),
         is_silent=ground.is_new_silent,
@@ -153,13 +157,13 @@ def room_of(pool: Pool, ground: QueueLayout, patterns: frozenset[str]) -> HostRo
 
 
 def _name(name: str, layout: CellLayout) -> str:
-    known = layout.resources.get(name)
-    return known.name if known else name
+    resource = layout.resources.get(name)
+    return resource.name if resource else name
 
 
 def _is_counted(name: str, layout: CellLayout) -> bool:
-    known = layout.resources.get(name)
-    return known is not None and known.counted is not ConsumableKind.NO
+    resource = layout.resources.get(name)
+    return resource is not None and resource.counted is not ConsumableKind.NO
 
 
 def queues_of(pool: Pool, groups: frozenset[str], ground: QueueLayout) -> tuple[str, ...]:
@@ -180,19 +184,19 @@ def _groups(pool: Pool, layout: CellLayout) -> frozenset[str]:
 def _joined(groups: frozenset[str], layout: CellLayout) -> tuple[str, ...]:
     """Return the queues of host groups, without those whose tasks make way or are sent away."""
     return tuple(
-        one.name
-        for one in layout.queues.values()
-        if groups.intersection(one.hosts) and not one.on("", groups).is_left_out
+        queue.name
+        for queue in layout.queues.values()
+        if groups.intersection(queue.hosts) and not queue.on("", groups).is_left_out
     )
 
 
 def waste(need: Requirement, tasks: int, offer: PoolOffer, ground: QueueLayout) -> float:
     """Return the share of the slots of as many nodes as tasks need that would stay unused."""
-    each = pieces_in(need, offer.room, ground)
-    if not each:
+    pieces_each = pieces_in(need, offer.room, ground)
+    if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
-    nodes = -(-pieces // each)
+    nodes = -(-pieces // pieces_each)
     return 1 - pieces * need.slots / max(1, nodes * slots_in(offer.room))
 
 
@@ -215,10 +219,10 @@ class PurchaseLimits:
             return 0, DemandVerdict.FULL
         if self.booting <= 0:
             return 0, DemandVerdict.ENOUGH_BOOTING
-        known = [one for one in (self.hour, self._hourly_left) if one is not None]
-        if not known or price <= 0:
+        budgets = [budget for budget in (self.hour, self._hourly_left) if budget is not None]
+        if not budgets or price <= 0:
             return min(self.nodes, self.booting), DemandVerdict.FULL
-        least = min(known)
+        least = min(budgets)
         affordable = max(0, int(least / price + 1e-9))
         cause = DemandVerdict.OVER_BUDGET if least == self.hour else DemandVerdict.OVER_MONTH
         return min(self.nodes, self.booting, affordable), cause
@@ -249,7 +253,7 @@ class PurchaseLimits:
 
 
 def purse(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     rules: Balance,
     demand: Demand,
     pools: Mapping[str, Pool],
@@ -258,9 +262,11 @@ def purse(
     least: int,
 ) -> PurchaseLimits:
     """Return what may be added, by limits, by what is paid already, and by what is set aside."""
-    month = budget.left(seen, demand)
-    paid = hourly((one.pool for one in seen.nodes if one.counts), pools, seen.local_now)
-    on_way = sum(one.state.is_coming for one in seen.nodes)
+    month = budget.month_left(situation, demand)
+    paid = hourly(
+        (node.pool for node in situation.nodes if node.counts), pools, situation.local_now
+    )
+    on_way = sum(node.state.is_coming for node in situation.nodes)
     room = most - nodes
     at_once = demand.add_at_once or room
     return PurchaseLimits(
@@ -269,6 +275,6 @@ def purse(
         hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=None
         if month is None
-        else month - budget.set_aside(seen, rules, demand, pools, least),
+        else month - budget.set_aside(situation, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )

@@ -79,7 +79,7 @@ class Requirement:
     @property
     def named(self) -> tuple[str, ...]:
         """The expressions of -l qname: a queue has to match all of them."""
-        return tuple(wanted.value for wanted in self.values if wanted.name == QNAME)
+        return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
 def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
@@ -90,35 +90,39 @@ def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
     """
     if shape.groups:
         return _joint(need_of(group, layout, widest) for group in shape.groups)
-    known = [(_resource(name, layout), text) for name, text in shape.requests]
-    told = [(one, text) for one, text in known if one is not None]
-    found = [one for one in _environments(shape, layout) if _divides(one, shape)]
-    slots, pieces, is_apart = _lies(shape, found, widest)
-    asked = frozenset(one.name for one, _ in told)
-    every = {one.name: one for one in layout.resources.values()}.values()
-    rest = [(one, one.default) for one in every if one.name not in asked]
+    named_resources = [(_resource(name, layout), text) for name, text in shape.requests]
+    requested = [(resource, text) for resource, text in named_resources if resource is not None]
+    environments = [
+        environment for environment in _environments(shape, layout) if _divides(environment, shape)
+    ]
+    slots, pieces, is_apart = _lies(shape, environments, widest)
+    names = frozenset(resource.name for resource, _ in requested)
+    all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
+    unrequested = [
+        (resource, resource.default) for resource in all_resources if resource.name not in names
+    ]
     return Requirement(
         slots=slots,
         pieces=pieces,
         is_apart=is_apart,
-        is_exclusive=any(_is_exclusive(*one) for one in told),
+        is_exclusive=any(_is_exclusive(*pair) for pair in requested),
         is_on_all=shape.is_on_all,
-        amounts=_amounts(told, slots, pieces),
-        usual=tuple(one for one in _amounts(rest, slots, pieces) if one[1] > 0),
-        values=tuple(_wanted(*one) for one in told if _is_value(one[0])),
+        amounts=_amounts(requested, slots, pieces),
+        usual=tuple(amount for amount in _amounts(unrequested, slots, pieces) if amount[1] > 0),
+        values=tuple(_requirement(*pair) for pair in requested if _is_value(pair[0])),
         queues=shape.queues,
         pe=shape.pe,
-        environments=frozenset(one.name for one in found),
-        asked=asked,
+        environments=frozenset(environment.name for environment in environments),
+        asked=names,
         identity=shape.identity,
     )
 
 
 def _joint(needs: Iterable[Requirement]) -> Requirement:
     """Return one need for several at once: whole hosts first, then the widest pieces."""
-    first, *rest = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
-    is_on_all = any(need.is_on_all for need in (first, *rest))
-    return replace(first, is_on_all=is_on_all, also=tuple(rest))
+    first, *other_needs = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
+    is_on_all = any(need.is_on_all for need in (first, *other_needs))
+    return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
 def undivided(shape: TaskShape, layout: CellLayout) -> ParallelEnvironment | None:
@@ -126,8 +130,12 @@ def undivided(shape: TaskShape, layout: CellLayout) -> ParallelEnvironment | Non
 
     Grid Engine never starts a task whose slots a fixed number a host does not divide.
     """
-    known = _environments(shape, layout)
-    return None if any(_divides(one, shape) for one in known) else next(iter(known), None)
+    environments = _environments(shape, layout)
+    return (
+        None
+        if any(_divides(environment, shape) for environment in environments)
+        else next(iter(environments), None)
+    )
 
 
 def barred(shape: TaskShape, layout: CellLayout) -> tuple[str, str]:
@@ -138,22 +146,28 @@ def barred(shape: TaskShape, layout: CellLayout) -> tuple[str, str]:
     return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
 
 
-def _divides(one: ParallelEnvironment, shape: TaskShape) -> bool:
+def _divides(environment: ParallelEnvironment, shape: TaskShape) -> bool:
     """Say whether an environment's rule can give a task its slots; of a range, some number."""
-    return one.spread is not SlotSpread.FIXED or shape.is_range or shape.slots % one.per_host == 0
+    return (
+        environment.spread is not SlotSpread.FIXED
+        or shape.is_range
+        or shape.slots % environment.per_host == 0
+    )
 
 
 def _resource(name: str, layout: CellLayout) -> CellResource | None:
     """Return a resource; a cell with an unknown list has at least the resources of host names."""
-    wanted = layout.long_name(name)
-    return layout.resources.get(wanted, PLACES.get(wanted))
+    long_name = layout.long_name(name)
+    return layout.resources.get(long_name, PLACES.get(long_name))
 
 
 def _environments(shape: TaskShape, layout: CellLayout) -> list[ParallelEnvironment]:
     """Return the environments that a task may be in, in the order of names."""
     lists = layout.user_lists
     return [
-        one for one in _named(shape.pe, layout) if not one.access.obstacle(shape.identity, lists)
+        environment
+        for environment in _named(shape.pe, layout)
+        if not environment.access.obstacle(shape.identity, lists)
     ]
 
 
@@ -161,14 +175,20 @@ def _named(pe: str, layout: CellLayout) -> list[ParallelEnvironment]:
     """Return the environments that a name with wildcards stands for, in the order of names."""
     if not pe:
         return []
-    return [one for name, one in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
+    return [
+        environment
+        for name, environment in sorted(layout.environments.items())
+        if fnmatchcase(name, pe)
+    ]
 
 
-def _lies(shape: TaskShape, found: list[ParallelEnvironment], widest: int) -> tuple[int, int, bool]:
+def _lies(
+    shape: TaskShape, environments: list[ParallelEnvironment], widest: int
+) -> tuple[int, int, bool]:
     """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
     if not shape.pe and shape.slots == 1:
         return 1, 1, False
-    rule = found[0] if found else ParallelEnvironment(name=shape.pe)
+    rule = environments[0] if environments else ParallelEnvironment(name=shape.pe)
     if rule.spread is SlotSpread.FIXED:
         return rule.per_host, -(-shape.slots // rule.per_host), True
     is_whole = rule.spread is SlotSpread.UNKNOWN and shape.slots <= widest
@@ -178,16 +198,16 @@ def _lies(shape: TaskShape, found: list[ParallelEnvironment], widest: int) -> tu
 
 
 def _amounts(
-    told: Iterable[tuple[CellResource, str]], slots: int, pieces: int
+    requested: Iterable[tuple[CellResource, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
     """Return what a piece uses up; what counts by job is shared by the pieces of a task."""
-    found = list[tuple[str, float]]()
-    for one, text in told:
-        if one.counted is ConsumableKind.NO or one.relation is ResourceRelation.EXCLUSIVE:
+    amounts = list[tuple[str, float]]()
+    for resource, text in requested:
+        if resource.counted is ConsumableKind.NO or resource.relation is ResourceRelation.EXCLUSIVE:
             continue
-        times = float(slots) if one.counted is ConsumableKind.BY_SLOT else 1 / pieces
-        found.append((one.name, asked_for(text) * times))
-    return tuple(sorted(found))
+        times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
+        amounts.append((resource.name, asked_for(text) * times))
+    return tuple(sorted(amounts))
 
 
 def number(text: str) -> float:
@@ -209,38 +229,41 @@ def asked_for(text: str) -> float:
         return BEYOND
 
 
-def _is_exclusive(one: CellResource, text: str) -> bool:
-    return one.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
+def _is_exclusive(resource: CellResource, text: str) -> bool:
+    return resource.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
 
 
-def _is_value(one: CellResource) -> bool:
-    return one.counted is ConsumableKind.NO and one.relation is not ResourceRelation.EXCLUSIVE
+def _is_value(resource: CellResource) -> bool:
+    return (
+        resource.counted is ConsumableKind.NO
+        and resource.relation is not ResourceRelation.EXCLUSIVE
+    )
 
 
-def _wanted(one: CellResource, text: str) -> RequiredValue:
-    return RequiredValue(name=one.name, relation=one.relation, value=text)
+def _requirement(resource: CellResource, text: str) -> RequiredValue:
+    return RequiredValue(name=resource.name, relation=resource.relation, value=text)
 
 
-def is_met(wanted: RequiredValue, there: str) -> bool:
+def is_met(requirement: RequiredValue, text: str) -> bool:
     """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
-    relation = wanted.relation
+    relation = requirement.relation
     if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
-        return _is_like(wanted.value, there) == (relation is ResourceRelation.EQUAL)
-    asked, has = asked_for(wanted.value), number(there)
-    if amounts.is_unlimited(there):
+        return _is_like(requirement.value, text) == (relation is ResourceRelation.EQUAL)
+    amount, has = asked_for(requirement.value), number(text)
+    if amounts.is_unlimited(text):
         return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
     if relation is ResourceRelation.AT_MOST:
-        return asked <= has
+        return amount <= has
     if relation is ResourceRelation.AT_LEAST:
-        return asked >= has
-    return asked < has if relation is ResourceRelation.LESS else asked > has
+        return amount >= has
+    return amount < has if relation is ResourceRelation.LESS else amount > has
 
 
-def _is_like(pattern: str, there: str) -> bool:
-    if matches(pattern, (there,)):
+def _is_like(pattern: str, text: str) -> bool:
+    if matches(pattern, (text,)):
         return True
     try:
-        return _plain(pattern) == _plain(there)
+        return _plain(pattern) == _plain(text)
     except ParseError:
         return False
 

@@ -46,11 +46,11 @@ def scene_of(
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
     order = preference(situation, pools, demand)
     usual = usual_room(situation, ground, patterns)
-    found = offers(situation, pools, ground, patterns, usual, demand)
-    rooms = {offer.name: offer.room for offer in found}
+    pool_offers = offers(situation, pools, ground, patterns, usual, demand)
+    rooms = {offer.name: offer.room for offer in pool_offers}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
-    there = standing(situation, ground, patterns, tuple(reversed(order)))
+    standing_rooms = standing(situation, ground, patterns, tuple(reversed(order)))
     poolless = (
         node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms
     )
@@ -63,9 +63,9 @@ def scene_of(
         demand=demand,
         pools=pools,
         ground=ground,
-        offers=(*resting_offers(situation, own, ground), *found),
-        there=there,
-        rooms=(*there, *arriving),
+        offers=(*resting_offers(situation, own, ground), *pool_offers),
+        there=standing_rooms,
+        rooms=(*standing_rooms, *arriving),
         arriving=sum(len(names) * room.free for room, names in arriving),
         order=order,
         least=least,

@@ -27,23 +27,23 @@ BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
 
 
 def preference(
-    seen: BalanceSituation, pools: Mapping[str, Pool], demand: Demand
+    situation: BalanceSituation, pools: Mapping[str, Pool], demand: Demand
 ) -> tuple[str, ...]:
     """Return the balancer's nodes in the order in which they are removed.
 
     Broken ones come first, then those with the worst price, those whose paid time is over soonest,
     and those of the pool that has the fewest busy nodes.
     """
-    by_host = _by_node(seen)
-    busy = Counter(one.pool for one in seen.nodes if is_busy(by_host.get(one.name, [])))
+    by_host = _by_node(situation)
+    busy = Counter(node.pool for node in situation.nodes if is_busy(by_host.get(node.name, [])))
 
     def rank(node: Node) -> tuple[bool, float, float, int, str]:
         pool = pools.get(node.pool)
-        price = price_at(pool, seen.local_now) if pool else 0.0
+        price = price_at(pool, situation.local_now) if pool else 0.0
         is_whole = not is_broken(by_host.get(node.name, []))
-        return is_whole, -price, paid_s(node, seen.now, demand), busy[node.pool], node.name
+        return is_whole, -price, paid_s(node, situation.now, demand), busy[node.pool], node.name
 
-    return tuple(one.name for one in sorted(seen.nodes, key=rank))
+    return tuple(node.name for node in sorted(situation.nodes, key=rank))
 
 
 def paid_s(node: Node, now: datetime, demand: Demand) -> float:
@@ -53,46 +53,46 @@ def paid_s(node: Node, now: datetime, demand: Demand) -> float:
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
 
 
-def is_paid_for(node: Node, seen: BalanceSituation, demand: Demand) -> bool:
+def is_paid_for(node: Node, situation: BalanceSituation, demand: Demand) -> bool:
     """Say whether so much of a node's unit is left that nothing is saved by its going now."""
     unit_s = demand.billing_s
-    return unit_s > BRIEF_S and paid_s(node, seen.now, demand) > unit_s * demand.billing_window
+    return unit_s > BRIEF_S and paid_s(node, situation.now, demand) > unit_s * demand.billing_window
 
 
-def idle_nodes(seen: BalanceSituation) -> tuple[Node, ...]:
+def idle_nodes(situation: BalanceSituation) -> tuple[Node, ...]:
     """Return the nodes that are ready, may go, and on which nothing runs that counts."""
-    by_host = _by_node(seen)
+    by_host = _by_node(situation)
     return tuple(
-        one
-        for one in seen.nodes
-        if one.state is NodeState.READY
-        and one.name in by_host
-        and not is_busy(by_host[one.name])
-        and next(lasting(one, seen), None) is None
+        node
+        for node in situation.nodes
+        if node.state is NodeState.READY
+        and node.name in by_host
+        and not is_busy(by_host[node.name])
+        and next(lasting(node, situation), None) is None
     )
 
 
 def is_broken(instances: list[QueueInstance]) -> bool:
     """Say whether a host is silent, or all its queues are in error."""
-    return bool(instances) and all(one.state.facts & BROKEN for one in instances)
+    return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
-def _by_node(seen: BalanceSituation) -> dict[str, list[QueueInstance]]:
+def _by_node(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queues of each node of which it is known whether it is idle."""
-    listed = told_hosts(seen)
-    by_host = instances_of(seen)
+    listed = told_hosts(situation)
+    by_host = instances_of(situation)
     short = {short_name(name): name for name in by_host}
-    found = dict[str, list[QueueInstance]]()
-    for node in seen.nodes:
+    by_node = dict[str, list[QueueInstance]]()
+    for node in situation.nodes:
         name = node.name if node.name in by_host else short.get(short_name(node.name), "")
         if name in listed and is_same_host(node.name, name):
-            found[node.name] = by_host[name]
-    return found
+            by_node[node.name] = by_host[name]
+    return by_node
 
 
 def shrunk(
     plan: BalancePlan,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     demand: Demand,
     least: int,
     packed: Blocks,
@@ -102,30 +102,33 @@ def shrunk(
     since = plan.figures.unchanged_s
     if since is not None and since < demand.shrink_pause_s:
         return plan
-    by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes if one.state.is_there}
+    by_host, nodes = (
+        _by_node(situation),
+        {node.name: node for node in situation.nodes if node.state.is_there},
+    )
     needed = {name for room, names in packed for name in names if room.is_used}
     spare = plan.figures.staying - least
     refused, idle = list[UnservedDemand](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
-        cause = next(_hindrances(node, seen, demand, by_host.get(node.name), needed), None)
+        cause = next(_hindrances(node, situation, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
             cause = UnservedDemand(host=node.name, cause=RefusalKind.AT_MINIMUM, wanted=str(least))
         if cause is None:
             idle.append(node.name)
         else:
             refused.append(cause)
-    above = _above(plan, seen, demand, spare, idle, order)
+    above = _above(plan, situation, demand, spare, idle, order)
     verdict = (
         DemandVerdict.ABOVE_MAXIMUM if above else DemandVerdict.SPARE if idle else plan.verdict
     )
-    refused = [one for one in refused if one.host not in above]
+    refused = [refusal for refusal in refused if refusal.host not in above]
     remove = (*idle, *above)
     return replace(plan, verdict=verdict, remove=remove, refused=(*plan.refused, *refused))
 
 
 def _above(
     plan: BalancePlan,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     demand: Demand,
     spare: int,
     idle: list[str],
@@ -140,20 +143,20 @@ def _above(
     over = min(staying - most, spare) - len(idle)
     if over <= 0:
         return ()
-    free = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}
-    others = free.difference(idle)
-    return tuple(name for name in order if name in others)[:over]
+    free = {node.name for node in idle_nodes(situation) if not is_paid_for(node, situation, demand)}
+    removable = free.difference(idle)
+    return tuple(name for name in order if name in removable)[:over]
 
 
 def _hindrances(
     node: Node,
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     demand: Demand,
     instances: list[QueueInstance] | None,
     needed: set[str],
 ) -> Iterator[UnservedDemand]:
     """Give what keeps a node from being removed."""
-    yield from lasting(node, seen)
+    yield from lasting(node, situation)
     if node.state is not NodeState.READY:
         yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_READY, has=node.state.value)
     if instances is None:
@@ -162,16 +165,16 @@ def _hindrances(
         yield UnservedDemand(host=node.name, cause=RefusalKind.BUSY)
     if node.name in needed:
         yield UnservedDemand(host=node.name, cause=RefusalKind.NEEDED)
-    yield from _times(node, seen, demand)
+    yield from _times(node, situation, demand)
 
 
-def _times(node: Node, seen: BalanceSituation, demand: Demand) -> Iterator[UnservedDemand]:
+def _times(node: Node, situation: BalanceSituation, demand: Demand) -> Iterator[UnservedDemand]:
     """Give what is too early.
 
     A node of which nobody noted since when it is idle has been so since it is up.
     """
     since = node.idle_since or node.up_since
-    idle_s = (seen.now - since).total_seconds() if since else 0.0
+    idle_s = (situation.now - since).total_seconds() if since else 0.0
     if idle_s < demand.idle_timeout_s:
         cause = RefusalKind.IDLE_BRIEFLY if since else RefusalKind.UPTIME_UNKNOWN
         yield UnservedDemand(
@@ -180,9 +183,9 @@ def _times(node: Node, seen: BalanceSituation, demand: Demand) -> Iterator[Unser
             wanted=f"{demand.idle_timeout_s:g}",
             has=f"{max(0.0, idle_s):.0f}",
         )
-    if is_paid_for(node, seen, demand):
+    if is_paid_for(node, situation, demand):
         yield UnservedDemand(
             host=node.name,
             cause=RefusalKind.PAID if node.up_since else RefusalKind.UPTIME_UNKNOWN,
-            has=f"{paid_s(node, seen.now, demand):.0f}",
+            has=f"{paid_s(node, situation.now, demand):.0f}",
         )

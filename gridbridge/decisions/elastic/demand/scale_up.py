@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.demand.capacity import (
     merged,
     pieces_in,
 )
-from gridbridge.decisions.elastic.demand.first_fit import in_one_environment, place
+from gridbridge.decisions.elastic.demand.first_fit import fit_tasks, in_one_environment
 from gridbridge.decisions.elastic.demand.pool_offers import PoolOffer, PurchaseLimits, waste
 from gridbridge.decisions.elastic.demand.requirements import Requirement
 from gridbridge.model.elastic.balance_plan import DemandVerdict, RefusalKind, UnservedDemand
@@ -49,16 +49,16 @@ def too_few(need: Requirement, purchase: ScaleUp) -> UnservedDemand | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
-    found = list[tuple[int, int]]()
+    shortages = list[tuple[int, int]]()
     for offer in (pool for pool in _pools(need, purchase) if pool.hindrance is None):
         for group, room_for in _groups(offer, need, purchase):
             fit, nodes = _least(offer, group, need, 1, purchase, need.pieces)
             may, _ = _most(offer, group, room_for, need, purchase)
             if fit and nodes > may:
-                found.append((nodes, may))
-    if not found:
+                shortages.append((nodes, may))
+    if not shortages:
         return None
-    nodes, may = min(found, key=lambda counts: counts[0] - counts[1])
+    nodes, may = min(shortages, key=lambda counts: counts[0] - counts[1])
     return UnservedDemand(cause=RefusalKind.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
@@ -83,11 +83,11 @@ def _rank(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) ->
 def _choices(need: Requirement, offer: PoolOffer, purchase: ScaleUp) -> list[Requirement]:
     """Return a need for each environment of new nodes, the environment with most room first."""
     rooms = (offer.room, *(room for room, _ in purchase.blocks))
-    found = in_one_environment(need, rooms)
-    if len(found) == 1:
+    choices = in_one_environment(need, rooms)
+    if len(choices) == 1:
         return [need]
-    usable = [choice for choice in found if pieces_in(choice, offer.room, purchase.ground)]
-    usable.sort(key=lambda choice: -_there(choice, purchase.blocks, purchase.ground))
+    usable = [choice for choice in choices if pieces_in(choice, offer.room, purchase.ground)]
+    usable.sort(key=lambda choice: -_free_pieces(choice, purchase.blocks, purchase.ground))
     return usable or [need]
 
 
@@ -98,7 +98,7 @@ def _wake(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
         return 0
 
     def placed(hosts: int, tasks: int) -> tuple[int, Blocks]:
-        return place(need, tasks, merged((*blocks, *asleep[:hosts])), purchase.ground)
+        return fit_tasks(need, tasks, merged((*blocks, *asleep[:hosts])), purchase.ground)
 
     fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
     while low < high:
@@ -110,13 +110,13 @@ def _wake(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
 
 def _asleep(need: Requirement, purchase: ScaleUp) -> Blocks:
     """Return the hosts on standby that may be woken for a need, each of them a block."""
-    every = (
+    blocks = (
         (offer.room, (host,))
         for offer in purchase.offers
         for host in offer.hosts
         if host not in purchase.woken and _fits(need, offer.room, purchase.ground)
     )
-    return tuple(every)[: max(0, purchase.purse.for_price(0.0)[0])]
+    return tuple(blocks)[: max(0, purchase.purse.for_price(0.0)[0])]
 
 
 def _take(purchase: ScaleUp, blocks: Blocks, asleep: Blocks) -> None:
@@ -136,12 +136,12 @@ def _from(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) ->
     if offer.hindrance is not None:
         purchase.hindrances.append(offer.hindrance)
         return 0
-    done = 0
+    placed = 0
     for group, room_for in _groups(offer, need, purchase):
-        if done == tasks:
+        if placed == tasks:
             break
-        done += _in_group(offer, group, room_for, need, tasks - done, purchase)
-    return done
+        placed += _in_group(offer, group, room_for, need, tasks - placed, purchase)
+    return placed
 
 
 def _groups(offer: PoolOffer, need: Requirement, purchase: ScaleUp) -> list[tuple[str, int]]:
@@ -152,15 +152,15 @@ def _groups(offer: PoolOffer, need: Requirement, purchase: ScaleUp) -> list[tupl
     span = offer.pool.span
     if not span or need.pieces == 1:
         return [("", offer.most)]
-    there = dict(offer.groups)
+    sizes = dict(offer.groups)
     for group in purchase.bought.get(offer.name, []):
-        there[group] = there.get(group, 0) + 1
-    there.pop("", None)
-    known = [(group, span - nodes) for group, nodes in sorted(there.items())]
+        sizes[group] = sizes.get(group, 0) + 1
+    sizes.pop("", None)
+    existing = [(group, span - nodes) for group, nodes in sorted(sizes.items())]
     most = min(offer.most, purchase.purse.nodes)
-    new = max(0, min(most, offer.pool.spans - len(there) if offer.pool.spans else most))
-    names = (f"{offer.name}-{number}" for number in range(1, 1 + len(there) + new))
-    return known + [(name, span) for name in names if name not in there][:new]
+    new = max(0, min(most, offer.pool.spans - len(sizes) if offer.pool.spans else most))
+    names = (f"{offer.name}-{number}" for number in range(1, 1 + len(sizes) + new))
+    return existing + [(name, span) for name in names if name not in sizes][:new]
 
 
 def _in_group(
@@ -174,7 +174,7 @@ def _in_group(
         return 0
     asleep = _beside(group, need, purchase)
     added = _with((*purchase.blocks, *asleep), offer, group, _own(offer, purchase), nodes)
-    blocks = place(need, fit, _first(added, group, need), purchase.ground)[1]
+    blocks = fit_tasks(need, fit, _first(added, group, need), purchase.ground)[1]
     purchase.purse = purchase.purse.after(nodes, offer.price)
     purchase.bought.setdefault(offer.name, []).extend([group] * nodes)
     _take(purchase, blocks, asleep)
@@ -192,11 +192,11 @@ def _most(
     """Return how many nodes a group may get, and what forbids more; None: the group's size."""
     limit, cause = purchase.purse.for_price(offer.price)
     limit -= len(_beside(group, need, purchase))
-    left = offer.most - _own(offer, purchase)
-    most = max(0, min(limit, left, room_for))
-    if most < min(limit, left):
+    remaining = offer.most - _own(offer, purchase)
+    most = max(0, min(limit, remaining, room_for))
+    if most < min(limit, remaining):
         return most, None
-    return most, cause if limit <= left else DemandVerdict.POOL_FULL
+    return most, cause if limit <= remaining else DemandVerdict.POOL_FULL
 
 
 def _beside(group: str, need: Requirement, purchase: ScaleUp) -> Blocks:
@@ -208,8 +208,8 @@ def _first(blocks: Blocks, group: str, need: Requirement) -> Blocks:
     """Put a group's hosts before all others, when tasks are to lie in it."""
     if need.pieces == 1:
         return blocks
-    own = (one for one in blocks if one[0].group == group)
-    return (*own, *(one for one in blocks if one[0].group != group))
+    own = (block for block in blocks if block[0].group == group)
+    return (*own, *(block for block in blocks if block[0].group != group))
 
 
 def _least(
@@ -222,19 +222,22 @@ def _least(
         blocks = merged((*own, *_beside(group, need, purchase)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
         return _halved(offer, group, need, tasks, blocks, most, purchase.ground)
-    there, each = _there(need, blocks, purchase.ground), _each(need, offer.room, purchase.ground)
-    if not each:
+    free, pieces_each = (
+        _free_pieces(need, blocks, purchase.ground),
+        _pieces_each(need, offer.room, purchase.ground),
+    )
+    if not pieces_each:
         return 0, 0
-    fit = min(tasks, (there + each * most) // need.pieces)
-    return fit, max(0, -(-(fit * need.pieces - there) // each))
+    fit = min(tasks, (free + pieces_each * most) // need.pieces)
+    return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _there(need: Requirement, blocks: Blocks, ground: QueueLayout) -> int:
+def _free_pieces(need: Requirement, blocks: Blocks, ground: QueueLayout) -> int:
     """Return the number of pieces that fit."""
-    return sum(len(names) * _each(need, room, ground) for room, names in blocks)
+    return sum(len(names) * _pieces_each(need, room, ground) for room, names in blocks)
 
 
-def _each(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
+def _pieces_each(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
     """Return how many pieces a host gets."""
     pieces = pieces_in(need, room, ground)
     return min(pieces, 1) if need.is_exclusive else pieces
@@ -250,12 +253,12 @@ def _halved(
     ground: QueueLayout,
 ) -> tuple[int, int]:
     """Return the same, found by halving, where tasks want several hosts of their own."""
-    fit, _ = place(need, tasks, _with(blocks, offer, group, 0, most), ground)
+    fit, _ = fit_tasks(need, tasks, _with(blocks, offer, group, 0, most), ground)
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
-        done, _ = place(need, fit, _with(blocks, offer, group, 0, middle), ground)
-        low, high = (low, middle) if done == fit else (middle + 1, high)
+        placed, _ = fit_tasks(need, fit, _with(blocks, offer, group, 0, middle), ground)
+        low, high = (low, middle) if placed == fit else (middle + 1, high)
     return fit, low
 
 

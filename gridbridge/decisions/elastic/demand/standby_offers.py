@@ -10,23 +10,23 @@ from gridbridge.model.elastic.standby_hosts import STANDBY
 
 
 def resting_offers(
-    seen: BalanceSituation, rooms: Mapping[str, HostRoom], ground: QueueLayout
+    situation: BalanceSituation, rooms: Mapping[str, HostRoom], ground: QueueLayout
 ) -> tuple[PoolOffer, ...]:
     """Return an offer for all hosts on standby that are alike, in the order of waking.
 
     None is woken for queues that somebody closed.
     """
     open_ = {name: ground.without_closed(room) for name, room in rooms.items()}
-    asleep = (name for name in seen.standby or () if name in open_ and open_[name].parts)
+    asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
     alike = merged((open_[name], (name,)) for name in asleep)
     return tuple(
         PoolOffer(
-            name=f"{STANDBY}{place:06}",
+            name=f"{STANDBY}{index:06}",
             pool=Pool(),
             price=0.0,
             room=room,
             most=len(names),
             hosts=names,
         )
-        for place, (room, names) in enumerate(alike)
+        for index, (room, names) in enumerate(alike)
     )

@@ -26,38 +26,40 @@ GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: no
 AGAIN = 10  # times stuck_after_s: so long a row is no demand
 
 
-def still(seen: BalanceSituation, stuck_after_s: float) -> Mapping[int, Watched]:
+def still(situation: BalanceSituation, stuck_after_s: float) -> Mapping[int, Watched]:
     """Return the rows that were stuck and stay so, whatever room there is for them now."""
-    tasks = _tasks(seen)
+    tasks = _tasks(situation)
     return {
-        job: replace(one, at=seen.now)
-        for job, one in seen.watched.items()
-        if one.tasks == tasks[job] and _is_stuck(one, seen.now, stuck_after_s)
+        job: replace(history, at=situation.now)
+        for job, history in situation.watched.items()
+        if history.tasks == tasks[job] and _is_stuck(history, situation.now, stuck_after_s)
     }
 
 
-def _is_stuck(one: Watched, now: datetime, stuck_after_s: float) -> bool:
-    if one.stuck_since is None or elapsed_s(one.at, now) > GAP_S:
+def _is_stuck(history: Watched, now: datetime, stuck_after_s: float) -> bool:
+    if history.stuck_since is None or elapsed_s(history.at, now) > GAP_S:
         return False
-    return elapsed_s(one.stuck_since, now) < AGAIN * stuck_after_s
+    return elapsed_s(history.stuck_since, now) < AGAIN * stuck_after_s
 
 
-def _tasks(seen: BalanceSituation) -> Counter[int]:
+def _tasks(situation: BalanceSituation) -> Counter[int]:
     """Return how many tasks of each row wait; a job put back to run again may be in two rows."""
-    found = Counter[int]()
-    for row in _able(seen):
-        found[row.first] += row.tasks
-    return found
+    waiting = Counter[int]()
+    for row in _able(situation):
+        waiting[row.first] += row.tasks
+    return waiting
 
 
-def _able(seen: BalanceSituation) -> Iterator[WaitingJobs]:
-    return (one for one in seen.cell.waiting if why_unable(one) is None and one.state.is_waiting)
+def _able(situation: BalanceSituation) -> Iterator[WaitingJobs]:
+    return (
+        row for row in situation.cell.waiting if why_unable(row) is None and row.state.is_waiting
+    )
 
 
 def watched(
-    wanted: Iterable[PendingShape],
-    seen: BalanceSituation,
-    there: Blocks,
+    claims: Iterable[PendingShape],
+    situation: BalanceSituation,
+    blocks: Blocks,
     ground: QueueLayout,
     stuck_after_s: float,
 ) -> Mapping[int, Watched]:
@@ -69,30 +71,30 @@ def watched(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = defaultdict[int, list[PendingShape]](list), _tasks(seen)
-    for claim in wanted:
+    rows, tasks = defaultdict[int, list[PendingShape]](list), _tasks(situation)
+    for claim in claims:
         rows[claim.first].append(claim)
-    known = {
-        job: one
-        for job, one in seen.watched.items()
-        if job in rows and _stood(one, tasks[job], seen)
+    histories = {
+        job: history
+        for job, history in situation.watched.items()
+        if job in rows and _stood(history, tasks[job], situation)
     }
-    rest = there
-    for claim in (one for job, row in rows.items() if job not in known for one in row):
-        rest = place_any(claim.needs, claim.tasks, rest, ground)[1]
+    remaining = blocks
+    for claim in (claim for job, row in rows.items() if job not in histories for claim in row):
+        remaining = place_any(claim.needs, claim.tasks, remaining, ground)[1]
     return {
         job: _seen_now(
-            Watched(at=seen.now, tasks=tasks[job]),
-            known.get(job),
+            Watched(at=situation.now, tasks=tasks[job]),
+            histories.get(job),
             stuck_after_s,
-            has_room=_has_room(row, rest if job in known else there, ground),
+            has_room=_has_room(row, remaining if job in histories else blocks, ground),
         )
         for job, row in rows.items()
     }
 
 
 def _has_room(row: Iterable[PendingShape], rooms: Blocks, ground: QueueLayout) -> bool:
-    return any(place_any(one.needs, 1, rooms, ground)[0] for one in row)
+    return any(place_any(claim.needs, 1, rooms, ground)[0] for claim in row)
 
 
 def _seen_now(
@@ -105,27 +107,27 @@ def _seen_now(
     return replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
 
 
-def _stood(one: Watched, tasks: int, seen: BalanceSituation) -> bool:
+def _stood(history: Watched, tasks: int, situation: BalanceSituation) -> bool:
     """Say whether a row was demand in the round before, and none of its tasks started since."""
-    is_recent = elapsed_s(one.at, seen.now) <= GAP_S
-    return is_recent and one.stuck_since is None and one.tasks <= tasks
+    is_recent = elapsed_s(history.at, situation.now) <= GAP_S
+    return is_recent and history.stuck_since is None and history.tasks <= tasks
 
 
-def refusals(seen: BalanceSituation, rows: Mapping[int, Watched]) -> Iterator[UnservedDemand]:
+def refusals(situation: BalanceSituation, rows: Mapping[int, Watched]) -> Iterator[UnservedDemand]:
     """Give the jobs of the rows that are stuck, with the minutes for which there was room."""
-    for row in _able(seen):
-        one = rows.get(row.first)
-        if one and one.stuck_since and one.room_since:
-            has = f"{elapsed_s(one.room_since, one.stuck_since) / MINUTE_S:.0f}"
+    for row in _able(situation):
+        history = rows.get(row.first)
+        if history and history.stuck_since and history.room_since:
+            has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
             yield from (
                 UnservedDemand(job=job, cause=RefusalKind.STUCK, has=has) for job in row.jobs
             )
 
 
 def without(
-    wanted: Iterable[PendingShape], rows: Mapping[int, Watched]
+    claims: Iterable[PendingShape], rows: Mapping[int, Watched]
 ) -> tuple[PendingShape, ...]:
     """Return what is demand still."""
     return tuple(
-        one for one in wanted if (row := rows.get(one.first)) is None or not row.stuck_since
+        claim for claim in claims if (row := rows.get(claim.first)) is None or not row.stuck_since
     )

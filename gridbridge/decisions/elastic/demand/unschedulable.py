@@ -22,7 +22,7 @@ def lacking(
     need: Requirement,
     offers: Sequence[PoolOffer],
     ground: QueueLayout,
-    there: Sequence[tuple[str, HostRoom]] = (),
+    rooms: Sequence[tuple[str, HostRoom]] = (),
 ) -> UnservedDemand | None:
     """Return what every pool's nodes lack, named for the pool that lacks the least.
 
@@ -32,14 +32,14 @@ def lacking(
     if need.is_on_all:
         return UnservedDemand(cause=RefusalKind.ALL_HOSTS)
     if need.also:
-        parts = (lacking(part, offers, ground, there) for part in need.parts)
+        parts = (lacking(part, offers, ground, rooms) for part in need.parts)
         return next(filter(None, parts), None)
-    if any(_could(need, offer, ground, there) for offer in offers):
+    if any(_could(need, offer, ground, rooms) for offer in offers):
         return None
-    if any(pieces_in(need, one.room, ground) for one in offers):
+    if any(pieces_in(need, offer.room, ground) for offer in offers):
         return UnservedDemand(cause=RefusalKind.TOO_SPREAD)
-    causes = [one for offer in offers if (one := _lack(need, offer.room, ground))]
-    return max(causes, key=lambda one: ORDER.index(one.cause), default=None)
+    causes = [refusal for offer in offers if (refusal := _lack(need, offer.room, ground))]
+    return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
 ORDER = (
@@ -52,18 +52,18 @@ ORDER = (
 
 
 def _could(
-    need: Requirement, offer: PoolOffer, ground: QueueLayout, there: Sequence[tuple[str, HostRoom]]
+    need: Requirement, offer: PoolOffer, ground: QueueLayout, rooms: Sequence[tuple[str, HostRoom]]
 ) -> bool:
     """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
-    each, pool = _pieces_of_one(need, offer.room, ground), offer.pool
-    if not each or need.pieces == 1:
-        return each > 0
-    limits = [one for one in (pool.span, pool.limit) if one]
+    pieces_each, pool = _pieces_of_one(need, offer.room, ground), offer.pool
+    if not pieces_each or need.pieces == 1:
+        return pieces_each > 0
+    limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
     limits += [0] if offer.hosts else []  # a pool of hosts on standby adds no node
-    others = () if pool.span else (room for name, room in there if name != offer.name)
-    beside = sum(_pieces_of_one(need, room, ground) for room in others)
-    return not limits or min(limits) * each + beside >= need.pieces
+    other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
+    beside = sum(_pieces_of_one(need, room, ground) for room in other_rooms)
+    return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
 def _pieces_of_one(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
@@ -77,28 +77,30 @@ def _lack(need: Requirement, room: HostRoom, ground: QueueLayout) -> UnservedDem
 
 
 def _lacks(need: Requirement, room: HostRoom, ground: QueueLayout) -> Iterator[UnservedDemand]:
-    parts = [one for one in room.parts if is_open(need, one, room, ground)]
+    parts = [part for part in room.parts if is_open(need, part, room, ground)]
     if not parts:
         yield _no_queue(need, room, ground)
-    widest = max((one.free for one in parts), default=0)
+    widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
         yield UnservedDemand(cause=RefusalKind.TOO_WIDE, wanted=str(need.slots), has=str(widest))
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
             yield _too_much(name, amount, has.get(name, 0.0))
-    texts = {wanted.name: wanted.value for wanted in need.values}
+    texts = {requirement.name: requirement.value for requirement in need.values}
     missing_in = (missing(need, part, room, ground) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
         yield UnservedDemand(cause=RefusalKind.NO_VALUE, name=name, wanted=texts.get(name, "TRUE"))
-    for one in need.values:
-        if one.name != QNAME:
-            yield UnservedDemand(cause=RefusalKind.NO_VALUE, name=one.name, wanted=one.value)
+    for requirement in need.values:
+        if requirement.name != QNAME:
+            yield UnservedDemand(
+                cause=RefusalKind.NO_VALUE, name=requirement.name, wanted=requirement.value
+            )
 
 
 def _no_queue(need: Requirement, room: HostRoom, ground: QueueLayout) -> UnservedDemand:
-    if who := _kept_out(need, room, ground):
-        return UnservedDemand(cause=RefusalKind.NO_ACCESS, wanted=who)
+    if excluded := _kept_out(need, room, ground):
+        return UnservedDemand(cause=RefusalKind.NO_ACCESS, wanted=excluded)
     words = (*need.queues, *need.named, need.pe, *_limited(need, room))
     return UnservedDemand(cause=RefusalKind.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
 
@@ -114,12 +116,16 @@ def _kept_out(need: Requirement, room: HostRoom, ground: QueueLayout) -> str:
 def _limited(need: Requirement, room: HostRoom) -> Iterator[str]:
     """Give what a task asks for that its queues limit, such as a run time."""
     limits = {name for part in room.parts for name, _ in part.values}
-    return (f"{one.name}={one.value}" for one in need.values if one.name in limits)
+    return (
+        f"{requirement.name}={requirement.value}"
+        for requirement in need.values
+        if requirement.name in limits
+    )
 
 
-def _too_much(name: str, wanted: float, has: float) -> UnservedDemand:
+def _too_much(name: str, required: float, has: float) -> UnservedDemand:
     return UnservedDemand(
-        cause=RefusalKind.TOO_MUCH, name=name, wanted=_amount(wanted), has=_amount(has)
+        cause=RefusalKind.TOO_MUCH, name=name, wanted=_amount(required), has=_amount(has)
     )
 
 

@@ -63,7 +63,7 @@ def score(
     pairs: Mapping[tuple[str, str], int],
 ) -> float:
     """Return the score of a cluster, added up in hbal's order."""
-    spreads = [_spread([one[at] for one in online]) for at in range(SPREAD)]
+    spreads = [_spread([contribution[at] for contribution in online]) for at in range(SPREAD)]
     free_mem, free_disk, kept_mem, vcpus, primaries, copies, spindles, promised_mem = spreads
     copies_offline = primaries_offline = 0.0
     for load in offline:
@@ -85,8 +85,8 @@ def score(
 
 def _total(online: Sequence[ScoreContribution], at: int) -> float:
     total = 0.0
-    for one in online:
-        total += one[at]
+    for contribution in online:
+        total += contribution[at]
     return total
 
 

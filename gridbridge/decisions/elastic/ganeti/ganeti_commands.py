@@ -28,14 +28,14 @@ def job_sets(moves: Sequence[InstanceMove]) -> list[list[InstanceMove]]:
     return sets
 
 
-def commands(done: SqueezePlan, before: GanetiCluster) -> str:
+def commands(plan: SqueezePlan, before: GanetiCluster) -> str:
     """Return the lines of sh that do what was decided; `check` is whoever runs them."""
-    if done.way is MoveWay.NOTHING:
+    if plan.way is MoveWay.NOTHING:
         return "echo Nothing to do"
     names = before.aliases
-    nodes = [names[before.nodes[at].name] for at in done.nodes]
-    moving = _moving(done, before)
-    if done.way is MoveWay.ONLINE:
+    nodes = [names[before.nodes[at].name] for at in plan.nodes]
+    moving = _moving(plan, before)
+    if plan.way is MoveWay.ONLINE:
         power = "".join(f"  gnt-node power -f on {node}\n" for node in nodes)
         return f"echo Power Commands\n{power}{moving}"
     tagging = "".join(f"  gnt-node add-tags {node} {STANDBY_AUTO}\n" for node in nodes)
@@ -43,14 +43,15 @@ def commands(done: SqueezePlan, before: GanetiCluster) -> str:
     return f"{moving}\necho Tagging Commands\n{tagging}\necho Power Commands\n{power}"
 
 
-def _moving(done: SqueezePlan, before: GanetiCluster) -> str:
+def _moving(plan: SqueezePlan, before: GanetiCluster) -> str:
     names = before.aliases
     nodes = [names[node.name] for node in before.nodes]
     instances = [
-        (one.name, "migrate" if one.status.is_up else "failover") for one in before.instances
+        (instance.name, "migrate" if instance.status.is_up else "failover")
+        for instance in before.instances
     ]
     lines: list[str] = []
-    for number, jobs in enumerate(job_sets(done.moves), 1):
+    for number, jobs in enumerate(job_sets(plan.moves), 1):
         lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
         for job, move in enumerate(jobs, 1):
             lines += [f"  echo job {number}/{job}", "  check"]

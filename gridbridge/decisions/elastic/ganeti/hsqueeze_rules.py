@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import floor
 
 from gridbridge.decisions.elastic.ganeti.instance_moves import balance
-from gridbridge.decisions.elastic.ganeti.instance_placement import Placement, place
+from gridbridge.decisions.elastic.ganeti.instance_placement import Placement, placement_of
 from gridbridge.decisions.elastic.ganeti.node_load import InstanceLoad, with_primary
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
@@ -21,22 +21,22 @@ from gridbridge.model.elastic.ganeti_cluster import (
 
 def squeeze(cluster: GanetiCluster, minimal: float, target: float) -> SqueezePlan:
     """Say what hsqueeze says, for reserves in standard instances."""
-    found = place(cluster)
+    placement = placement_of(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _restable(cluster)
     standard = cluster.policy.standard
-    least, wanted = _reserve(standard, minimal), _reserve(standard, target)
+    least, desired = _reserve(standard, minimal), _reserve(standard, target)
     is_enough = True
-    if not has_room(found, least):
-        way, enough = MoveWay.ONLINE, _to_online(found, sleeping, least)
+    if not has_room(placement, least):
+        way, enough = MoveWay.ONLINE, _to_online(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
-        chosen = _to_offline(found, resting, wanted)
+        chosen = _to_offline(placement, resting, desired)
         way = MoveWay.OFFLINE if chosen else MoveWay.NOTHING
     moves: tuple[InstanceMove, ...] = ()
     after = cluster
     if way is not MoveWay.NOTHING:
-        end = found.switched(chosen, to_online=way is MoveWay.ONLINE)
+        end = placement.switched(chosen, to_online=way is MoveWay.ONLINE)
         moves = balance(end)
         after = _afterwards(cluster, end)
     return SqueezePlan(
@@ -81,44 +81,46 @@ def _restable(cluster: GanetiCluster) -> tuple[int, ...]:
     """Return the nodes that may be switched off: those with the most instances first."""
     primaries: list[list[int]] = [[] for _ in cluster.nodes]
     seconds = set()
-    for at, one in enumerate(cluster.instances):
-        primaries[one.primary].append(at)
-        seconds.add(one.secondary)
+    for at, instance in enumerate(cluster.instances):
+        primaries[instance.primary].append(at)
+        seconds.add(instance.secondary)
     fit = [
         at
         for at, node in enumerate(cluster.nodes)
         if not node.is_offline
         and not node.is_master
         and at not in seconds
-        and not any(cluster.instances[one].template.is_local for one in primaries[at])
+        and not any(cluster.instances[index].template.is_local for index in primaries[at])
     ]
     return tuple(sorted(fit, key=lambda at: -len(primaries[at])))
 
 
 def _to_offline(
-    found: Placement, resting: tuple[int, ...], reserve: InstanceLoad
+    placement: Placement, resting: tuple[int, ...], reserve: InstanceLoad
 ) -> tuple[int, ...]:
     """Those that can all be switched off together, tried from the last."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
-        if _suffices(found, (node, *chosen), reserve, to_online=False):
+        if _suffices(placement, (node, *chosen), reserve, to_online=False):
             chosen = (node, *chosen)
     return chosen
 
 
 def _to_online(
-    found: Placement, sleeping: tuple[int, ...], reserve: InstanceLoad
+    placement: Placement, sleeping: tuple[int, ...], reserve: InstanceLoad
 ) -> tuple[int, ...] | None:
     """Return the first of those that sleep, as few as give the reserve; None: all don't."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
-    return next((some for some in tried if _suffices(found, some, reserve, to_online=True)), None)
+    return next(
+        (nodes for nodes in tried if _suffices(placement, nodes, reserve, to_online=True)), None
+    )
 
 
 def _suffices(
-    found: Placement, nodes: tuple[int, ...], reserve: InstanceLoad, *, to_online: bool
+    placement: Placement, nodes: tuple[int, ...], reserve: InstanceLoad, *, to_online: bool
 ) -> bool:
     """Whether all instances end on nodes that are online, and each node keeps the reserve."""
-    tried = found.switched(nodes, to_online=to_online)
+    tried = placement.switched(nodes, to_online=to_online)
     if not _may_suffice(tried, reserve):
         return False
     balance(tried)
@@ -132,8 +134,8 @@ def _may_suffice(tried: Placement, reserve: InstanceLoad) -> bool:
     """
     movable = set(tried.movable)
     if any(
-        not tried.is_online[primary] and one not in movable
-        for one, (primary, _) in enumerate(tried.homes)
+        not tried.is_online[primary] and instance not in movable
+        for instance, (primary, _) in enumerate(tried.homes)
     ):
         return False
     online = [tried.hardware[node] for node in tried.online]
@@ -154,7 +156,7 @@ def _afterwards(cluster: GanetiCluster, end: Placement) -> GanetiCluster:
         for node, is_online, load in zip(cluster.nodes, end.is_online, end.loads, strict=True)
     )
     instances = tuple(
-        replace(one, primary=primary, secondary=secondary)
-        for one, (primary, secondary) in zip(cluster.instances, end.homes, strict=True)
+        replace(instance, primary=primary, secondary=secondary)
+        for instance, (primary, secondary) in zip(cluster.instances, end.homes, strict=True)
     )
     return replace(cluster, nodes=nodes, instances=instances)

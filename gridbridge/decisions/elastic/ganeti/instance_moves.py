@@ -34,8 +34,8 @@ def balance(at: Placement) -> tuple[InstanceMove, ...]:
     moves = []
     changes = ScoreChanges(at)
     now = at.score({})
-    while found := _best(at, changes, now):
-        now, step, changed = found
+    while best := _best(at, changes, now):
+        now, step, changed = best
         nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
         at.apply(step.instance, step.home, changed)
         changes.begin(tuple(changed))
@@ -75,24 +75,24 @@ def _promising(at: Placement, changes: ScoreChanges, now: float) -> list[Candida
     Who leaves a node that is offline gains so much that nobody else need be looked at then.
     """
     leaving, staying = _distinct(at)
-    found: list[CandidateMove] = []
-    least = _gather(at, changes, leaving, now, found)
+    candidates: list[CandidateMove] = []
+    least = _gather(at, changes, leaving, now, candidates)
     if least + EQUAL >= changes.away:
-        least = _gather(at, changes, staying, least, found)
-    near = [step for step in found if step.nearly <= least + EQUAL]
+        least = _gather(at, changes, staying, least, candidates)
+    near = [step for step in candidates if step.nearly <= least + EQUAL]
     return sorted(near, key=lambda step: step.instance)
 
 
 def _distinct(at: Placement) -> tuple[list[int], list[int]]:
     """Return the instances on offline nodes and the others, one of those that are alike."""
-    seen = set[tuple[Home, InstanceLoad]]()
+    alike = set[tuple[Home, InstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
         home = at.homes[instance]
         key = home, at.burdens[instance]
-        if key in seen:
+        if key in alike:
             continue
-        seen.add(key)
+        alike.add(key)
         is_on = all(at.is_online[node] for node in home if node != NO_NODE)
         (staying if is_on else leaving).append(instance)
     return leaving, staying
@@ -103,13 +103,13 @@ def _gather(
     changes: ScoreChanges,
     instances: Iterable[int],
     least: float,
-    found: list[CandidateMove],
+    candidates: list[CandidateMove],
 ) -> float:
     """Find what comes near the least score so far; return the least."""
     for instance in instances:
         for step in _steps(at, changes, instance, least):
             if step.nearly <= least + EQUAL:
-                found.append(step)
+                candidates.append(step)
                 least = min(least, step.nearly)
     return least
 

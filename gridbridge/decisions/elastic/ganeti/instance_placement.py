@@ -91,30 +91,35 @@ class Placement:
         return burden if shared == burden.together else burden._replace(together=shared)
 
 
-def place(cluster: GanetiCluster) -> Placement:
+def placement_of(cluster: GanetiCluster) -> Placement:
     """Return the placement as a cluster was found."""
-    known = hardware_of(cluster)
-    asked = burdens(cluster, known)
-    loads = first_loads(cluster, known, asked)
+    node_hardware = hardware_of(cluster)
+    demands = burdens(cluster, node_hardware)
+    loads = first_loads(cluster, node_hardware, demands)
     groups = [node.group for node in cluster.nodes]
     return Placement(
-        hardware=known,
-        burdens=list(asked),
-        homes=[(one.primary, one.secondary) for one in cluster.instances],
+        hardware=node_hardware,
+        burdens=list(demands),
+        homes=[(instance.primary, instance.secondary) for instance in cluster.instances],
         movable=tuple(
             at
-            for at, one in enumerate(cluster.instances)
-            if one.is_movable
-            and one.is_balanced
-            and (one.secondary == NO_NODE or groups[one.primary] == groups[one.secondary])
+            for at, instance in enumerate(cluster.instances)
+            if instance.is_movable
+            and instance.is_balanced
+            and (
+                instance.secondary == NO_NODE
+                or groups[instance.primary] == groups[instance.secondary]
+            )
         ),
-        mirrored=frozenset(at for at, one in enumerate(asked) if one.is_mirrored),
+        mirrored=frozenset(at for at, burden in enumerate(demands) if burden.is_mirrored),
         loads=loads,
         contributions=[
-            contribution_of(hardware, load) for hardware, load in zip(known, loads, strict=True)
+            contribution_of(hardware, load)
+            for hardware, load in zip(node_hardware, loads, strict=True)
         ],
         is_online=[not node.is_offline for node in cluster.nodes],
-        has_pairs=any(one.tags for one in asked) and any(hardware.locations for hardware in known),
+        has_pairs=any(burden.tags for burden in demands)
+        and any(hardware.locations for hardware in node_hardware),
     )
 
 
@@ -124,33 +129,33 @@ def possible(
     """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
-    if has_secondary and (done := _failover(at, instance)):
-        yield MoveKindOfGaneti.FAILOVER, NO_NODE, (secondary, primary), done
+    if has_secondary and (changed := _failover(at, instance)):
+        yield MoveKindOfGaneti.FAILOVER, NO_NODE, (secondary, primary), changed
     for target in online:
         if target in (primary, secondary):
             continue
-        if done := _replace_secondary(at, instance, target):
-            yield MoveKindOfGaneti.REPLACE_SECONDARY, target, (primary, target), done
-        if done := _replace_and_failover(at, instance, target):
-            yield MoveKindOfGaneti.REPLACE_AND_FAILOVER, target, (target, primary), done
-        if has_secondary and (done := _replace_primary(at, instance, target)):
-            yield MoveKindOfGaneti.REPLACE_PRIMARY, target, (target, secondary), done
-        if has_secondary and (done := _failover_and_replace(at, instance, target)):
-            yield MoveKindOfGaneti.FAILOVER_AND_REPLACE, target, (secondary, target), done
+        if changed := _replace_secondary(at, instance, target):
+            yield MoveKindOfGaneti.REPLACE_SECONDARY, target, (primary, target), changed
+        if changed := _replace_and_failover(at, instance, target):
+            yield MoveKindOfGaneti.REPLACE_AND_FAILOVER, target, (target, primary), changed
+        if has_secondary and (changed := _replace_primary(at, instance, target)):
+            yield MoveKindOfGaneti.REPLACE_PRIMARY, target, (target, secondary), changed
+        if has_secondary and (changed := _failover_and_replace(at, instance, target)):
+            yield MoveKindOfGaneti.FAILOVER_AND_REPLACE, target, (secondary, target), changed
 
 
 def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
     """Return the loads after an instance that every node can have went to one that can take it."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
-    taken = with_primary(
+    target_load = with_primary(
         at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
     )
-    if taken is None:
+    if target_load is None:
         return {}
     return {
         primary: without_primary(at.hardware[primary], at.loads[primary], burden),
-        target: taken,
+        target: target_load,
     }
 
 
@@ -185,8 +190,8 @@ def _replace_primary(at: Placement, instance: int, target: int) -> Changed | Non
     new_p = held and with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
     if held is None or new_p is None:
         return None
-    left = without_primary(hardware_s, held, new)
-    new_s = with_secondary(hardware_s, left, new, target, is_forced=is_forced)
+    released = without_primary(hardware_s, held, new)
+    new_s = with_secondary(hardware_s, released, new, target, is_forced=is_forced)
     free_p = without_primary(hardware_p, at.loads[old_p], burden)
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 

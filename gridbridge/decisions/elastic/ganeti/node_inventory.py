@@ -29,38 +29,38 @@ MB_OF_GB = 1024
 
 def inconsistencies(cluster: GanetiCluster) -> tuple[str, ...]:
     """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
-    taken, stored = _taken(cluster), [0] * len(cluster.nodes)
+    used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in {instance.primary, instance.secondary} - {NO_NODE}:
             stored[index] += instance.disk
-    found = list[str]()
-    for node, used_mem, used_disk in zip(cluster.nodes, taken, stored, strict=True):
+    messages = list[str]()
+    for node, used_mem, used_disk in zip(cluster.nodes, used, stored, strict=True):
         mem = int(node.mem) - node.own_mem - used_mem - node.free_mem
         disk = int(node.disk) - node.free_disk - used_disk
         if mem > MISSING_MB or disk > MISSING_DISK_MB:
             lack = f"{mem} MB ram and {disk // MB_OF_GB} GB disk"
-            found.append(f"node {node.name} is missing {lack}")
-    return tuple(reversed(found))
+            messages.append(f"node {node.name} is missing {lack}")
+    return tuple(reversed(messages))
 
 
-def _taken(cluster: GanetiCluster) -> list[int]:
+def _used_memory(cluster: GanetiCluster) -> list[int]:
     """Return the memory of each node's own instances.
 
     hsqueeze counts a node that is both the primary and the secondary as the secondary alone.
     """
-    taken = [0] * len(cluster.nodes)
-    for one in cluster.instances:
-        if one.status.takes_memory and one.primary != one.secondary:
-            taken[one.primary] += one.mem
-    return taken
+    used = [0] * len(cluster.nodes)
+    for instance in cluster.instances:
+        if instance.status.takes_memory and instance.primary != instance.secondary:
+            used[instance.primary] += instance.mem
+    return used
 
 
 def hardware_of(cluster: GanetiCluster) -> tuple[NodeHardware, ...]:
     """Return the constant facts of all nodes; memory is the lower of the file's and our sum."""
-    taken = _taken(cluster)
+    used = _used_memory(cluster)
     return tuple(
         _hardware(cluster, node, used_mem)
-        for node, used_mem in zip(cluster.nodes, taken, strict=True)
+        for node, used_mem in zip(cluster.nodes, used, strict=True)
     )
 
 
@@ -85,64 +85,68 @@ def _hardware(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> NodeHa
     )
 
 
-def _tagged(told: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
+def _tagged(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags of the families that the cluster's tags name after a prefix."""
-    families = [f"{tag.removeprefix(prefix)}:" for tag in told if tag.startswith(prefix)]
+    families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 
 
-def _allowed(told: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
+def _allowed(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
     """Return the tags of those from which nodes with these tags take instances too."""
-    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in told if tag.startswith(ALLOWED))
+    pairs = (
+        tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED)
+    )
     return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
 
 
-def burdens(cluster: GanetiCluster, known: tuple[NodeHardware, ...]) -> tuple[InstanceLoad, ...]:
+def burdens(cluster: GanetiCluster, hardware: tuple[NodeHardware, ...]) -> tuple[InstanceLoad, ...]:
     """Return what each instance asks of a node."""
-    apart, places = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
-    return tuple(_burden(one, apart, places, known) for one in cluster.instances)
+    apart, desired = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
+    return tuple(_burden(instance, apart, desired, hardware) for instance in cluster.instances)
 
 
-def _families(told: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+def _families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
     """How the tags begin that the cluster's tags name after a prefix."""
-    found = (tag.removeprefix(prefix) for tag in told if tag.startswith(prefix))
-    return tuple(family for family in found if family)
+    named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
+    return tuple(family for family in named if family)
 
 
 def _burden(
-    one: GanetiInstance,
+    instance: GanetiInstance,
     apart: tuple[str, ...],
-    places: tuple[str, ...],
-    known: tuple[NodeHardware, ...],
+    desired: tuple[str, ...],
+    hardware: tuple[NodeHardware, ...],
 ) -> InstanceLoad:
-    is_on = one.status is not InstanceStatus.OFFLINE
+    is_on = instance.status is not InstanceStatus.OFFLINE
     return InstanceLoad(
-        mem=one.mem,
-        live_mem=one.mem if one.status.takes_memory else 0,
-        kept_mem=one.mem if is_on and one.is_balanced else 0,
-        disk=one.disk,
-        vcpus=one.vcpus if is_on else 0,
-        is_local=one.template.is_local,
-        is_mirrored=one.template.mirror is DiskMirroring.INTERNAL,
-        spindle_use=one.spindle_use,
-        spindles=one.spindles,
-        tags=tuple(tag for tag in one.tags if tag.startswith(apart)),
-        desired=frozenset(tag for tag in one.tags if tag.startswith(places)),
+        mem=instance.mem,
+        live_mem=instance.mem if instance.status.takes_memory else 0,
+        kept_mem=instance.mem if is_on and instance.is_balanced else 0,
+        disk=instance.disk,
+        vcpus=instance.vcpus if is_on else 0,
+        is_local=instance.template.is_local,
+        is_mirrored=instance.template.mirror is DiskMirroring.INTERNAL,
+        spindle_use=instance.spindle_use,
+        spindles=instance.spindles,
+        tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),
+        desired=frozenset(tag for tag in instance.tags if tag.startswith(desired)),
         together=0
-        if one.secondary == NO_NODE
-        else len(known[one.primary].locations & known[one.secondary].locations),
+        if instance.secondary == NO_NODE
+        else len(hardware[instance.primary].locations & hardware[instance.secondary].locations),
     )
 
 
 def first_loads(
-    cluster: GanetiCluster, known: tuple[NodeHardware, ...], asked: tuple[InstanceLoad, ...]
+    cluster: GanetiCluster,
+    node_hardware: tuple[NodeHardware, ...],
+    burdens: tuple[InstanceLoad, ...],
 ) -> list[NodeLoad]:
     """Return what all nodes carry as they were found."""
     loads = [_empty(node) for node in cluster.nodes]
-    for one, burden in zip(cluster.instances, asked, strict=True):
-        before = loads[one.secondary] if one.secondary != NO_NODE else None
-        load, hardware = loads[one.primary], known[one.primary]
-        loads[one.primary] = load._replace(
+    for instance, burden in zip(cluster.instances, burdens, strict=True):
+        before = loads[instance.secondary] if instance.secondary != NO_NODE else None
+        load, hardware = loads[instance.primary], node_hardware[instance.primary]
+        loads[instance.primary] = load._replace(
             live_mem=load.live_mem + burden.live_mem,
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
             vcpus=load.vcpus + burden.vcpus,
@@ -154,12 +158,12 @@ def first_loads(
         )
         if before is None:
             continue
-        load, hardware = before, known[one.secondary]
-        needed = load.peers.get(one.primary, 0) + burden.kept_mem
-        loads[one.secondary] = load._replace(
+        load, hardware = before, node_hardware[instance.secondary]
+        needed = load.peers.get(instance.primary, 0) + burden.kept_mem
+        loads[instance.secondary] = load._replace(
             secondaries=load.secondaries + 1,
             spindle_use=used(hardware, load, burden, 1),
-            peers={**load.peers, one.primary: needed},
+            peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )
     return [

@@ -182,8 +182,8 @@ def without_secondary(
     """Return the load without an instance's second copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
-    others = {node: mem for node, mem in load.peers.items() if node != primary}
-    peers = {**others, primary: needed} if needed > 0 else others
+    other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
+    peers = {**other_peers, primary: needed} if needed > 0 else other_peers
     kept_mem = load.kept_mem if before < load.kept_mem else max(peers.values(), default=0)
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
@@ -228,7 +228,7 @@ def pairs(hardware: NodeHardware, burden: InstanceLoad) -> tuple[tuple[str, str]
     """Return each of the node's locations with each of the instance's exclusion tags."""
     if not burden.tags or not hardware.locations:
         return ()
-    return tuple((place, tag) for place in sorted(hardware.locations) for tag in burden.tags)
+    return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
 def counted(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
@@ -237,9 +237,9 @@ def counted(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapp
         return counts
     changed = dict(counts)
     for key in keys:
-        left = changed.get(key, 0) + sign
-        if left > 0:
-            changed[key] = left
+        remaining = changed.get(key, 0) + sign
+        if remaining > 0:
+            changed[key] = remaining
         else:
             changed.pop(key, None)
     return changed

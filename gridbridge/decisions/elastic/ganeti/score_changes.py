@@ -40,8 +40,10 @@ class ScoreChanges:
         self.at = at
         self.online = at.online
         count = len(self.online) or 1
-        told = [at.contributions[node] for node in self.online]
-        self.centre = [sum(one[k] for one in told) / count for k in STANDING]
+        contributions = [at.contributions[node] for node in self.online]
+        self.centre = [
+            sum(contribution[k] for contribution in contributions) / count for k in STANDING
+        ]
         self.given: list[dict[InstanceLoad, Change]] = [{} for _ in at.loads]
         self.taken: list[dict[tuple[InstanceLoad, bool], Change | None]] = [{} for _ in at.loads]
         self.begin(())
@@ -51,40 +53,46 @@ class ScoreChanges:
         for node in changed:
             self.given[node].clear()
             self.taken[node].clear()
-        told = [self.at.contributions[node] for node in self.online]
-        self.sums = [sum(one[k] - self.centre[k] for one in told) for k in STANDING]
-        self.squares = [sum((one[k] - self.centre[k]) ** 2 for one in told) for k in STANDING]
+        contributions = [self.at.contributions[node] for node in self.online]
+        self.sums = [
+            sum(contribution[k] - self.centre[k] for contribution in contributions)
+            for k in STANDING
+        ]
+        self.squares = [
+            sum((contribution[k] - self.centre[k]) ** 2 for contribution in contributions)
+            for k in STANDING
+        ]
         self.away = sum(
-            _away(load)
+            _offline_terms(load)
             for load, is_online in zip(self.at.loads, self.at.is_online, strict=True)
             if not is_online
         )
-        self.linear = self.away + sum(_linear(one) for one in told)
+        self.linear = self.away + sum(_linear(contribution) for contribution in contributions)
         self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
     def giving(self, node: int, burden: InstanceLoad) -> Change:
         """Return what is changed by an instance's leaving its primary node."""
-        known = self.given[node]
-        if burden not in known:
+        changes = self.given[node]
+        if burden not in changes:
             load = without_primary(self.at.hardware[node], self.at.loads[node], burden)
-            known[burden] = self.change(node, load)
-        return known[burden]
+            changes[burden] = self.change(node, load)
+        return changes[burden]
 
     def taking(self, node: int, burden: InstanceLoad, *, is_forced: bool) -> Change | None:
         """Return what is changed by a node's taking an instance, or None if it can't."""
-        known = self.taken[node]
+        changes = self.taken[node]
         key = burden, is_forced
-        if key not in known:
+        if key not in changes:
             hardware = self.at.hardware[node]
             load = with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
-            known[key] = None if load is None else self.change(node, load)
-        return known[key]
+            changes[key] = None if load is None else self.change(node, load)
+        return changes[key]
 
     def change(self, node: int, load: NodeLoad) -> Change:
         """Return what is changed by another load of a node."""
         if not self.at.is_online[node]:
-            return _away(load) - _away(self.at.loads[node]), ()
+            return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
         old, new = self.at.contributions[node], contribution_of(self.at.hardware[node], load)
         spreads = []
         for k in STANDING:
@@ -101,16 +109,16 @@ class ScoreChanges:
         It is written out, since a balance asks this a million times.
         """
         count = float(len(self.online) or 1)
-        given = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
+        source_changes = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
         base = self.linear + source[0] + self.spread - sum(self.terms[k] for k in MOVED)
         starts = [
             (self.sums[k] + by_sum, self.squares[k] + by_square)
             for k in MOVED
-            for by_sum, by_square in (given.get(k, (0.0, 0.0)),)
+            for by_sum, by_square in (source_changes.get(k, (0.0, 0.0)),)
         ]
         (s0, q0), (s1, q1), (s2, q2), (s3, q3), (s4, q4) = starts
         w0, w1, w2, w3, w4 = (WEIGHTS[k] / count for k in MOVED)
-        found = []
+        nearest = []
         for target, (by_linear, moved) in targets:
             if len(moved) != len(MOVED):
                 value = self._merged((source, (by_linear, moved)))
@@ -128,8 +136,8 @@ class ScoreChanges:
                 value += w3 * sqrt(v3) if v3 > 0 else 0.0
                 value += w4 * sqrt(v4) if v4 > 0 else 0.0
             if value <= least + EQUAL:
-                found.append((value, target))
-        return found
+                nearest.append((value, target))
+        return nearest
 
     def of_all(self, changed: Mapping[int, NodeLoad]) -> float:
         """Return the score with these nodes' loads."""
@@ -142,7 +150,8 @@ class ScoreChanges:
                 a, b = sums.get(k, (0.0, 0.0))
                 sums[k] = a + by_sum, b + by_square
         return self._with(
-            sum(change[0] for change in changes), tuple((k, *both) for k, both in sums.items())
+            sum(change[0] for change in changes),
+            tuple((k, *by_sum_and_square) for k, by_sum_and_square in sums.items()),
         )
 
     def _with(self, by_linear: float, spreads: tuple[tuple[int, float, float], ...]) -> float:
@@ -158,15 +167,15 @@ class ScoreChanges:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(one: ScoreContribution) -> float:
+def _linear(contribution: ScoreContribution) -> float:
     return (
-        one.failing * FAILING
-        + one.conflicts * CONFLICT
-        + one.location * LOCATION
-        + one.kept_mem * KEPT
+        contribution.failing * FAILING
+        + contribution.conflicts * CONFLICT
+        + contribution.location * LOCATION
+        + contribution.kept_mem * KEPT
     )
 
 
-def _away(load: NodeLoad) -> float:
+def _offline_terms(load: NodeLoad) -> float:
     """Return what an offline node adds."""
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries

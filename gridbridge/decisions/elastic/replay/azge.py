@@ -12,19 +12,19 @@ from gridbridge.model.elastic.replay_outcome import ReplayPolicy
 IDLE_TIMEOUT_S = 300.0
 
 
-def decide(seen: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
+def decide(situation: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
     """Return what a round does: min_nodes <= nodes - removed, nodes + added <= max_nodes."""
-    rules, nodes = way.balance, len(seen.nodes)
-    bins = packed(seen, slots)
+    rules, nodes = way.balance, len(situation.nodes)
+    bins = packed(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
     add = max(0, min(short, rules.max_nodes - nodes))
-    since = {one.name: one.idle_since for one in seen.nodes}
+    since = {node.name: node.idle_since for node in situation.nodes}
     timed_out = [
         name
-        for name in idle_nodes(seen)
+        for name in idle_nodes(situation)
         if name not in bins.matched
         and (idle := since[name]) is not None
-        and (seen.now - idle).total_seconds() >= IDLE_TIMEOUT_S
+        and (situation.now - idle).total_seconds() >= IDLE_TIMEOUT_S
     ]
     remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
     verdict = (
@@ -35,5 +35,5 @@ def decide(seen: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan
         else DemandVerdict.NO_NEED
     )
     return BalancePlan(
-        verdict=verdict, figures=figures(seen), add=add, remove=remove if not add else ()
+        verdict=verdict, figures=figures(situation), add=add, remove=remove if not add else ()
     )

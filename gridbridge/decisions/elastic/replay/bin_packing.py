@@ -22,70 +22,70 @@ class FreeSlotBins:
         if slots > self.new_slots:
             self._spread(slots * tasks)
             return
-        for place, name in enumerate(self.names):
-            fit = min(tasks, self.free[place] // slots)
+        for index, name in enumerate(self.names):
+            fit = min(tasks, self.free[index] // slots)
             if fit:
-                self.free[place] -= fit * slots
+                self.free[index] -= fit * slots
                 self.matched.add(name)
                 tasks -= fit
             if not tasks:
                 return
-        each = self.new_slots // slots
-        self._add(-(-tasks // each), self.new_slots - each * slots)
-        self.free[-1] += (-tasks % each) * slots
+        per_node = self.new_slots // slots
+        self._add(-(-tasks // per_node), self.new_slots - per_node * slots)
+        self.free[-1] += (-tasks % per_node) * slots
 
     def _spread(self, slots: int) -> None:
         """Put slots on any nodes, as a wide task's."""
-        for place, name in enumerate(self.names):
-            taken = min(slots, self.free[place])
-            if taken:
-                self.free[place] -= taken
+        for index, name in enumerate(self.names):
+            used = min(slots, self.free[index])
+            if used:
+                self.free[index] -= used
                 self.matched.add(name)
-                slots -= taken
+                slots -= used
         if slots:
             nodes = -(-slots // self.new_slots)
             self._add(nodes, 0)
             self.free[-1] += nodes * self.new_slots - slots
 
-    def _add(self, nodes: int, left: int) -> None:
+    def _add(self, nodes: int, free: int) -> None:
         for _ in range(nodes):
             self.new += 1
             self.names.append(f"+{self.new}")
-            self.free.append(left)
+            self.free.append(free)
 
 
-def packed(seen: BalanceSituation, new_slots: int) -> FreeSlotBins:
+def packed(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
     """Put all that waits where there is room, on its way, or on new nodes."""
-    coming = [one.name for one in seen.nodes if one.state.is_coming]
-    ready = [one for one in seen.cell.instances if one.is_usable]
+    coming = [node.name for node in situation.nodes if node.state.is_coming]
+    ready = [instance for instance in situation.cell.instances if instance.is_usable]
     bins = FreeSlotBins(
-        names=[*(one.host for one in ready), *coming],
-        free=[*(one.free for one in ready), *(new_slots for _ in coming)],
+        names=[*(instance.host for instance in ready), *coming],
+        free=[*(instance.free for instance in ready), *(new_slots for _ in coming)],
         new_slots=new_slots,
         matched=set(),
     )
-    for row in able(seen.cell.waiting):
+    for row in able(situation.cell.waiting):
         bins.put(row.shape.slots, row.tasks)
     return bins
 
 
-def idle_nodes(seen: BalanceSituation) -> list[str]:
+def idle_nodes(situation: BalanceSituation) -> list[str]:
     """Return the ready nodes on which nothing runs, the one that was added last first."""
-    busy = {one.host for one in seen.cell.instances if one.running}
-    ready = [one.name for one in seen.nodes if one.state is NodeState.READY]
+    busy = {instance.host for instance in situation.cell.instances if instance.running}
+    ready = [node.name for node in situation.nodes if node.state is NodeState.READY]
     return [name for name in reversed(ready) if name not in busy]
 
 
-def figures(seen: BalanceSituation) -> Figures:
+def figures(situation: BalanceSituation) -> Figures:
     """Count what these rules look at."""
-    waiting = able(seen.cell.waiting)
+    waiting = able(situation.cell.waiting)
     return Figures(
-        nodes=len(seen.nodes),
-        running=sum(not one.state.is_coming for one in seen.nodes),
-        jobs=sum(len(one.jobs) for one in waiting),
-        wanted=sum(one.slots for one in waiting),
-        free=sum(one.free for one in seen.cell.instances),
-        slots=sum(one.total for one in seen.cell.instances),
+        nodes=len(situation.nodes),
+        running=sum(not node.state.is_coming for node in situation.nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
+        free=sum(instance.free for instance in situation.cell.instances),
+        slots=sum(instance.total for instance in situation.cell.instances),
         slots_per_node=None,
         waited_s=0.0,
         unchanged_s=None,

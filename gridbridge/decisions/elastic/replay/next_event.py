@@ -11,39 +11,41 @@ from gridbridge.model.elastic.node import NodeState
 from gridbridge.model.elastic.replay_outcome import ReplayPolicy, ReplayRules
 
 
-def due_s(seen: BalanceSituation, way: ReplayPolicy) -> float:
+def due_s(situation: BalanceSituation, way: ReplayPolicy) -> float:
     """Return in how many seconds a time runs out that the rules look at; infinite for never.
 
     A round before that decides as the last one did, as long as nothing else changes.
     """
-    return min((one for one in _times(seen, way) if one > 0), default=math.inf)
+    return min((seconds for seconds in _times(situation, way) if seconds > 0), default=math.inf)
 
 
-def _times(seen: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
+def _times(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
     rules, demand = way.balance, way.demand
-    if seen.last_change is not None:
-        changed_s = (seen.now - seen.last_change).total_seconds()
+    if situation.last_change is not None:
+        changed_s = (situation.now - situation.last_change).total_seconds()
         if way.rules is ReplayRules.STARCLUSTER:
             yield rules.stabilization_s - changed_s
         else:
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
-    if way.rules is ReplayRules.DEMAND and demand.target_wait_s and seen.cell.waiting:
+    if way.rules is ReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
         yield MINUTE_S  # what runs comes nearer to its end
-    for row in seen.cell.waiting:
-        yield from _waits(seen, way, row.oldest_since)
-    for node in seen.nodes:
+    for row in situation.cell.waiting:
+        yield from _waits(situation, way, row.oldest_since)
+    for node in situation.nodes:
         if node.state is NodeState.READY and node.idle_since is not None:
-            yield from _of_node(seen, way, node.idle_since, node.up_since)
+            yield from _of_node(situation, way, node.idle_since, node.up_since)
     if demand.schedule:
-        yield HOUR_S - seen.now.timestamp() % HOUR_S
+        yield HOUR_S - situation.now.timestamp() % HOUR_S
 
 
-def _waits(seen: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
+def _waits(
+    situation: BalanceSituation, way: ReplayPolicy, since: datetime | None
+) -> Iterator[float]:
     """Give when a wait is long enough; StarCluster wants it to be longer than the limit."""
     if since is None:
         return
-    waited_s = (seen.now - since).total_seconds()
+    waited_s = (situation.now - since).total_seconds()
     if way.rules is ReplayRules.STARCLUSTER:
         yield way.balance.job_wait_time_s - waited_s + 1
     else:
@@ -51,11 +53,11 @@ def _waits(seen: BalanceSituation, way: ReplayPolicy, since: datetime | None) ->
 
 
 def _of_node(
-    seen: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
+    situation: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
 ) -> Iterator[float]:
     """Give when an idle node may be removed: after a time, or late in what is paid for."""
-    idle_s = (seen.now - idle).total_seconds()
-    up_s = (seen.now - up).total_seconds() if up else 0.0
+    idle_s = (situation.now - idle).total_seconds()
+    up_s = (situation.now - up).total_seconds() if up else 0.0
     if way.rules is ReplayRules.AZGE:
         yield IDLE_TIMEOUT_S - idle_s
     elif way.rules is ReplayRules.STARCLUSTER:

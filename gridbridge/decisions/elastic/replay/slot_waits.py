@@ -26,17 +26,17 @@ class ConstantUsePeriod(NamedTuple):
 def explained(workload: Workload) -> Workload:
     """Return it with the other waits left out: such a task comes when it started then."""
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
-    for place, one in enumerate(tasks):
-        by_width[one.slots].append(place)
+    for index, task in enumerate(tasks):
+        by_width[task.slots].append(index)
     stretches = tuple(_most_used(tasks))
-    peak = max((one.used for one in stretches), default=0)
-    for slots, places in by_width.items():
-        free = [one for one in stretches if one.used <= peak - slots]
-        lasts = [one.last for one in free]
-        for place in places:
-            tasks[place] = _judged(tasks[place], free, lasts)
-    count = sum(not one.is_explained for one in tasks)
-    tasks.sort(key=lambda one: one.submitted_s)
+    peak = max((period.used for period in stretches), default=0)
+    for slots, indices in by_width.items():
+        free = [period for period in stretches if period.used <= peak - slots]
+        lasts = [period.last for period in free]
+        for index in indices:
+            tasks[index] = _judged(tasks[index], free, lasts)
+    count = sum(not task.is_explained for task in tasks)
+    tasks.sort(key=lambda task: task.submitted_s)
     left_out = {**workload.left_out, **({LeftOut.UNEXPLAINED: count} if count else {})}
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
@@ -44,17 +44,18 @@ def explained(workload: Workload) -> Workload:
 def _most_used(tasks: Iterable[RecordedTask]) -> Iterator[ConstantUsePeriod]:
     """Give the most slots in use, minute by minute where that changed, else by stretches."""
     changes = dict[float, int]()
-    for one in tasks:
-        start_s = one.submitted_s + one.waited_s
-        changes[start_s] = changes.get(start_s, 0) + one.slots
-        changes[start_s + one.run_s] = changes.get(start_s + one.run_s, 0) - one.slots
+    for task in tasks:
+        start_s = task.submitted_s + task.waited_s
+        changes[start_s] = changes.get(start_s, 0) + task.slots
+        changes[start_s + task.run_s] = changes.get(start_s + task.run_s, 0) - task.slots
     moments = sorted(changes)
     level = most = 0  # now, and in the minute of now
     for moment, following in itertools.zip_longest(moments, moments[1:]):
         level += changes[moment]
         most = max(most, level)
         minute, last = (
-            int(one // MINUTE_S) for one in (moment, moment if following is None else following)
+            int(second // MINUTE_S)
+            for second in (moment, moment if following is None else following)
         )
         if following is None or last > minute:
             yield ConstantUsePeriod(minute, minute, most)
@@ -68,7 +69,7 @@ def _judged(
 ) -> RecordedTask:
     start_s = task.submitted_s + task.waited_s
     first = int(-(-task.submitted_s // MINUTE_S))
-    place = bisect_left(lasts, first)
-    if place == len(free) or (max(first, free[place].first) + 1) * MINUTE_S > start_s:
+    index = bisect_left(lasts, first)
+    if index == len(free) or (max(first, free[index].first) + 1) * MINUTE_S > start_s:
         return task
     return replace(task, submitted_s=start_s, waited_s=0.0, is_explained=False)

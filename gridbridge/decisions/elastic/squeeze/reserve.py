@@ -60,16 +60,18 @@ class Reserve:
         unless each is to have it.
         """
         if self._squeeze.on_each:
-            return not any(count for one, count in self._each.items() if one < floor(factor))
+            return not any(
+                count for requests, count in self._each.items() if requests < floor(factor)
+            )
         return self.requests >= floor(factor * self.hosts)
 
 
 def fit(host: ActiveHost, squeeze: Squeeze) -> int:
     """Return how many standard requests could start on a host."""
     most: float = host.free // squeeze.standard_slots
-    told = dict(host.amounts)
+    amounts = dict(host.amounts)
     for name, text in squeeze.standard_request.items():
         amount = number(text)
         if amount > 0:
-            most = min(most, told.get(name, inf) // amount)
+            most = min(most, amounts.get(name, inf) // amount)
     return max(0, int(most))

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from math import inf
 
-from gridbridge.decisions.elastic.demand.capacity import QueueLayout, amounts_of, pieces_in, taken
+from gridbridge.decisions.elastic.demand.capacity import (
+    QueueLayout,
+    amounts_of,
+    pieces_in,
+    with_pieces,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import (
     ground_of,
     instances_of,
@@ -50,7 +55,7 @@ LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an o
 
 
 def rest(
-    seen: BalanceSituation,
+    situation: BalanceSituation,
     plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
@@ -62,12 +67,12 @@ def rest(
     that go on working, and that min_nodes <= nodes <= max_nodes
     (by the schedule, where the policy goes by one).
     """
-    hosts = working(seen, rules, facts or RestFacts())
-    given = _given_back(seen, plan, hosts)
-    stay = tuple(host for host in hosts if host.name not in given)
-    found = _rest(seen, plan, rules, squeeze, facts or RestFacts(), hosts, stay)
-    is_last = bool(given) and len(stay) == len(found.off)
-    return replace(found, last=tuple(given.values())[-1] if is_last else "")
+    hosts = working(situation, rules, facts or RestFacts())
+    given_back = _given_back(situation, plan, hosts)
+    stay = tuple(host for host in hosts if host.name not in given_back)
+    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts or RestFacts(), hosts, stay)
+    is_last = bool(given_back) and len(stay) == len(standby_plan.off)
+    return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
 
 def _given_back(
@@ -79,11 +84,11 @@ def _given_back(
     """
     own = Nodes(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
-    kept = {node.name for node in situation.nodes if node.is_kept}
-    return {nodes[name]: name for name in plan.remove if name in nodes and name in kept}
+    kept_names = {node.name for node in situation.nodes if node.is_kept}
+    return {nodes[name]: name for name in plan.remove if name in nodes and name in kept_names}
 
 
-def _rest(
+def _plan_standby(
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: Balance,
@@ -94,7 +99,7 @@ def _rest(
 ) -> StandbyPlan:
     """Decide which hosts rest, without counting the nodes that are given back."""
     reserve = Reserve(squeeze, hosts)
-    told = StandbyPlan(
+    unchanged = StandbyPlan(
         cause=RestCause.BETWEEN,
         working=reserve.hosts,
         reserve=reserve.requests,
@@ -102,58 +107,64 @@ def _rest(
         target=squeeze.target_reserve,
     )
     if plan.verdict is DemandVerdict.UNREADY:
-        return _with(told, RestCause.UNREADY)
+        return _with(unchanged, RestCause.UNREADY)
     if plan.verdict is DemandVerdict.NO_MAXIMUM or not rules.max_nodes:
-        return _with(told, RestCause.NO_MAXIMUM)
+        return _with(unchanged, RestCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
-        return _woken(told, situation, plan, rules, squeeze, facts, hosts)
+        return _woken(unchanged, situation, plan, rules, squeeze, facts, hosts)
     if plan.verdict not in MAY_SHRINK:
-        return told
-    return _rested(told, situation, plan, rules, squeeze, stay)
+        return unchanged
+    return _rested(unchanged, situation, plan, rules, squeeze, stay)
 
 
-def _with(told: StandbyPlan, cause: RestCause, **more: tuple[str, ...]) -> StandbyPlan:
+def _with(unchanged: StandbyPlan, cause: RestCause, **more: tuple[str, ...]) -> StandbyPlan:
     return StandbyPlan(
         cause=cause,
-        working=told.working,
-        reserve=told.reserve,
-        least=told.least,
-        target=told.target,
+        working=unchanged.working,
+        reserve=unchanged.reserve,
+        least=unchanged.least,
+        target=unchanged.target,
         off=more.get("off", ()),
         on=more.get("on", ()),
         untagged=more.get("untagged", ()),
     )
 
 
-def working(seen: BalanceSituation, rules: Balance, facts: RestFacts) -> tuple[ActiveHost, ...]:
+def working(
+    situation: BalanceSituation, rules: Balance, facts: RestFacts
+) -> tuple[ActiveHost, ...]:
     """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
-    left = {one.name: one.left for one in seen.cell.hosts}
-    shapes = [one for some in facts.movable.values() for one in some]
-    rooms = rooms_of(seen, ground_of(seen, rules.queue), patterns_of(shapes))
-    leaving = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
-    found = []
-    for name, instances in instances_of(seen).items():
-        own = [one for one in instances if one.queue == rules.queue and one.is_usable]
-        if not any(one.total for one in own) or leaving.of_host(name):
+    amounts = {host.name: host.left for host in situation.cell.hosts}
+    shapes = [shape for movable in facts.movable.values() for shape in movable]
+    rooms = rooms_of(situation, ground_of(situation, rules.queue), patterns_of(shapes))
+    leaving = Nodes(node for node in situation.nodes if node.state is not NodeState.READY)
+    hosts = []
+    for name, instances in instances_of(situation).items():
+        own = [
+            instance
+            for instance in instances
+            if instance.queue == rules.queue and instance.is_usable
+        ]
+        if not any(instance.total for instance in own) or leaving.of_host(name):
             continue
-        tasks = tuple(slots for one in instances for slots in one.running)
-        found.append(
+        tasks = tuple(slots for instance in instances for slots in instance.running)
+        hosts.append(
             ActiveHost(
                 name=name,
-                free=sum(one.free for one in own),
-                amounts=amounts_of(left.get(name, ())),
+                free=sum(instance.free for instance in own),
+                amounts=amounts_of(amounts.get(name, ())),
                 tasks=tasks,
                 movable=facts.movable.get(name, ()),
                 room=rooms[name],
-                is_promised=any(one.reserved or one.promised for one in instances),
+                is_promised=any(instance.reserved or instance.promised for instance in instances),
             )
         )
-    return tuple(found)
+    return tuple(hosts)
 
 
 def _woken(
-    told: StandbyPlan,
-    seen: BalanceSituation,
+    unchanged: StandbyPlan,
+    situation: BalanceSituation,
     plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
@@ -164,20 +175,24 @@ def _woken(
 
     As few as the reserve wants, or as the policy adds where it does not say which.
     """
-    asleep = standby(seen.nodes, facts)
-    wanted = [one.name for one in asleep if plan.wake is None or one.name in plan.wake]
-    count = plan.add if plan.wake is None else len(wanted)
-    asleep = tuple(sorted(asleep, key=lambda one: one.name not in wanted))
+    asleep = standby(situation.nodes, facts)
+    names = [node.name for node in asleep if plan.wake is None or node.name in plan.wake]
+    count = plan.add if plan.wake is None else len(names)
+    asleep = tuple(sorted(asleep, key=lambda node: node.name not in names))
     if not asleep:
-        off = (one for one in seen.nodes if one.state is NodeState.STANDBY and not one.is_drained)
-        return _with(told, RestCause.NO_STANDBY, untagged=tuple(one.name for one in off))
+        off = (
+            node
+            for node in situation.nodes
+            if node.state is NodeState.STANDBY and not node.is_drained
+        )
+        return _with(unchanged, RestCause.NO_STANDBY, untagged=tuple(node.name for node in off))
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
-    room = most - len(nodes_of(seen))
+    room = most - len(nodes_of(situation))
     if room <= 0:
-        return _with(told, RestCause.FULL)
-    usual = max((one.free + sum(one.tasks) for one in hosts), default=squeeze.standard_slots)
+        return _with(unchanged, RestCause.FULL)
+    usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
     reserve, on, fresh = Reserve(squeeze, hosts), list[str](), _fresh(usual)
-    for _ in (one for one in seen.nodes if one.state.is_coming):
+    for _ in (node for node in situation.nodes if node.state.is_coming):
         reserve.add(fresh)
     for node in asleep[:room]:
         if len(on) >= count and reserve.is_enough(squeeze.minimal_reserve):
@@ -185,8 +200,8 @@ def _woken(
         on.append(node.name)
         reserve.add(fresh)
     if not on:
-        return told
-    return _with(told, RestCause.ASKED if count else RestCause.LACKING, on=tuple(on))
+        return unchanged
+    return _with(unchanged, RestCause.ASKED if count else RestCause.LACKING, on=tuple(on))
 
 
 def _fresh(slots: int) -> ActiveHost:
@@ -205,21 +220,23 @@ def standby(nodes: Iterable[Node], facts: RestFacts) -> tuple[Node, ...]:
         and not node.is_drained
         and (order := _order(tags_of(node.name, facts.tags)))
     ]
-    return tuple(node for _, _, node in sorted(asleep, key=lambda one: one[:2]))
+    return tuple(node for _, _, node in sorted(asleep, key=lambda ordered_node: ordered_node[:2]))
 
 
 def _order(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
     """Return where a host with these tags is woken; None: it has no standby tag."""
     suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
-    given = [
-        (False, float(one) if one.isdecimal() else inf, one) for one in suffixes if one != LAST
+    ranks = [
+        (False, float(suffix) if suffix.isdecimal() else inf, suffix)
+        for suffix in suffixes
+        if suffix != LAST
     ]
-    return min(given) if given else (True, inf, "") if suffixes else None
+    return min(ranks) if ranks else (True, inf, "") if suffixes else None
 
 
 def _rested(
-    told: StandbyPlan,
-    seen: BalanceSituation,
+    unchanged: StandbyPlan,
+    situation: BalanceSituation,
     plan: BalancePlan,
     rules: Balance,
     squeeze: Squeeze,
@@ -227,11 +244,14 @@ def _rested(
 ) -> StandbyPlan:
     """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
-    spare = sum(not (one.is_left_over or one.state.is_leaving) for one in nodes_of(seen)) - least
-    ground, wide = ground_of(seen, rules.queue), widest(seen.cell, ())
+    spare = (
+        sum(not (node.is_left_over or node.state.is_leaving) for node in nodes_of(situation))
+        - least
+    )
+    ground, wide = ground_of(situation, rules.queue), widest(situation.cell, ())
     off, moved, bound = list[str](), tuple[RescheduledTasks, ...](), list[str]()
     reserve = Reserve(squeeze, hosts)
-    for host in reversed(_candidates(seen, plan, squeeze, hosts)):
+    for host in reversed(_candidates(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
         if not (moved or host.movable):  # no task is placed anew
@@ -249,15 +269,15 @@ def _rested(
         off=tuple(off),
         moved=moved,
         bound=tuple(bound),
-        working=told.working,
-        reserve=told.reserve,
-        least=told.least,
-        target=told.target,
+        working=unchanged.working,
+        reserve=unchanged.reserve,
+        least=unchanged.least,
+        target=unchanged.target,
     )
 
 
 def _candidates(
-    seen: BalanceSituation, plan: BalancePlan, squeeze: Squeeze, hosts: tuple[ActiveHost, ...]
+    situation: BalanceSituation, plan: BalancePlan, squeeze: Squeeze, hosts: tuple[ActiveHost, ...]
 ) -> list[ActiveHost]:
     """Return the hosts that may rest, those with the most tasks first.
 
@@ -265,15 +285,15 @@ def _candidates(
     the policy gives back; while one has only just become idle no host with tasks is freed in its
     place.
     """
-    has_new_idle = any(one.cause in BRIEF for one in plan.refused)
-    own, remove = Nodes(seen.nodes), frozenset(plan.remove)
+    has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
+    own, remove = Nodes(situation.nodes), frozenset(plan.remove)
     fit = [
         host
         for host in hosts
         if (node := own.of_host(host.name))
         and node.state is NodeState.READY
         and not (node.is_kept or node.is_unreachable or host.is_promised)
-        and not is_same_host(host.name, seen.master)
+        and not is_same_host(host.name, situation.master)
         and (node.name in remove or (host.tasks and not has_new_idle))
         and _may_leave(host, squeeze)
     ]
@@ -284,7 +304,7 @@ def _may_leave(host: ActiveHost, squeeze: Squeeze) -> bool:
     if squeeze.restriction is Restriction.ALL:
         return True
     if squeeze.restriction is Restriction.RERUNNABLE:
-        return sorted(host.tasks) == sorted(one.slots for one in host.movable)
+        return sorted(host.tasks) == sorted(shape.slots for shape in host.movable)
     return not host.tasks
 
 
@@ -296,30 +316,34 @@ def _simulated(
     Return where each goes, and what hosts that work on have then; None where one has no room.
     Tasks that can't move end where they are.
     """
-    left = {host.name: host for host in hosts if host.name not in off}
+    staying = {host.name: host for host in hosts if host.name not in off}
     moved = []
-    for host in (one for one in hosts if one.name in off):
-        for shape in sorted(host.movable, key=lambda one: -one.slots):
+    for host in (host for host in hosts if host.name in off):
+        for shape in sorted(host.movable, key=lambda shape: -shape.slots):
             need = need_of(shape, ground.layout, wide)
-            fit = (one for one in left.values() if _takes(one, shape, need, ground))
+            fit = (
+                candidate
+                for candidate in staying.values()
+                if _takes(candidate, shape, need, ground)
+            )
             target = next(fit, None)
             if target is None:
                 return None
-            left[target.name] = _with_task(target, need, ground)
+            staying[target.name] = _with_task(target, need, ground)
             moved.append(RescheduledTasks(source=host.name, target=target.name, slots=shape.slots))
-    return tuple(moved), Reserve(squeeze, left.values())
+    return tuple(moved), Reserve(squeeze, staying.values())
 
 
 def _takes(host: ActiveHost, shape: TaskShape, need: Requirement, ground: QueueLayout) -> bool:
     """Say whether a host is known to have room for a task, by all that it asks for."""
     is_known = all(name in ground.layout.resources for name, _ in shape.requests)
-    told = {name for name, _ in host.amounts} | ground.in_cell
-    is_told = all(name in told for name, amount in need.amounts if amount > 0)
+    known_names = {name for name, _ in host.amounts} | ground.in_cell
+    is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
     fits = need.pieces == 1 and pieces_in(need, host.room, ground) > 0
     return is_known and is_told and fits
 
 
 def _with_task(host: ActiveHost, need: Requirement, ground: QueueLayout) -> ActiveHost:
-    room = taken(need, host.room, 1, ground)
-    free = sum(one.free for one in room.parts if one.queue == ground.queue)
+    room = with_pieces(need, host.room, 1, ground)
+    free = sum(part.free for part in room.parts if part.queue == ground.queue)
     return replace(host, free=free, amounts=room.amounts, room=room)
