@@ -16,23 +16,23 @@ def strange_names(entries: Iterable[str]) -> dict[str, str]:
     `entries` are `OWNER TYPE NAME`; a name may have ends of lines. There may be no account of such
     a name.
     """
-    found = {}
+    owners = {}
     for entry in entries:
-        owner, _, rest = entry.partition(" ")
-        kind, _, name = rest.partition(" ")
+        owner, _, kind_and_name = entry.partition(" ")
+        kind, _, name = kind_and_name.partition(" ")
         if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name):
-            found[name] = owner
-    return found
+            owners[name] = owner
+    return owners
 
 
 def findings(
-    storage: str, path: str, host: str, taken: Mapping[str, str] | None, most: int = 0
+    storage: str, path: str, host: str, owners_by_name: Mapping[str, str] | None, most: int = 0
 ) -> Iterator[CheckFinding]:
     """Judge an area by the accounts' names that others own in it; None: nobody could look.
 
     `most`: only so many of its names were looked at, and there are more; 0: all were.
     """
-    if taken is None:
+    if owners_by_name is None:
         return
     item = f"storage {storage}: names"
     if most:
@@ -45,11 +45,11 @@ def findings(
             hint="a name that another account has taken may be among the others; see who made so"
             f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
-    if not taken and not most:
+    if not owners_by_name and not most:
         yield CheckFinding(item=item, state=FindingState.OK, found=path)
-    if not taken:
+    if not owners_by_name:
         return
-    owners = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
+    owners = [f"{name} is {owner}'s" for name, owner in sorted(owners_by_name.items())]
     more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
     yield CheckFinding(
         item=item,

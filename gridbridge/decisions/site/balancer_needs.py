@@ -60,15 +60,15 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
-        found, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
-        yield folder(path, mode, found, owner, facts.hidden, is_within=is_within)
+        path_facts, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
+        yield folder(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
         if policy.balance.fill_first:
             yield _in_line(facts.cell)
     if facts.cell or facts.has_fixed_nodes:
-        found = facts.paths.get(BALANCE_SUDOERS)
-        yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, found, facts.sudoers, facts.hidden)
+        path_facts = facts.paths.get(BALANCE_SUDOERS)
+        yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden)
     yield from _key(facts, policy.bootstrap)
     yield _started(facts)
 
@@ -93,21 +93,21 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Che
         )
     yield from _programs(facts, policy)
     if facts.cell:
-        yield from _places(facts.cell, policy)
+        yield from _missing_queues(facts.cell, policy)
     yield _last(facts, policy.balance, now)
 
 
 def programs(policy: Policy) -> dict[str, str]:
     """Return the programs of providers that make nodes or switch hosts, by these."""
-    used = {one.provider for one in policy.pools.values()}
-    used |= {one.provider for one in policy.powered.values()}
-    found = {
+    used = {pool.provider for pool in policy.pools.values()}
+    used |= {powered.provider for powered in policy.powered.values()}
+    by_provider = {
         name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
     }
-    return {name: program for name, program in found.items() if program}
+    return {name: program for name, program in by_provider.items() if program}
 
 
-def _places(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
+def _missing_queues(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
     """Tell of queues and host groups that the file names and the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
@@ -115,33 +115,36 @@ def _places(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
             ("queues", "queue", pool.queues),
             ("hostgroups", "host group", pool.hostgroups),
         ):
-            for one in text.split() if pool.provider else ():
-                named.setdefault((kind, one), f"[pool.{name}] {key}")
-    there = {"queue": cell.queues, "host group": cell.host_groups}
+            for place_name in text.split() if pool.provider else ():
+                named.setdefault((kind, place_name), f"[pool.{name}] {key}")
+    existing = {"queue": cell.queues, "host group": cell.host_groups}
     makes = {"queue": "-aq", "host group": "-ahgrp"}
-    for (kind, one), key in named.items():
-        if one not in there[kind]:
+    for (kind, place_name), key in named.items():
+        if place_name not in existing[kind]:
             yield CheckFinding(
-                item=f"{cell.name}: {kind} {one}",
+                item=f"{cell.name}: {kind} {place_name}",
                 state=FindingState.BROKEN,
                 found="missing",
                 right=f"one, as {key} names it",
-                hint=f"qconf {makes[kind]} {one} makes it; or write the right one into {key}",
+                hint=f"qconf {makes[kind]} {place_name} makes it;"
+                f" or write the right one into {key}",
             )
 
 
 def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge whether they are there, and can be run."""
     for name, program in programs(policy).items():
-        item, found = f"provider {name}: {program}", facts.paths.get(program)
+        item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
             yield unseen(item, "a program")
             continue
-        is_right = found is not None and not found.is_folder and bool(found.mode & RUNS)
+        is_right = (
+            path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
+        )
         yield CheckFinding(
             item=item,
             state=FindingState.OK if is_right else FindingState.BROKEN,
-            found=shown(found) if found else "missing",
+            found=shown(path_facts) if path_facts else "missing",
             right="" if is_right else "a program",
             hint="" if is_right else f"write the right one into [provider.{name}]",
         )
@@ -160,16 +163,18 @@ def removal(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """
     if facts.has_unit:  # which has --apply
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
-        yield _taken(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
+        yield _taken_away(
+            BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload"
+        )
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
-            yield _taken(path, f"rm -f {path}")
+            yield _taken_away(path, f"rm -f {path}")
     if facts.cell and not elsewhere(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield SetupEdit(verb=EditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
 
-def _taken(path: str, line: str) -> SetupEdit:
+def _taken_away(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=EditVerb.SHELL, name=f"file {path}", value=line)
 
 
@@ -179,10 +184,10 @@ def _cell(cell: CellRights, host: str) -> Iterator[CheckFinding]:
 
 
 def _admitted(
-    cell: CellRights, what: str, kind: str, name: str, admitted: tuple[str, ...]
+    cell: CellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]
 ) -> CheckFinding:
-    item = f"{cell.name}: {what} {name}"
-    if any(is_same_host(name, one) for one in admitted):
+    item = f"{cell.name}: {role} {name}"
+    if any(is_same_host(name, admitted_name) for admitted_name in admitted):
         return CheckFinding(item=item, state=FindingState.OK, found="admitted")
     edit = SetupEdit(verb=EditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
     return broken(item, "not admitted", "admitted", edit)
@@ -201,18 +206,20 @@ def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[CheckFinding]:
     if not bootstrap.steps or not path:
         return
     item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
-    found = facts.paths.get(path)
+    path_facts = facts.paths.get(path)
     if path in facts.hidden:
         yield unseen(item, right)
-    elif found is None:
-        made = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
-        given = f"{made} && chown -h {owner}: {name} {name}.pub"
+    elif path_facts is None:
+        make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
+        make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # a link there could lead anywhere
-        yield broken(item, "missing", right, shell(as_account(owner, made) if is_within else given))
-    elif found.owner != facts.uid or found.mode & PRIVATE:
-        yield broken(item, shown(found), right, closed(path, owner))
+        yield broken(
+            item, "missing", right, shell(as_account(owner, make) if is_within else make_and_give)
+        )
+    elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
+        yield broken(item, shown(path_facts), right, closed(path, owner))
     else:
-        yield CheckFinding(item=item, state=FindingState.OK, found=shown(found))
+        yield CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
@@ -249,13 +256,13 @@ def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> CheckFinding
         return _untold(item, balance)
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
-        found, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
+        actual, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
         return CheckFinding(
-            item=item, state=FindingState.BROKEN, found=found, right="one each minute", hint=hint
+            item=item, state=FindingState.BROKEN, found=actual, right="one each minute", hint=hint
         )
     if last.trouble:
-        found = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
-        return CheckFinding(item=item, state=FindingState.WARNING, found=found)
+        actual = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
+        return CheckFinding(item=item, state=FindingState.WARNING, found=actual)
     return CheckFinding(
         item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
     )

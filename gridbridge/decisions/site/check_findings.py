@@ -41,8 +41,8 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[CheckFinding]
         judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
         yield from judge(name, cell, facts.name)
     yield from map(_key, facts.keys)
-    for name, place in facts.without_rsync.items():
-        yield _rsync(name, place)
+    for name, host in facts.without_rsync.items():
+        yield _rsync(name, host)
     for name, stage in facts.stages.items():
         yield stage_finding(name, stage)
     for queue, state in facts.queues.items():
@@ -57,7 +57,7 @@ def shut(item: str) -> CheckFinding:
 def worst(findings: tuple[CheckFinding, ...]) -> FindingState:
     """Return the worst state of all, OK for none."""
     for state in (FindingState.BROKEN, FindingState.WARNING):
-        if any(each.state == state for each in findings):
+        if any(finding.state == state for finding in findings):
             return state
     return FindingState.OK
 
@@ -95,11 +95,11 @@ def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
         return _stopped(f"{age}, and its process is not ours to see", right, policy)
-    gone = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
-    return _stopped(age, right, policy, f"kill -9 {poller.pid}; {gone}; ")
+    wait = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
+    return _stopped(age, right, policy, f"kill -9 {poller.pid}; {wait}; ")
 
 
-def _stopped(found: str, right: str, policy: Policy, first: str = "") -> CheckFinding:
+def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckFinding:
     """Return the finding whose mend starts the poller; the load sensor would do so as well."""
     program = f"{PYTHON} -I -c 'from gridbridge.transfer.poller.program import main; main()'"
     account = policy.site.service_account
@@ -108,7 +108,7 @@ def _stopped(found: str, right: str, policy: Policy, first: str = "") -> CheckFi
     line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
     edit = SetupEdit(verb=EditVerb.SHELL, value=line)
     return CheckFinding(
-        item="poller", state=FindingState.BROKEN, found=found, right=right, mend=(edit,)
+        item="poller", state=FindingState.BROKEN, found=actual, right=right, mend=(edit,)
     )
 
 
@@ -177,8 +177,8 @@ def _oar_answer(name: str, cell: CellFacts) -> CheckFinding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
-        found = f"answers on {cell.master}, {count(cell.slots or 0, 'slot')}"
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
+        actual = f"answers on {cell.master}, {count(cell.slots or 0, 'slot')}"
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
     return CheckFinding(
@@ -191,9 +191,9 @@ def _oar_version(name: str, cell: CellFacts) -> CheckFinding:
     if TRIED_OAR.match(cell.version):
         return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
     hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
-    found = cell.version or "unknown"
+    actual = cell.version or "unknown"
     return CheckFinding(
-        item=item, state=FindingState.WARNING, found=found, right="OAR 2.5.x", hint=hint
+        item=item, state=FindingState.WARNING, found=actual, right="OAR 2.5.x", hint=hint
     )
 
 
@@ -226,13 +226,13 @@ def _clock(name: str, cell: CellFacts) -> CheckFinding:
             right=f"within {MAX_SKEW_S:g} s",
             hint=f"compare `date` here and on {cell.master}",
         )
-    found = f"{cell.ahead_s:+.0f} s"
+    actual = f"{cell.ahead_s:+.0f} s"
     if abs(cell.ahead_s) <= MAX_SKEW_S:
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
     return CheckFinding(
         item=item,
         state=FindingState.WARNING,
-        found=f"{found} from this host's",
+        found=f"{actual} from this host's",
         right=f"within {MAX_SKEW_S:g} s",
         mend=(SetupEdit(verb=EditVerb.SHELL, value="chronyc makestep"),),
         where=cell.master,
@@ -250,17 +250,17 @@ def _key(key: KeyFacts) -> CheckFinding:
     )
 
 
-def _rsync(name: str, place: str) -> CheckFinding:
+def _rsync(name: str, host: str) -> CheckFinding:
     """Judge rsync, which carries the files that jobs declare (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
-    if not place:
+    if not host:
         return CheckFinding(item=item, state=FindingState.OK, found="here and there")
     return CheckFinding(
         item=item,
         state=FindingState.WARNING,
-        found=f"missing on {place}",
+        found=f"missing on {host}",
         right="here and there",
-        hint=f"apt-get install rsync on {place}; until then jobs with stage_in or stage_out wait",
+        hint=f"apt-get install rsync on {host}; until then jobs with stage_in or stage_out wait",
     )
 
 
@@ -296,12 +296,12 @@ def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[CheckFindi
         )
     if not state.facts & NEEDS_SOMEBODY:
         is_loaded = QueueFact.LOADED in state.facts
-        found = f"closed by load ({state.text})" if is_loaded else state.text or "open"
-        yield CheckFinding(item=item, state=FindingState.OK, found=found)
+        actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
+        yield CheckFinding(item=item, state=FindingState.OK, found=actual)
 
 
-def _closed(item: str, state: FindingState, found: str, mend: SetupEdit) -> CheckFinding:
-    return CheckFinding(item=item, state=state, found=found, right="open", mend=(mend,))
+def _closed(item: str, state: FindingState, actual: str, mend: SetupEdit) -> CheckFinding:
+    return CheckFinding(item=item, state=state, found=actual, right="open", mend=(mend,))
 
 
 JUDGES = {ClusterKind.GRIDENGINE: _cell, ClusterKind.OAR: _server, ClusterKind.EMBEDDED: _folder}

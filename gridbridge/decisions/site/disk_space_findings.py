@@ -15,12 +15,12 @@ def findings(rooms: Mapping[str, FolderRoom]) -> Iterator[CheckFinding]:
     """Judge the room of each folder."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
-        if found := lack(folder, room):
+        if lacking := lack(folder, room):
             right = f"{LEAST_BYTES // KIB} KiB and {LEAST_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove what fills its filesystem; {until}"
             yield CheckFinding(
-                item=item, state=FindingState.BROKEN, found=found, right=right, hint=hint
+                item=item, state=FindingState.BROKEN, found=lacking, right=right, hint=hint
             )
         else:
             yield CheckFinding(item=item, state=FindingState.OK, found=_shown(room))
@@ -30,11 +30,13 @@ def findings(rooms: Mapping[str, FolderRoom]) -> Iterator[CheckFinding]:
 
 def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     """Report the folders that people have made among the messages."""
-    ranked = sorted(folders.items(), key=lambda one: (-one[1], one[0]))
-    told = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
+    ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
+    ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "messages alone"
     hint = "the service can't remove what is in them, and lists them in each round: root can"
-    return CheckFinding(item=item, state=FindingState.WARNING, found=told, right=right, hint=hint)
+    return CheckFinding(
+        item=item, state=FindingState.WARNING, found=ranking, right=right, hint=hint
+    )
 
 
 def _shown(room: FolderRoom) -> str:

@@ -34,30 +34,30 @@ def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
         return CheckFinding(
             item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
         )
-    found = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
-    return _broken("poller", found, f"values no older than {stale_s:g} s", START)
+    actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
+    return _broken("poller", actual, f"values no older than {stale_s:g} s", START)
 
 
 def cluster_finding(name: str, cell: CellFacts) -> CheckFinding:
     """Judge whether a cluster answers in its folder; one that was not made yet is made."""
     if not cell.trouble:
-        found = f"answers, {count(cell.slots or 0, 'slot')} of its own"
-        return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=found)
+        actual = f"answers, {count(cell.slots or 0, 'slot')} of its own"
+        return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
 
 def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
-    wanted = policy.queues[name]
-    found = count(slots[name], "slot") if name in slots else "not there"
-    if slots.get(name) == wanted.slots:
-        return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=found)
-    options = f"--slots={wanted.slots} --remote={wanted.cluster}"
-    options += f" --pending-limit={wanted.pending_limit}"
+    section = policy.queues[name]
+    actual = count(slots[name], "slot") if name in slots else "not there"
+    if slots.get(name) == section.slots:
+        return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=actual)
+    options = f"--slots={section.slots} --remote={section.cluster}"
+    options += f" --pending-limit={section.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
-    return _broken(f"queue {name}", found, count(wanted.slots, "slot"), make)
+    return _broken(f"queue {name}", actual, count(section.slots, "slot"), make)
 
 
-def _broken(item: str, found: str, right: str, line: str) -> CheckFinding:
+def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:
     mend = (SetupEdit(verb=EditVerb.SHELL, value=line),)
-    return CheckFinding(item=item, state=FindingState.BROKEN, found=found, right=right, mend=mend)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)

@@ -23,7 +23,7 @@ def account(name: str, uid: int, home: str) -> CheckFinding:
 def folder(
     path: str,
     mode: int,
-    found: PathFacts | None,
+    facts: PathFacts | None,
     owner: tuple[str, int],
     hidden: Set[str],
     *,
@@ -41,16 +41,16 @@ def folder(
         mends = as_account(name, f"install -d -m {mode:04o} {quoted}")
     if path in hidden:
         return unseen(item, right)
-    if found is None:
+    if facts is None:
         return broken(item, "missing", right, shell(mends))
-    if not found.is_folder:
+    if not facts.is_folder:
         moved = f"mv -T {quoted} {quoted}.wrong"
         aside = f"{as_account(name, moved) if is_within else moved} && {mends}"
         return broken(item, "not a folder", right, shell(aside))
-    if uid and found.owner == uid and found.mode == mode:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
-    given = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return broken(item, shown(found), right, shell(given))
+    if uid and facts.owner == uid and facts.mode == mode:
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(facts))
+    make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
+    return broken(item, shown(facts), right, shell(make_and_give))
 
 
 def as_account(name: str, command: str) -> str:
@@ -59,24 +59,24 @@ def as_account(name: str, command: str) -> str:
 
 
 def sudoers(
-    path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]
+    path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]
 ) -> CheckFinding:
     """Judge a file of sudo's that has to hold one line and nothing else."""
     item, mend = f"sudoers {path}", written(path, line, 0o440)
-    if found and (found.owner, found.mode) != (0, 0o440):
-        return broken(item, shown(found), "root's, mode 0440: sudo reads no other", mend)
+    if facts and (facts.owner, facts.mode) != (0, 0o440):
+        return broken(item, shown(facts), "root's, mode 0440: sudo reads no other", mend)
     if path in hidden:
         return unseen(item, line)
-    if found is None:
+    if facts is None:
         return broken(item, "missing", line, mend)
     if line not in text.splitlines():
         return broken(item, "without its line", line, mend)
-    if more := tuple(each for each in _said(text) if each != line):
+    if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
         return broken(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
     return CheckFinding(item=item, state=FindingState.OK, found=line)
 
 
-def _said(text: str) -> Iterator[str]:
+def _meaningful_lines(text: str) -> Iterator[str]:
     """Give the lines that mean something; `#1000` is a user and `#include` a file (sudoers(5))."""
     for line in text.splitlines():
         is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
@@ -84,9 +84,9 @@ def _said(text: str) -> Iterator[str]:
             yield line
 
 
-def shown(found: PathFacts) -> str:
+def shown(facts: PathFacts) -> str:
     """Say whose it is, and with which mode."""
-    return f"{found.owner_name}'s, mode {found.mode:04o}"
+    return f"{facts.owner_name}'s, mode {facts.mode:04o}"
 
 
 def shell(line: str) -> SetupEdit:
@@ -114,8 +114,8 @@ def unseen(item: str, right: str = "") -> CheckFinding:
     return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN, right=right)
 
 
-def broken(item: str, found: str, right: str, mend: SetupEdit) -> CheckFinding:
+def broken(item: str, actual: str, right: str, mend: SetupEdit) -> CheckFinding:
     """Return the finding about what one line corrects."""
     return CheckFinding(
-        item=item, state=FindingState.BROKEN, found=found, right=right, mend=(mend,)
+        item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(mend,)
     )

@@ -14,14 +14,14 @@ HINT = (
 AGAIN = "gridbridge rebalance quiesce --off"
 
 
-def findings(seen: Mapping[RebalanceRound, ShownRound], at: datetime) -> Iterator[CheckFinding]:
+def findings(rounds: Mapping[RebalanceRound, ShownRound], at: datetime) -> Iterator[CheckFinding]:
     """Judge the last round of each kind, where one ever began."""
-    for kind, last in seen.items():
+    for kind, last in rounds.items():
         hangs = is_late(kind, last, at)
         yield CheckFinding(
             item=f"rebalancing: {kind.value}",
             state=FindingState.WARNING if hangs else FindingState.OK,
-            found=_told(last, at),
+            found=_last_round(last, at),
             right=f"one that ends within {_age(LONGEST[kind])}" if hangs else "",
             hint=HINT if hangs else "",
         )
@@ -48,16 +48,16 @@ def is_late(kind: RebalanceRound, last: ShownRound, at: datetime) -> bool:
     return last.is_open and at - last.began_at > LONGEST[kind]
 
 
-def late(seen: Mapping[RebalanceRound, ShownRound], at: datetime) -> tuple[str, ...]:
+def late(rounds: Mapping[RebalanceRound, ShownRound], at: datetime) -> tuple[str, ...]:
     """Say which kinds had no round that ended for long."""
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
-        for kind, last in seen.items()
+        for kind, last in rounds.items()
         if is_late(kind, last, at)
     )
 
 
-def _told(last: ShownRound, at: datetime) -> str:
+def _last_round(last: ShownRound, at: datetime) -> str:
     if last.is_open:
         return f"none has ended since one began {_age(at - last.began_at)} ago"
     return f"the last one ended {_age(at - (last.ended_at or last.began_at))} ago"

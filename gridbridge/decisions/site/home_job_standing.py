@@ -26,19 +26,18 @@ UNKNOWN = ("is in a state that is not known", "are in a state that is not known"
 
 def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
     """Say what a job's tasks do, what is wrong, and what keeps waiting tasks from starting."""
-    return (*(_told(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
+    return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
 
 
-def _told(row: JobStatus, now: datetime) -> str:
+def _row_sentence(row: JobStatus, now: datetime) -> str:
     singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {age(now - row.since)}" if row.since else ""
-    return (
-        f"{_whose(row)} {singular if row.task_count == 1 else plural}{at}{since} ({row.state.text})"
-    )
+    verb = singular if row.task_count == 1 else plural
+    return f"{_subject(row)} {verb}{at}{since} ({row.state.text})"
 
 
-def _whose(row: JobStatus) -> str:
+def _subject(row: JobStatus) -> str:
     if not row.tasks:
         return "it"
     if row.task_count == 1:

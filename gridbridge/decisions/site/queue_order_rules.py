@@ -38,12 +38,14 @@ def ranked(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer,
 
     Of equal ones the present order is kept; among equal costs the least expected wait decides.
     """
-    present = sorted(offers, key=lambda one: (inf if one.seq_no is None else one.seq_no, one.queue))
+    present = sorted(
+        offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue)
+    )
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
     if order is QueueOrder.WAIT:
         return tuple(sorted(present, key=turns))
-    return tuple(sorted(present, key=lambda one: (one.cost, turns(one))))
+    return tuple(sorted(present, key=lambda offer: (offer.cost, turns(offer))))
 
 
 def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
@@ -53,17 +55,21 @@ def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[Renumbe
     """
     if order is QueueOrder.SEQ_NO:
         return ()
-    known = [(one, one.seq_no) for one in ranked(offers, order) if one.seq_no is not None]
-    found: list[RenumberedQueue] = []
+    numbered = [
+        (offer, offer.seq_no) for offer in ranked(offers, order) if offer.seq_no is not None
+    ]
+    changed: list[RenumberedQueue] = []
     least = -1
-    numbers = sorted(number for _, number in known)
-    for (one, before), number in zip(known, numbers, strict=True):
+    numbers = sorted(number for _, number in numbered)
+    for (offer, before), number in zip(numbered, numbers, strict=True):
         least = max(number, least + 1)
         if before != least:
-            found.append(
-                RenumberedQueue(queue=one.queue, before=before, after=least, why=why(one, order))
+            changed.append(
+                RenumberedQueue(
+                    queue=offer.queue, before=before, after=least, why=why(offer, order)
+                )
             )
-    return tuple(found)
+    return tuple(changed)
 
 
 def restored(
@@ -72,10 +78,10 @@ def restored(
     """Return the queues that get the numbers back that they had before any other was given."""
     return tuple(
         RenumberedQueue(
-            queue=one.queue, before=one.seq_no, after=former[one.queue], why="as it was"
+            queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was"
         )
-        for one in offers
-        if one.seq_no is not None and former.get(one.queue, one.seq_no) != one.seq_no
+        for offer in offers
+        if offer.seq_no is not None and former.get(offer.queue, offer.seq_no) != offer.seq_no
     )
 
 
@@ -85,12 +91,12 @@ def is_set_up(offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[s
     Expected waits change from minute to minute, so any numbers count as right once queues were
     numbered by waits. Costs change with the file alone.
     """
-    every = tuple(offers)
+    all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
-        return not restored(every, former)
+        return not restored(all_offers, former)
     if not former:
-        return not renumbered(every, order)
-    costs = [queue.cost for queue in ranked(every, QueueOrder.SEQ_NO)]
+        return not renumbered(all_offers, order)
+    costs = [queue.cost for queue in ranked(all_offers, QueueOrder.SEQ_NO)]
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
 
@@ -112,14 +118,16 @@ def finding(
 def why(offer: QueueOffer, order: QueueOrder) -> str:
     """Say by what a queue has its place."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
-    told = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
-    return f"cost {offer.cost:g}, {told}" if order is QueueOrder.COST else told
+    standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
+    return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
 def sentence(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
     """Say in which order queues should be tried, and in which they are if that differs."""
-    every = tuple(offers)
-    told = ", then ".join(f"{one.queue} ({why(one, order)})" for one in ranked(every, order))
-    is_so = not renumbered(every, order)
+    all_offers = tuple(offers)
+    order_words = ", then ".join(
+        f"{offer.queue} ({why(offer, order)})" for offer in ranked(all_offers, order)
+    )
+    is_so = not renumbered(all_offers, order)
     later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
-    return f"tried in this order, {WORDS[order]}: {told}{later}"
+    return f"tried in this order, {WORDS[order]}: {order_words}{later}"

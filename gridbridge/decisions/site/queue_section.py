@@ -21,27 +21,27 @@ EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
-def findings(policy: Policy, wanted: QueueRequest) -> tuple[CheckFinding, ...]:
+def findings(policy: Policy, request: QueueRequest) -> tuple[CheckFinding, ...]:
     """Judge the section; other keys that people wrote there are left alone."""
-    known = policy.queues.get(wanted.queue)
+    section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
     right = replace(
-        known or unset,
-        cluster=wanted.remote,
-        pending_limit=wanted.pending_limit,
-        slots=wanted.slots,
-        remote_usage=wanted.remote_usage,
+        section or unset,
+        cluster=request.remote,
+        pending_limit=request.pending_limit,
+        slots=request.slots,
+        remote_usage=request.remote_usage,
     )
-    item = f"file {CONFIG}: [queue.{wanted.queue}]"
-    if known == right:
+    item = f"file {CONFIG}: [queue.{request.queue}]"
+    if section == right:
         return (CheckFinding(item=item, state=FindingState.OK, found=_shown(right)),)
     return (
         CheckFinding(
             item=item,
             state=FindingState.BROKEN,
-            found=_shown(known) if known else "missing",
+            found=_shown(section) if section else "missing",
             right=_shown(right),
-            mend=(_edit("put", wanted.queue, *_changes(known or unset, right)),),
+            mend=(_edit("put", request.queue, *_changes(section or unset, right)),),
         ),
     )
 
@@ -49,37 +49,37 @@ def findings(policy: Policy, wanted: QueueRequest) -> tuple[CheckFinding, ...]:
 def room(policy: Policy, slots: int) -> CheckFinding:
     """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
-    item, found = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
+    item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
+        return CheckFinding(item=item, state=FindingState.OK, found=limit_text)
     return CheckFinding(
         item=item,
         state=FindingState.WARNING,
-        found=f"{found}, too few for {slots} transfer slots of one user",
+        found=f"{limit_text}, too few for {slots} transfer slots of one user",
         right=f"{needed} at least",
         hint=f"set it in [poller], {FEWER}",
     )
 
 
-def all_slots(policy: Policy, wanted: QueueRequest | None = None) -> int:
+def all_slots(policy: Policy, request: QueueRequest | None = None) -> int:
     """Return the slots of all transfer queues, the wanted one as it will be."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
-    return sum({**slots, **({wanted.queue: wanted.slots} if wanted else {})}.values())
+    return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
-def removal(policy: Policy, wanted: QueueRequest) -> tuple[SetupEdit, ...]:
+def removal(policy: Policy, request: QueueRequest) -> tuple[SetupEdit, ...]:
     """Return the edit that takes the section out of the file."""
-    return (_edit("drop", wanted.queue),) if wanted.queue in policy.queues else ()
+    return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
 def _shown(queue: TransferQueue) -> str:
     return f"{count(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
-def _changes(known: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
+def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
     """Return the keys that have to have another value, a line of TOML each."""
     pairs = (
-        (key.name, getattr(known, key.name), getattr(right, key.name)) for key in fields(right)
+        (key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right)
     )
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
 

@@ -14,20 +14,20 @@ NEW = "the new one"
 
 def is_refused(poller: PollerFacts) -> bool:
     """Say whether a running service refuses the file that is there, though it is right."""
-    known = poller.configuration
-    return known is not None and not known.is_same and bool(known.refused)
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and bool(configuration.refused)
 
 
 def is_awaited(poller: PollerFacts) -> bool:
     """Say whether a living service has yet to take the file that is there, or to refuse it."""
-    known = poller.configuration
-    return known is not None and not known.is_same and not known.refused
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and not configuration.refused
 
 
 def trouble(poller: PollerFacts) -> str:
     """Say why a living service does not have the file that is there; empty where it has it."""
-    wrong = (each for each in findings(poller) if each.state != FindingState.OK)
-    return next((f"{each.found}; {each.hint}" for each in wrong), "")
+    wrong = (finding for finding in findings(poller) if finding.state != FindingState.OK)
+    return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
 
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[CheckFinding]:
@@ -35,18 +35,18 @@ def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[CheckFindin
 
     The mistakes of a wrong file are findings of their own.
     """
-    known = poller.configuration
-    if known is None:
+    configuration = poller.configuration
+    if configuration is None:
         return
-    if known.is_same:
+    if configuration.is_same:
         yield CheckFinding(item=ITEM, state=FindingState.OK, found="in force")
     elif not is_right:
         hint = "it stays in force until the file is right"
         yield CheckFinding(item=ITEM, state=FindingState.WARNING, found=OLDER, right=NEW, hint=hint)
-    elif known.refused:
+    elif configuration.refused:
         hint = "until that is mended the older one stays in force"
-        found = f"{OLDER}; it refuses the new one: {'; '.join(known.refused)}"
-        yield CheckFinding(item=ITEM, state=FindingState.BROKEN, found=found, right=NEW, hint=hint)
+        actual = f"{OLDER}; it refuses the new one: {'; '.join(configuration.refused)}"
+        yield CheckFinding(item=ITEM, state=FindingState.BROKEN, found=actual, right=NEW, hint=hint)
     else:
         yield _late(poller.pid)
 

@@ -18,13 +18,13 @@ MOST = 5  # queues that are named
 
 def folders(queues: Mapping[str, Settings]) -> dict[str, tuple[str, ...]]:
     """Return each folder with the queues that have it, of `/tmp,[@big=/scratch]` both."""
-    found: dict[str, tuple[str, ...]] = {}
+    queues_by_folder: dict[str, tuple[str, ...]] = {}
     for name, queue in sorted(queues.items()):
         parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))
         for folder in dict.fromkeys(part.strip("[] ") for part in parts):
             if folder.startswith("/"):
-                found[folder] = (*found.get(folder, ()), name)
-    return found
+                queues_by_folder[folder] = (*queues_by_folder.get(folder, ()), name)
+    return queues_by_folder
 
 
 def findings(

@@ -76,7 +76,7 @@ def account_finding(uid: int, site: Site) -> CheckFinding:
 def program_findings(facts: HostFacts) -> Iterator[CheckFinding]:
     """Judge the files that Grid Engine and sudo run: a job's owner has to reach them."""
     yield from (_program(path, facts) for path in PROGRAMS)
-    yield from (_tree(top, found) for top, found in facts.trees.items())
+    yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _interpreter(facts)
     yield _configuration(facts)
 
@@ -84,17 +84,17 @@ def program_findings(facts: HostFacts) -> Iterator[CheckFinding]:
 def state_finding(facts: HostFacts, site: Site) -> CheckFinding:
     """Judge the state file: nobody but the service may read it."""
     path = state_path(site)
-    found, item = facts.paths.get(path), "state file"
+    path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
         return unseen(item)
-    if not path or found is None:
+    if not path or path_facts is None:
         return CheckFinding(
             item=item, state=FindingState.OK, found="not there yet" if path else "a database"
         )
-    if found.owner == facts.service_uid and found.mode == 0o600:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
+    if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
     owner = site.service_account
-    return broken(item, shown(found), f"{owner}'s, mode 0600", closed(path, owner))
+    return broken(item, shown(path_facts), f"{owner}'s, mode 0600", closed(path, owner))
 
 
 def state_path(site: Site) -> str:
@@ -116,8 +116,8 @@ def untrusted(path: str, wrong: str, mend: str) -> CheckFinding:
 
 def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> CheckFinding:
     owner = (site.service_account, facts.service_uid)
-    found, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
-    return folder(path, mode, found, owner, facts.hidden, is_within=is_within)
+    path_facts, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
+    return folder(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
 
 
 def sudoers_line(site: Site) -> str:
@@ -126,35 +126,35 @@ def sudoers_line(site: Site) -> str:
 
 
 def _program(path: str, facts: HostFacts) -> CheckFinding:
-    item, found, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
+    item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = shell(f"chmod a+rx {shlex.quote(closed)}")
         return broken(item, f"others can't pass {closed}", "readable by every user", mend)
-    if found is None:
+    if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
         return CheckFinding(
             item=item, state=FindingState.BROKEN, found="missing", right="there", hint=hint
         )
-    is_trusted = found.owner == 0 and not found.mode & OTHERS_WRITE
-    if is_trusted and found.mode & 0o005 == 0o005:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
+    is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
+    if is_trusted and path_facts.mode & 0o005 == 0o005:
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
     mend = shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return broken(item, shown(found), "root's, for others to read and run", mend)
+    return broken(item, shown(path_facts), "root's, for others to read and run", mend)
 
 
-def _tree(top: str, found: TreeFacts) -> CheckFinding:
+def _tree(top: str, tree: TreeFacts) -> CheckFinding:
     """Judge the files that root runs or obeys: a person who can change one is root."""
     item, name = f"folder {top}", shlex.quote(top)
-    if not found.wrong:
+    if not tree.wrong:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=f"root's alone, {found.files} files"
+            item=item, state=FindingState.OK, found=f"root's alone, {tree.files} files"
         )
-    more = f", and {len(found.wrong) - 1} more" if found.wrong[1:] else ""
+    more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the end follows a link
-    mend = shell(" && ".join((*found.above, within)))
+    mend = shell(" && ".join((*tree.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
-    return replace(broken(item, f"{found.wrong[0]}{more}", right, mend), hint=hint)
+    return replace(broken(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
 
 
 def _interpreter(facts: HostFacts) -> CheckFinding:
@@ -167,11 +167,15 @@ def _interpreter(facts: HostFacts) -> CheckFinding:
 
 
 def _configuration(facts: HostFacts) -> CheckFinding:
-    item, found = f"file {CONFIG}", facts.paths.get(CONFIG)
-    if found is None:
+    item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
+    if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
         return broken(item, "missing", "there", shell(f"{copy} {CONFIG}"))
-    if found.owner == 0 and not found.mode & OTHERS_WRITE and found.mode & stat.S_IROTH:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(found))
+    if (
+        path_facts.owner == 0
+        and not path_facts.mode & OTHERS_WRITE
+        and path_facts.mode & stat.S_IROTH
+    ):
+        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
     mend = shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return broken(item, shown(found), "root's, for all to read, mode 0644", mend)
+    return broken(item, shown(path_facts), "root's, for all to read, mode 0644", mend)

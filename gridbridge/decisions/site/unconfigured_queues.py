@@ -21,14 +21,14 @@ def findings(queues: Mapping[str, Settings], policy: Policy) -> Iterator[CheckFi
             yield _nameless(name, "runs gridbridge's starter" if has_starter(queue) else OFFERS)
 
 
-def _nameless(queue: str, what: str) -> CheckFinding:
+def _nameless(queue: str, trait: str) -> CheckFinding:
     """Return the finding without a command: whether to keep the queue is a person's choice."""
     section = f"[queue.{queue}]"
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
     return CheckFinding(
         item=f"queue {queue}",
         state=FindingState.BROKEN,
-        found=f"{what} and has no {section}: its jobs wait or fail",
+        found=f"{trait} and has no {section}: its jobs wait or fail",
         right=f"a {section} in {CONFIG}, or no such queue",
         hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes"
         " the queue",

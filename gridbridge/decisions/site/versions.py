@@ -21,20 +21,22 @@ class RunningProgram:
 
 def finding(running: Mapping[str, RunningProgram], installed: str) -> CheckFinding:
     """Name the programs that run another version than the installed one."""
-    others = {
-        program: found
-        for program, found in running.items()
-        if not _is_same(found.version, installed)
+    outdated = {
+        program: process
+        for program, process in running.items()
+        if not _is_same(process.version, installed)
     }
-    if not others:
+    if not outdated:
         return CheckFinding(item=ITEM, state=FindingState.OK, found=installed)
-    differing = (f"{program} runs {found.version or UNKNOWN}" for program, found in others.items())
+    differing = (
+        f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items()
+    )
     return CheckFinding(
         item=ITEM,
         state=FindingState.BROKEN,
         found=", ".join(differing),
         right=installed,
-        hint=f"systemctl restart {' '.join(others)}; {_without_systemd(others)}",
+        hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
     )
 
 
@@ -47,10 +49,10 @@ def _is_same(running: str, installed: str) -> bool:
     return version == right and (commit == commit_there or not (commit and commit_there))
 
 
-def _without_systemd(others: Mapping[str, RunningProgram]) -> str:
+def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
     """Return what ends them otherwise; the poller's process does not bear its name."""
-    pids = " ".join(str(found.pid) for found in others.values() if found.pid)
+    pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     ended = f"`kill {pids}`" if pids else "end each"
-    by_hand = "start each as before" if others.keys() - {POLLER} else ""
-    by_sensor = BY_SENSOR if POLLER in others else ""
+    by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
+    by_sensor = BY_SENSOR if POLLER in outdated else ""
     return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"

@@ -48,11 +48,11 @@ def findings(
     return (
         _resource(cluster, cell),
         *(_quota(cluster, name, text) for name, text in cell.quotas.items()),
-        *(each for n in numbers for each in _queue(cluster, cell, model, blocks, n)),
+        *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
         *(
-            each
+            finding
             for name in superordinate(cell, model)
-            for each in _subordinates(cluster, cell, blocks, name)
+            for finding in _subordinates(cluster, cell, blocks, name)
         ),
         *(_slots(cluster, cell, blocks, n) for n in numbers),
         *taken_findings(cluster, cell, blocks),
@@ -61,8 +61,8 @@ def findings(
 
 def none(cluster: str) -> CheckFinding:
     """Return the item of a cell without best-effort queues."""
-    found = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=found)
+    actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
+    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=actual)
 
 
 def stranger(cluster: str, name: str) -> CheckFinding:
@@ -82,15 +82,15 @@ def is_set_up(cell: BestEffortCell) -> bool:
 
 
 def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
-    item, found = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
+    item, row = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
     key = ("type", "relation", "requestable", "consumable")
-    if found and all(getattr(found, name) == getattr(RESOURCE, name) for name in key):
-        return CheckFinding(item=item, state=FindingState.OK, found=found.row)
+    if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
+        return CheckFinding(item=item, state=FindingState.OK, found=row.row)
     edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
-        found=found.row if found else "missing",
+        found=row.row if row else "missing",
         right=RESOURCE.row,
         mend=(edit,),
     )
@@ -117,21 +117,21 @@ def _queue(
 ) -> Iterator[CheckFinding]:
     """Judge a queue but for its slots; a missing one is made without any."""
     name = f"gb-be{number}"
-    item, found, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
-    if found is None:
+    item, settings, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
+    if settings is None:
         seq_no = str(SEQ_NO + blocks.count - number)
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(
             verb=EditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
         )
-        told = f"as {model}, for tasks that make way"
+        right_words = f"as {model}, for tasks that make way"
         yield CheckFinding(
-            item=item, state=FindingState.BROKEN, found="missing", right=told, mend=(edit,)
+            item=item, state=FindingState.BROKEN, found="missing", right=right_words, mend=(edit,)
         )
         return
     for key, value in right.items():
-        yield from _attributes(cluster, name, key, found.get(key, ""), value)
+        yield from _attributes(cluster, name, key, settings.get(key, ""), value)
 
 
 def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
@@ -154,53 +154,53 @@ def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
 
 def _environments(cell: BestEffortCell, model: str) -> str:
     """Return the model's pe_list with the environments whose jobs are on one host."""
-    found = varying(cell.queues[model].get("pe_list", "NONE"))
-    others = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in found.others)
-    return ",".join((_whole_jobs(cell, found.usual), *others))
+    values = varying(cell.queues[model].get("pe_list", "NONE"))
+    of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
+    return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
 
 
 def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
-    rules = {name: one.get("allocation_rule") for name, one in cell.environments.items()}
+    rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
     return " ".join(name for name in words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
 
 
 def _attributes(
-    cluster: str, queue: str, name: str, found: str, right: str
+    cluster: str, queue: str, name: str, actual_text: str, right: str
 ) -> Iterator[CheckFinding]:
     """Judge an attribute, and each value for one host, which replaces the usual value there."""
-    there, wanted = dict(by_place(found)), dict(by_place(right))
-    for where in dict.fromkeys((*there, *wanted)):
-        usual = wanted[""]  # as the queue has it once that is mended
-        actual, value = there.get(where, usual), wanted.get(where, usual)
+    actual_values, right_values = dict(by_place(actual_text)), dict(by_place(right))
+    for where in dict.fromkeys((*actual_values, *right_values)):
+        usual = right_values[""]  # as the queue has it once that is mended
+        actual, value = actual_values.get(where, usual), right_values.get(where, usual)
         judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
-        is_surplus = where not in wanted and name != "complex_values"
+        is_surplus = where not in right_values and name != "complex_values"
         if is_surplus and judged.state is not FindingState.OK:
             edits = (replace(edit, verb=EditVerb.PURGE, value="") for edit in judged.mend)
             judged = replace(judged, mend=tuple(edits))
         yield judged
 
 
-def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> CheckFinding:
+def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> CheckFinding:
     item = f"queue {queue}: {name}"
-    if _same(name, found, right):
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
+    if _same(name, actual, right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
     verb = EditVerb.MERGE if name == "complex_values" else EditVerb.REPLACE
     edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
     return CheckFinding(
-        item=item, state=FindingState.BROKEN, found=found, right=right, mend=(edit,)
+        item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(edit,)
     )
 
 
-def _same(name: str, found: str, right: str) -> bool:
+def _same(name: str, actual: str, right: str) -> bool:
     """Compare two values of an attribute: TRUE is 1, and lists have no order."""
     if name == "complex_values":
         as_said = {key: value.upper() for key, value in pairs(right).items()}
         return (
-            as_said.items() <= {key: value.upper() for key, value in pairs(found).items()}.items()
+            as_said.items() <= {key: value.upper() for key, value in pairs(actual).items()}.items()
         )
     if name in (HOSTLIST, "pe_list", *ACCESS):
-        return sorted(words(found)) == sorted(words(right))
-    return found.upper() == right.upper()
+        return sorted(words(actual)) == sorted(words(right))
+    return actual.upper() == right.upper()
 
 
 def _subordinates(
@@ -208,15 +208,15 @@ def _subordinates(
 ) -> Iterator[CheckFinding]:
     """Judge a local queue's subordinate_list, for each host or group that has its own."""
     right = blocks.subordinates(queue)
-    for where, found in subordinate_lists(cell.queues[queue]).items():
+    for where, actual in subordinate_lists(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
-        item, listed = f"queue {name}: subordinate_list", pairs(found)
-        if found.startswith(SLOTWISE):
-            yield _slotwise(item, found)
+        item, listed = f"queue {name}: subordinate_list", pairs(actual)
+        if actual.startswith(SLOTWISE):
+            yield _slotwise(item, actual)
             continue
         lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
         if not lacking:
-            yield CheckFinding(item=item, state=FindingState.OK, found=found)
+            yield CheckFinding(item=item, state=FindingState.OK, found=actual)
             continue
         value = ",".join(f"{key}={n}" for key, n in lacking.items())
         edit = SetupEdit(
@@ -228,16 +228,16 @@ def _subordinates(
             value=value,
         )
         yield CheckFinding(
-            item=item, state=FindingState.BROKEN, found=found, right=value, mend=(edit,)
+            item=item, state=FindingState.BROKEN, found=actual, right=value, mend=(edit,)
         )
 
 
-def _slotwise(item: str, found: str) -> CheckFinding:
+def _slotwise(item: str, actual: str) -> CheckFinding:
     """Return the finding about a list that can't have queues of ours beside its own."""
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
-        found=f"{found}: slot-wise, which counts tasks and takes no other queues",
+        found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
         right="queue-wise, such as low.q=1",
         hint="change it by hand, or give another --like",
     )
@@ -248,10 +248,10 @@ def _slots(
 ) -> CheckFinding:
     """Judge a queue's slots on each host; with them it opens."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
-    found = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
-    if found == right:
+    actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
+    if actual == right:
         return CheckFinding(
-            item=f"queue {name}: slots", state=FindingState.OK, found=written(found)
+            item=f"queue {name}: slots", state=FindingState.OK, found=written(actual)
         )
     edit = SetupEdit(
         verb=EditVerb.REPLACE,
@@ -264,7 +264,7 @@ def _slots(
     return CheckFinding(
         item=f"queue {name}: slots",
         state=FindingState.BROKEN,
-        found=written(found),
+        found=written(actual),
         right=written(right),
         mend=(edit,),
     )
@@ -277,20 +277,21 @@ def taken_findings(
 
     Only a job that was started displaces tasks, and without these it is not started.
     """
-    for name, places in cell.taken.items():
-        here = [place for place in places if place in blocks.slots or place == "global"]
-        if here:
+    for name, hosts in cell.taken.items():
+        touched = [host for host in hosts if host in blocks.slots or host == "global"]
+        if touched:
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
                 state=FindingState.WARNING,
-                found=f"best-effort tasks take of it at {_some(here)}, and no queue exempts them",
+                found=f"best-effort tasks take of it at {_shortened(touched)},"
+                " and no queue exempts them",
                 right="none that every job takes of",
                 hint=_instead(name, cell),
             )
 
 
-def _some(places: list[str]) -> str:
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+def _shortened(hosts: list[str]) -> str:
+    return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
 
 
 def _instead(name: str, cell: BestEffortCell) -> str:

@@ -26,8 +26,8 @@ def removal(cluster: str, cell: BestEffortCell) -> Iterator[SetupEdit]:
     for name, text in cell.quotas.items():
         if RULE_NAME in " ".join(text.split()):
             yield SetupEdit(verb=EditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME)
-    others = (queue for name, queue in cell.queues.items() if name not in queues)
-    if BEST_EFFORT in cell.complexes and not any(map(is_besteffort, others)):
+    other_queues = (queue for name, queue in cell.queues.items() if name not in queues)
+    if BEST_EFFORT in cell.complexes and not any(map(is_besteffort, other_queues)):
         yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
 
 
@@ -40,8 +40,8 @@ def _subordination(
     cluster: str, cell: BestEffortCell, queues: tuple[str, ...]
 ) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
-        for where, found in subordinate_lists(settings).items():
-            listed = [f"{name}={n}" for name, n in pairs(found).items() if name in queues]
+        for where, subordinates in subordinate_lists(settings).items():
+            listed = [f"{name}={n}" for name, n in pairs(subordinates).items() if name in queues]
             if listed:
                 yield SetupEdit(
                     verb=EditVerb.DROP,

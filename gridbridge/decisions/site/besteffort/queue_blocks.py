@@ -46,8 +46,8 @@ def strangers(cell: BestEffortCell) -> tuple[str, ...]:
 
 def own_queues(cell: BestEffortCell) -> tuple[str, ...]:
     """Return the best-effort queues that are there, by their numbers."""
-    found = (name for name in cell.queues if ours(cell, name))
-    return tuple(sorted(found, key=lambda name: int(name.removeprefix("gb-be"))))
+    names = (name for name in cell.queues if ours(cell, name))
+    return tuple(sorted(names, key=lambda name: int(name.removeprefix("gb-be"))))
 
 
 def model_of(cell: BestEffortCell, like: str | None) -> str:
@@ -115,13 +115,13 @@ def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
 def written(slots: Mapping[str, int]) -> str:
     """Write slots as queue_conf(5) has them: the usual number, then the hosts that differ."""
     usual = max(
-        Counter(slots.values()).items(), key=lambda each: (each[1], -each[0]), default=(0, 0)
+        Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)
     )
-    others = (f"[{host}={n}]" for host, n in sorted(slots.items()) if n != usual[0])
-    return ",".join((str(usual[0]), *others))
+    of_hosts = (f"[{host}={n}]" for host, n in sorted(slots.items()) if n != usual[0])
+    return ",".join((str(usual[0]), *of_hosts))
 
 
 def subordinate_lists(queue: Settings) -> dict[str, str]:
     """Return a queue's subordinate_list, by host or group that has its own; '' for the others."""
-    found = varying(queue.get("subordinate_list", "NONE").replace(" ", ""))
-    return {"": found.usual, **dict(found.others)}
+    values = varying(queue.get("subordinate_list", "NONE").replace(" ", ""))
+    return {"": values.usual, **dict(values.others)}

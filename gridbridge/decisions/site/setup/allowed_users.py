@@ -22,60 +22,64 @@ USER_LISTS = "user_lists"
 
 def people_findings(situation: SetupSituation) -> Iterator[CheckFinding]:
     """Judge the list of people; it is there before the queue that has it."""
-    wanted, listed = (
+    request, listed = (
         situation.wanted,
         situation.home.user_lists.get(situation.wanted.people_list, ()),
     )
-    if not wanted.people:
+    if not request.people:
         return
-    missing = tuple(sorted(set(wanted.people) - set(listed)))
-    surplus = tuple(sorted(set(listed) - set(wanted.people)))
-    item, right = f"userset {wanted.people_list}", ",".join(sorted(wanted.people))
-    found = ",".join(sorted(listed)) or "missing"
+    missing = tuple(sorted(set(request.people) - set(listed)))
+    surplus = tuple(sorted(set(listed) - set(request.people)))
+    item, right = f"userset {request.people_list}", ",".join(sorted(request.people))
+    actual = ",".join(sorted(listed)) or "missing"
     if not missing + surplus:
-        yield CheckFinding(item=item, state=FindingState.OK, found=found)
+        yield CheckFinding(item=item, state=FindingState.OK, found=actual)
         return
     changes = ((EditVerb.ALLOW, missing), (EditVerb.DISALLOW, surplus))
     mend = tuple(
-        SetupEdit(verb=verb, cell=wanted.home, name=wanted.people_list, value=",".join(people))
+        SetupEdit(verb=verb, cell=request.home, name=request.people_list, value=",".join(people))
         for verb, people in changes
         if people
     )
-    yield CheckFinding(item=item, state=FindingState.BROKEN, found=found, right=right, mend=mend)
+    yield CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
 
 
 def list_findings(situation: SetupSituation, queue: Settings) -> Iterator[CheckFinding]:
     """Judge whether the queue has that list on each host, or none where nobody is named."""
-    wanted, value = situation.wanted, queue.get(USER_LISTS, "NONE")
-    item, is_wanted = f"queue {wanted.queue}: {USER_LISTS}", bool(wanted.people)
-    every = by_place(value)
-    wrong = [where for where, names in every if (wanted.people_list in words(names)) != is_wanted]
+    request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
+    item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
+    lists_by_host = by_place(value)
+    wrong = [
+        where
+        for where, names in lists_by_host
+        if (request.people_list in words(names)) != is_wanted
+    ]
     if not wrong:
         yield CheckFinding(item=item, state=FindingState.OK, found=value)
         return
     edit = SetupEdit(
         verb=EditVerb.MERGE if is_wanted else EditVerb.DROP,
-        cell=wanted.home,
+        cell=request.home,
         kind="queue",
-        name=wanted.queue,
+        name=request.queue,
         attribute=USER_LISTS,
-        value=wanted.people_list,
+        value=request.people_list,
     )
-    right = f"{wanted.people_list} among them" if is_wanted else f"without {wanted.people_list}"
+    right = f"{request.people_list} among them" if is_wanted else f"without {request.people_list}"
     yield CheckFinding(
         item=item,
         state=FindingState.BROKEN,
         found=value,
         right=right,
-        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where in wrong),
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong),
     )
 
 
 def taken_back(situation: SetupSituation) -> Iterator[SetupEdit]:
     """Remove the list with the last queue that has it."""
-    wanted = situation.wanted
-    others = (queue for name, queue in situation.home.queues.items() if name != wanted.queue)
-    lists = (names for queue in others for _, names in by_place(queue.get(USER_LISTS, "")))
-    is_needed = any(wanted.people_list in words(names) for names in lists)
-    if wanted.people_list in situation.home.user_lists and not is_needed:
-        yield SetupEdit(verb=EditVerb.DROP_LIST, cell=wanted.home, name=wanted.people_list)
+    request = situation.wanted
+    other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
+    lists = (names for queue in other_queues for _, names in by_place(queue.get(USER_LISTS, "")))
+    is_needed = any(request.people_list in words(names) for names in lists)
+    if request.people_list in situation.home.user_lists and not is_needed:
+        yield SetupEdit(verb=EditVerb.DROP_LIST, cell=request.home, name=request.people_list)

@@ -23,9 +23,9 @@ REMOTE = "remote"
 BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only jobs that ask for it are sent away
 
 
-def wanted_complexes(wanted: QueueRequest) -> tuple[ComplexRow, ...]:
+def wanted_complexes(request: QueueRequest) -> tuple[ComplexRow, ...]:
     """Return the resources that a transfer queue needs."""
-    prefix = wanted.prefix
+    prefix = request.prefix
     return (
         ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
         ComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
@@ -43,23 +43,23 @@ def complex_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
 
 
 def _complex(right: ComplexRow, cell: CellSetup, cluster: str) -> CheckFinding:
-    item, found = f"complex {right.name}", cell.complexes.get(right.name)
-    if found and _fits(found, right):
-        return CheckFinding(item=item, state=FindingState.OK, found=found.row)
+    item, actual = f"complex {right.name}", cell.complexes.get(right.name)
+    if actual and _fits(actual, right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual.row)
     edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
-        found=found.row if found else "missing",
+        found=actual.row if actual else "missing",
         right=right.row,
         mend=(edit,),
     )
 
 
-def _fits(found: ComplexRow, right: ComplexRow) -> bool:
+def _fits(actual: ComplexRow, right: ComplexRow) -> bool:
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
-    same = (found.type, found.relation, found.consumable) == (right.type, right.relation, "NO")
-    return same and found.requestable in may_ask
+    same = (actual.type, actual.relation, actual.consumable) == (right.type, right.relation, "NO")
+    return same and actual.requestable in may_ask
 
 
 def remote_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
@@ -73,11 +73,13 @@ def remote_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
 
 
 def _home_queue(name: str, values: str, situation: SetupSituation) -> CheckFinding:
-    every = lists(values)
-    lacking = [where for where, found in every if REMOTE not in found]
+    values_by_host = lists(values)
+    lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
         return CheckFinding(
-            item=f"queue {name}", state=FindingState.OK, found=f"remote={every[0][1][REMOTE]}"
+            item=f"queue {name}",
+            state=FindingState.OK,
+            found=f"remote={values_by_host[0][1][REMOTE]}",
         )
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
@@ -103,8 +105,8 @@ def _no_remote(queue: str, situation: SetupSituation) -> SetupEdit:
 
 def _contradictions(situation: SetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
-        found = pairs(values.get("complex_values", "")).get(REMOTE)
-        if found is None:
+        remote = pairs(values.get("complex_values", "")).get(REMOTE)
+        if remote is None:
             continue
         edit = SetupEdit(
             verb=EditVerb.DROP,
@@ -112,12 +114,12 @@ def _contradictions(situation: SetupSituation) -> Iterator[CheckFinding]:
             kind="exechost",
             name=host,
             attribute="complex_values",
-            value=f"remote={found}",
+            value=f"remote={remote}",
         )
         yield CheckFinding(
             item=f"host {host}",
             state=FindingState.BROKEN,
-            found=f"remote={found}, which holds for its queues too",
+            found=f"remote={remote}, which holds for its queues too",
             right="remote on queues alone",
             mend=(edit,),
         )

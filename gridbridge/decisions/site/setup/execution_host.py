@@ -48,7 +48,9 @@ def _no_execd(situation: SetupSituation) -> CheckFinding:
 
 
 def _sensor(situation: SetupSituation) -> CheckFinding:
-    present = [each for each in situation.home.effective("load_sensor").split(",") if words(each)]
+    present = [
+        sensor for sensor in situation.home.effective("load_sensor").split(",") if words(sensor)
+    ]
     item = "load sensor"
     if SENSOR in present:
         return CheckFinding(item=item, state=FindingState.OK, found=",".join(present))
@@ -57,33 +59,37 @@ def _sensor(situation: SetupSituation) -> CheckFinding:
 
 
 def _setting(
-    situation: SetupSituation, item: str, attribute: str, found: str, right: str
+    situation: SetupSituation, item: str, attribute: str, actual: str, right: str
 ) -> CheckFinding:
-    wanted = situation.wanted
-    done = SetupEdit(
-        verb=EditVerb.SET_HOST, cell=wanted.home, name=wanted.host, attribute=attribute, value=right
+    request = situation.wanted
+    edit = SetupEdit(
+        verb=EditVerb.SET_HOST,
+        cell=request.home,
+        name=request.host,
+        attribute=attribute,
+        value=right,
     )
     former = (situation.home.host or {}).get(attribute)
     verb = EditVerb.DROP_HOST if former is None else EditVerb.SET_HOST
-    back = SetupEdit(
-        verb=verb, cell=wanted.home, name=wanted.host, attribute=attribute, value=former or ""
+    undo = SetupEdit(
+        verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or ""
     )
     restart = (restart_execd(situation),) if situation.home.host is None and situation.execd else ()
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
-        found=f"{attribute} {found}",
+        found=f"{attribute} {actual}",
         right=f"{attribute} {right}",
-        mend=(done, *restart),
-        undo=(SharedSettingUndo(done=done, undo=back),),
+        mend=(edit, *restart),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
     )
 
 
 def _report_time(situation: SetupSituation) -> CheckFinding:
-    found, item = situation.home.effective("load_report_time"), "load report time"
-    if _seconds(found) <= REPORT_S:
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
-    return _setting(situation, item, "load_report_time", found, f"00:00:{REPORT_S:02}")
+    actual, item = situation.home.effective("load_report_time"), "load report time"
+    if _seconds(actual) <= REPORT_S:
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+    return _setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
 def _seconds(text: str) -> int:
@@ -93,33 +99,33 @@ def _seconds(text: str) -> int:
 
 def _gid_range(situation: SetupSituation) -> CheckFinding:
     """Judge the additional group ids: each running job of any queue takes one on this host."""
-    found, item = situation.home.effective("gid_range"), "gid_range"
+    actual, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
-    free = len(_gids(found) - situation.gids)
+    free = len(_gids(actual) - situation.gids)
     if free >= slots + SPARE_GROUPS:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"{found}, {free} free")
-    right = wider_range(found, slots + SPARE_GROUPS, situation.gids)
-    few = f"{found}, {free} free for {count(slots, 'slot')} of all queues here"
+        return CheckFinding(item=item, state=FindingState.OK, found=f"{actual}, {free} free")
+    right = wider_range(actual, slots + SPARE_GROUPS, situation.gids)
+    few = f"{actual}, {free} free for {count(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
 
 
 def _gids(text: str) -> set[int]:
     """Read `20000-20100,30000-30010`."""
-    found: set[int] = set()
+    gids: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.strip().isdigit() and (last or first).strip().isdigit():
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+            gids.update(range(int(first), int(last or first) + 1))
+    return gids
 
 
-def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
+def wider_range(actual: str, needed: int, used: frozenset[int]) -> str:
     """Return the present range made longer, or the first block where no group exists."""
-    present = _gids(found)
+    present = _gids(actual)
     starts = [min(present)] if present else []
-    taken = used | {NOGROUP}
+    gids = used | {NOGROUP}
     blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
-    free = next(block for block in blocks if not any(gid in block for gid in taken))
+    free = next(block for block in blocks if not any(gid in block for gid in gids))
     return f"{free[0]}-{free[-1]}"
 
 
@@ -143,8 +149,8 @@ def _unreported(situation: SetupSituation, poller: PollerFacts, value: str) -> C
     """Judge a value that is missing: it may have to come yet."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
-        found = f"the service publishes no {value}: the queue is closed"
-        return CheckFinding(item=VALUES, state=FindingState.WARNING, found=found, right=right)
+        actual = f"the service publishes no {value}: the queue is closed"
+        return CheckFinding(item=VALUES, state=FindingState.WARNING, found=actual, right=right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
         return CheckFinding(
@@ -163,11 +169,11 @@ def _unreported(situation: SetupSituation, poller: PollerFacts, value: str) -> C
 
 def _late(situation: SetupSituation, poller: PollerFacts) -> str:
     """Say why values have yet to be reported; empty when they should have been."""
-    patience_s, known = _patience_s(situation), poller.configuration
+    patience_s, configuration = _patience_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"
-    if known and known.for_s < patience_s:
-        return f"the service has this gridbridge.toml for {known.for_s:.0f} s"
+    if configuration and configuration.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {configuration.for_s:.0f} s"
     return ""
 
 

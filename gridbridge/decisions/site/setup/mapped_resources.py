@@ -35,7 +35,7 @@ def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Che
     """Judge what the queue, its host and `global` say of the mapping's resources."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
-    for name, value in pairs(_here(situation, queue)).items():
+    for name, value in pairs(_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
             item = f"queue {situation.wanted.queue}: resource {name}"
             yield CheckFinding(item=item, state=FindingState.OK, found=f"{name}={value}")
@@ -43,7 +43,7 @@ def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Che
 
 def _needed(situation: SetupSituation, queue: Settings) -> Iterator[ComplexRow]:
     """Give the resources that can be asked for and have no value where the queue is."""
-    present = {*queue, *pairs(_here(situation, queue))}
+    present = {*queue, *pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= pairs(host.get("complex_values", "")).keys()
         present |= pairs(host.get("load_values", "")).keys()
@@ -53,11 +53,11 @@ def _needed(situation: SetupSituation, queue: Settings) -> Iterator[ComplexRow]:
             yield row
 
 
-def _here(situation: SetupSituation, queue: Settings) -> str:
+def _values_on_host(situation: SetupSituation, queue: Settings) -> str:
     """Return the queue's complex_values on its host, from the host itself or its groups."""
-    found = varying(queue.get("complex_values", ""))
-    groups = {where for where, _ in found.others if where.startswith("@")}
-    return found.on(situation.wanted.host, groups)
+    values = varying(queue.get("complex_values", ""))
+    groups = {where for where, _ in values.others if where.startswith("@")}
+    return values.on(situation.wanted.host, groups)
 
 
 def _most(row: ComplexRow) -> str:
@@ -70,21 +70,21 @@ def _most(row: ComplexRow) -> str:
 
 
 def _missing(row: ComplexRow, situation: SetupSituation, queue: Settings) -> CheckFinding:
-    wanted, value = situation.wanted, _most(row)
+    request, value = situation.wanted, _most(row)
     own = [where for where, _ in varying(queue.get("complex_values", "")).others]
-    name = f"{wanted.queue}@{wanted.host}" if wanted.host in own else wanted.queue
+    name = f"{request.queue}@{request.host}" if request.host in own else request.queue
     edit = SetupEdit(
         verb=EditVerb.MERGE,
-        cell=wanted.home,
+        cell=request.home,
         kind="queue",
         name=name,
         attribute="complex_values",
         value=f"{row.name}={value}",
     )
     return CheckFinding(
-        item=f"queue {wanted.queue}: resource {row.name}",
+        item=f"queue {request.queue}: resource {row.name}",
         state=FindingState.WARNING,
-        found=f"no value: a job that asks for {row.name} is never sent to {wanted.remote}",
+        found=f"no value: a job that asks for {row.name} is never sent to {request.remote}",
         right=f"{row.name}={value}" if value else "the values that jobs may ask for",
         mend=(edit,) if value else (),
         hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",

@@ -31,66 +31,70 @@ def removal(
     situation: SetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
     """Return the edits in order; the queue goes first, and refuses while jobs are in it."""
-    others = [
+    other_queues = [
         name
         for name, queue in situation.home.queues.items()
         if is_transfer(queue) and name != situation.wanted.queue
     ]
-    shared = () if others else (*_remote(situation), *_restored(situation, former))
-    values = _values(situation, others)
+    shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
+    values = _values(situation, other_queues)
     queue = (*_queue(situation), *taken_back(situation))
-    return (*queue, *_sensor(situation, others), *_damping(situation), *shared, *values)
+    return (*queue, *_sensor(situation, other_queues), *_damping(situation), *shared, *values)
 
 
 def _queue(situation: SetupSituation) -> Iterator[SetupEdit]:
-    wanted = situation.wanted
-    if wanted.queue in situation.home.queues:
-        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=wanted.home, name=wanted.queue)
+    request = situation.wanted
+    if request.queue in situation.home.queues:
+        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
 
 
-def _sensor(situation: SetupSituation, others: list[str]) -> Iterator[SetupEdit]:
+def _sensor(situation: SetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Take the sensor away unless another transfer queue of that host needs it.
 
     execd notices a changed configuration, and not one that is gone. So the sensor is taken off the
     list first, then a wait lets its values go, and a configuration that is empty is deleted last.
     """
-    wanted = situation.wanted
-    hosts = (each for name in others for each in words(situation.home.queues[name]["hostlist"]))
+    request = situation.wanted
+    hosts = (
+        host for name in other_queues for host in words(situation.home.queues[name]["hostlist"])
+    )
     own = (situation.home.host or {}).get("load_sensor", "")
-    if not own or any(is_same_host(wanted.host, host) for host in hosts):
+    if not own or any(is_same_host(request.host, host) for host in hosts):
         return
-    kept = [each for each in words(own) if each != SENSOR]
+    other_sensors = [sensor for sensor in words(own) if sensor != SENSOR]
     setting = SetupEdit(
-        verb=EditVerb.SET_HOST, cell=wanted.home, name=wanted.host, attribute="load_sensor"
+        verb=EditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
     )
     if SENSOR in words(own):
-        yield replace(setting, value=",".join(kept) or "none")
+        yield replace(setting, value=",".join(other_sensors) or "none")
         yield _await_no_values(situation)
-    if kept == list(words(situation.home.common.get("load_sensor", ""))):
+    if other_sensors == list(words(situation.home.common.get("load_sensor", ""))):
         yield replace(setting, verb=EditVerb.DROP_HOST)
 
 
 def _await_no_values(situation: SetupSituation) -> SetupEdit:
     """Return a wait: a resource can't be removed while a host reports it."""
-    wanted = situation.wanted
-    reported = f"qconf -se {wanted.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
+    request = situation.wanted
+    reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
     line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-    return SetupEdit(verb=EditVerb.SHELL, cell=wanted.home, value=line)
+    return SetupEdit(verb=EditVerb.SHELL, cell=request.home, value=line)
 
 
 def _damping(situation: SetupSituation) -> Iterator[SetupEdit]:
     name = f"{situation.wanted.prefix}_pending"
     if _is_needed(name, situation):
         return
-    found = situation.home.scheduler.get("job_load_adjustments", "NONE")
-    listed = pairs(found)
+    adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    listed = pairs(adjustments)
     if name in listed:
-        kept = ",".join(f"{key}={value}" for key, value in listed.items() if key != name)
+        other_adjustments = ",".join(
+            f"{key}={value}" for key, value in listed.items() if key != name
+        )
         yield SetupEdit(
             verb=EditVerb.SET_SCHEDULER,
             cell=situation.wanted.home,
             attribute="job_load_adjustments",
-            value=kept or "NONE",
+            value=other_adjustments or "NONE",
         )
 
 
@@ -98,55 +102,55 @@ def _remote(situation: SetupSituation) -> Iterator[SetupEdit]:
     """Take `remote` from the queues and then from the table."""
     for name, queue in situation.home.queues.items():
         for where, values in lists(queue.get("complex_values", "")):
-            found = values.get(REMOTE)
-            if found is not None and not is_true(found):
+            remote = values.get(REMOTE)
+            if remote is not None and not is_true(remote):
                 yield SetupEdit(
                     verb=EditVerb.DROP,
                     cell=situation.wanted.home,
                     kind="queue",
                     name=f"{name}{where}",
                     attribute="complex_values",
-                    value=f"{REMOTE}={found}",
+                    value=f"{REMOTE}={remote}",
                 )
     if REMOTE in situation.home.complexes:
         yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 
 
-def _values(situation: SetupSituation, others: list[str]) -> Iterator[SetupEdit]:
+def _values(situation: SetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Take the load values of all clusters away with the last transfer queue.
 
     A resource can't be removed while a host reports it, and the sensor reports those of a queue
     until its section is out of gridbridge.toml, which comes last.
     """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
-    for name in () if others else ours:
+    for name in () if other_queues else ours:
         if not _is_needed(name, situation):
             yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
 
 
 def _is_needed(value: str, situation: SetupSituation) -> bool:
     """Say whether another queue's threshold has a load value."""
-    others = (
+    other_queues = (
         queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
     )
-    return any(value in pairs(queue.get("load_thresholds", "")) for queue in others)
+    return any(value in pairs(queue.get("load_thresholds", "")) for queue in other_queues)
 
 
 def _restored(
     situation: SetupSituation, former: Iterable[SharedSettingUndo]
 ) -> Iterator[SetupEdit]:
     cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
-    for each in reversed(list(former)):
-        cell = cells.get(each.done.cell)
-        if cell and each.done.attribute != "load_sensor" and _is_ours(each.done, cell):
-            yield each.undo
+    for setting in reversed(list(former)):
+        cell = cells.get(setting.done.cell)
+        if cell and setting.done.attribute != "load_sensor" and _is_ours(setting.done, cell):
+            yield setting.undo
 
 
-def _is_ours(done: SetupEdit, cell: CellSetup) -> bool:
+def _is_ours(edit: SetupEdit, cell: CellSetup) -> bool:
     """Say whether a shared setting still has the value that was given to it."""
-    if done.verb == EditVerb.SET_SCHEDULER:
-        return cell.scheduler.get(done.attribute) == done.value
-    if done.verb == EditVerb.SET_HOST:
-        return (cell.host or {}).get(done.attribute) == done.value
+    if edit.verb == EditVerb.SET_SCHEDULER:
+        return cell.scheduler.get(edit.attribute) == edit.value
+    if edit.verb == EditVerb.SET_HOST:
+        return (cell.host or {}).get(edit.attribute) == edit.value
     lists = {"operator": cell.operators, "submit": cell.submit_hosts, "admin": cell.admin_hosts}
-    return any(is_same_host(done.name, name) for name in lists.get(done.kind, ()))
+    return any(is_same_host(edit.name, name) for name in lists.get(edit.kind, ()))

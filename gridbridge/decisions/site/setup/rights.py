@@ -18,13 +18,13 @@ from gridbridge.model.site.setup_findings import (
 
 def right_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge the rights in both cells."""
-    wanted = situation.wanted
-    home = _in_cell(wanted.home, situation.home, situation)
-    if not wanted.has_operators:
+    request = situation.wanted
+    home = _in_cell(request.home, situation.home, situation)
+    if not request.has_operators:
         return home
-    if wanted.far_account:
+    if request.far_account:
         return (_by_ssh(situation), *home)
-    return (*_in_cell(wanted.remote, situation.away, situation), *home)
+    return (*_in_cell(request.remote, situation.away, situation), *home)
 
 
 def _by_ssh(situation: SetupSituation) -> CheckFinding:
@@ -33,8 +33,8 @@ def _by_ssh(situation: SetupSituation) -> CheckFinding:
     Another domain's set-up belongs to its administrators. Without this right everything works,
     except that a held job which no transfer knows stays there, held.
     """
-    wanted, account = situation.wanted, situation.wanted.far_account
-    item = f"{wanted.remote}: operator {account}"
+    request, account = situation.wanted, situation.wanted.far_account
+    item = f"{request.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
         return CheckFinding(item=item, state=FindingState.OK, found="yes")
     return CheckFinding(
@@ -42,7 +42,7 @@ def _by_ssh(situation: SetupSituation) -> CheckFinding:
         state=FindingState.WARNING,
         found="no: held jobs of nobody can't be deleted there",
         right="yes",
-        hint=f"ask an administrator of {wanted.remote} for: qconf -ao {account}",
+        hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
     )
 
 

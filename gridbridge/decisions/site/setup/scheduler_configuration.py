@@ -38,8 +38,8 @@ def _setting(
     state: FindingState,
     undo: bool = True,
 ) -> CheckFinding:
-    cell, found = situation.wanted.home, situation.home.scheduler.get(attribute, "")
-    return judged(item, cell, attribute, (found, right), state, undo=undo)
+    cell, actual = situation.wanted.home, situation.home.scheduler.get(attribute, "")
+    return judged(item, cell, attribute, (actual, right), state, undo=undo)
 
 
 def judged(
@@ -52,26 +52,26 @@ def judged(
     undo: bool,
 ) -> CheckFinding:
     """Judge a setting of a cell's scheduler by its values, the one it has and the right one."""
-    found, right = values
-    if found == right:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"{attribute} {found}")
-    done = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
-    back = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=found)
+    actual, right = values
+    if actual == right:
+        return CheckFinding(item=item, state=FindingState.OK, found=f"{attribute} {actual}")
+    edit = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
+    undo_edit = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
     return CheckFinding(
         item=item,
         state=state,
-        found=f"{attribute} {found}",
+        found=f"{attribute} {actual}",
         right=f"{attribute} {right}, for the whole cluster",
-        mend=(done,),
-        undo=(SharedSettingUndo(done=done, undo=back),) if undo else (),
+        mend=(edit,),
+        undo=(SharedSettingUndo(done=edit, undo=undo_edit),) if undo else (),
     )
 
 
 def _adjustment(situation: SetupSituation) -> CheckFinding:
     """Judge the damping of every transfer queue: each set-up writes the whole list."""
-    found = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
-        if name not in pairs(found):
+        if name not in pairs(actual):
             right = _join(right, f"{name}=1")
     return _setting(
         situation, "damping", "job_load_adjustments", right, FindingState.WARNING, undo=False
@@ -92,8 +92,8 @@ def _join(listed: str, entry: str) -> str:
 
 def _decay(situation: SetupSituation) -> CheckFinding:
     """Judge the decay; a time of the site's own choice is left alone."""
-    found = situation.home.scheduler.get("load_adjustment_decay_time", "")
-    right = DECAY if found in (*DEFAULT_DECAYS, *NO_DECAYS) else found
+    actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
+    right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
     return _setting(
         situation, "damping time", "load_adjustment_decay_time", right, FindingState.WARNING
     )

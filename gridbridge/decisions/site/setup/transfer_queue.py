@@ -38,24 +38,24 @@ LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 
 def queue_findings(situation: SetupSituation) -> tuple[CheckFinding, ...]:
     """Judge the queue, attribute by attribute; a missing one is one finding."""
-    wanted = situation.wanted
-    found = situation.home.queues.get(wanted.queue)
+    request = situation.wanted
+    actual = situation.home.queues.get(request.queue)
     right = wanted_queue(situation)
-    if found is None:
+    if actual is None:
         return (_missing(situation, right),)
     return (
-        *(_attribute(wanted, name, found.get(name, ""), value) for name, value in right.items()),
-        _remote(wanted, found),
-        *request_findings(situation, found),
-        *list_findings(situation, found),
-        *_environments(situation, found),
+        *(_attribute(request, name, actual.get(name, ""), value) for name, value in right.items()),
+        _remote(request, actual),
+        *request_findings(situation, actual),
+        *list_findings(situation, actual),
+        *_environments(situation, actual),
     )
 
 
 def is_foreign(situation: SetupSituation) -> bool:
     """Say whether the queue is there and not a transfer queue, not even a broken one."""
-    found = situation.home.queues.get(situation.wanted.queue)
-    return found is not None and not is_transfer(found) and not has_starter(found)
+    queue = situation.home.queues.get(situation.wanted.queue)
+    return queue is not None and not is_transfer(queue) and not has_starter(queue)
 
 
 def standing(queue: Settings, remote: str, host: str) -> tuple[int | None, int | None]:
@@ -71,43 +71,43 @@ def standing(queue: Settings, remote: str, host: str) -> tuple[int | None, int |
 
 def wanted_queue(situation: SetupSituation) -> Mapping[str, str]:
     """Return the attributes that matter, but for complex_values and pe_list."""
-    wanted = situation.wanted
+    request = situation.wanted
     methods = {
         f"{name}_method": f"{METHODS}/{name}"
         for name in ("starter", "suspend", "resume", "terminate")
     }
     return {
-        "hostlist": wanted.host,
+        "hostlist": request.host,
         "seq_no": _seq_no(situation),
-        "load_thresholds": thresholds(wanted),
+        "load_thresholds": thresholds(request),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
         "rerun": "TRUE",
-        "slots": str(wanted.slots),
+        "slots": str(request.slots),
         "shell_start_mode": "posix_compliant",
         **methods,
-        "epilog": f"root@{METHODS}/usage" if wanted.remote_usage else f"{METHODS}/epilog",
+        "epilog": f"root@{METHODS}/usage" if request.remote_usage else f"{METHODS}/epilog",
         "notify": "00:01:00",
         **{f"{hardness}_{limit}": "INFINITY" for limit in LIMITS for hardness in "sh"},
     }
 
 
-def thresholds(wanted: QueueRequest) -> str:
+def thresholds(request: QueueRequest) -> str:
     """Return the load thresholds; not np_load_avg, because jobs on this host only wait."""
-    limit = wanted.pending_limit
-    pending = f",{wanted.prefix}_pending={limit}" if limit else ""
-    return f"{wanted.prefix}_up=false{pending}"
+    limit = request.pending_limit
+    pending = f",{request.prefix}_pending={limit}" if limit else ""
+    return f"{request.prefix}_up=false{pending}"
 
 
 def _seq_no(situation: SetupSituation) -> str:
     """Return a number above every home queue's; one that is not 0 is somebody's choice."""
-    others = [
+    numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
         if name != situation.wanted.queue and not is_transfer(queue) and not is_besteffort(queue)
         for number in _numbers(queue.get("seq_no", "0"))
     ]
-    highest = max(others, default=0)
+    highest = max(numbers, default=0)
     present = situation.home.queues.get(situation.wanted.queue, {}).get("seq_no", "")
     if any(map(int, _numbers(present))):
         return present
@@ -126,19 +126,21 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> CheckFindin
     One that was there a moment ago would be open by load values of that time: it is made once the
     service knows where it leads.
     """
-    wanted = situation.wanted
+    request = situation.wanted
     values = {
-        "qname": wanted.queue,
+        "qname": request.queue,
         **right,
         "pe_list": " ".join(safe_environments(situation)) or "NONE",
-        "user_lists": wanted.people_list if wanted.people else "NONE",
+        "user_lists": request.people_list if request.people else "NONE",
         "complex_values": ",".join(("remote=TRUE", *promised(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
-    edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
-    right_words = f"{count(wanted.slots, 'slot')} on {wanted.host}, closed by {thresholds(wanted)}"
+    edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
+    right_words = (
+        f"{count(request.slots, 'slot')} on {request.host}, closed by {thresholds(request)}"
+    )
     return CheckFinding(
-        item=f"queue {wanted.queue}",
+        item=f"queue {request.queue}",
         state=FindingState.BROKEN,
         found="missing",
         right=right_words,
@@ -146,15 +148,15 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> CheckFindin
     )
 
 
-def _attribute(wanted: QueueRequest, name: str, found: str, right: str) -> CheckFinding:
+def _attribute(request: QueueRequest, name: str, actual: str, right: str) -> CheckFinding:
     """Judge an attribute, and each value for a host, which stays when the usual one is changed."""
-    item = f"queue {wanted.queue}: {name}"
-    wrong = [where for where, value in by_place(found) if _plain(value) != _plain(right)]
-    if not wrong or _plain(found) == _plain(right):
-        return CheckFinding(item=item, state=FindingState.OK, found=found)
-    edit = _edit(wanted, EditVerb.REPLACE, name, right)
-    mend = tuple(replace(edit, name=f"{wanted.queue}{where}") for where in wrong)
-    return CheckFinding(item=item, state=FindingState.BROKEN, found=found, right=right, mend=mend)
+    item = f"queue {request.queue}: {name}"
+    wrong = [where for where, value in by_place(actual) if _plain(value) != _plain(right)]
+    if not wrong or _plain(actual) == _plain(right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+    edit = _edit(request, EditVerb.REPLACE, name, right)
+    mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
 
 
 def _plain(value: str) -> str:
@@ -167,33 +169,35 @@ def _plain(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _edit(wanted: QueueRequest, verb: EditVerb, attribute: str, value: str) -> SetupEdit:
+def _edit(request: QueueRequest, verb: EditVerb, attribute: str, value: str) -> SetupEdit:
     return SetupEdit(
         verb=verb,
-        cell=wanted.home,
+        cell=request.home,
         kind="queue",
-        name=wanted.queue,
+        name=request.queue,
         attribute=attribute,
         value=value,
     )
 
 
-def _remote(wanted: QueueRequest, queue: Mapping[str, str]) -> CheckFinding:
-    item, every = f"queue {wanted.queue}: remote", lists(queue.get("complex_values", ""))
-    wrong = [(where, found) for where, found in every if not is_true(found.get("remote", ""))]
+def _remote(request: QueueRequest, queue: Mapping[str, str]) -> CheckFinding:
+    item, values_by_host = f"queue {request.queue}: remote", lists(queue.get("complex_values", ""))
+    wrong = [
+        (where, values) for where, values in values_by_host if not is_true(values.get("remote", ""))
+    ]
     if not wrong:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=f"remote={every[0][1]['remote']}"
+            item=item, state=FindingState.OK, found=f"remote={values_by_host[0][1]['remote']}"
         )
-    where, found = wrong[0]
-    actual = f"remote={found['remote']}" if "remote" in found else "no value of remote"
-    edit = _edit(wanted, EditVerb.MERGE, "complex_values", "remote=TRUE")
+    where, values = wrong[0]
+    actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
+    edit = _edit(request, EditVerb.MERGE, "complex_values", "remote=TRUE")
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
         found=f"{actual} on {where[1:]}" if where else actual,
         right="remote=TRUE",
-        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where, _ in wrong),
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
     )
 
 
@@ -205,50 +209,50 @@ def safe_environments(situation: SetupSituation) -> tuple[str, ...]:
 
 def _unsuitable(name: str, situation: SetupSituation) -> str:
     """Say why jobs of a parallel environment must not be sent, nothing when they may."""
-    wanted = situation.wanted
-    if reason := wanted.rejected.get(name, ""):
-        return f"the mapping to {wanted.remote} rejects it: {reason}"
-    there = wanted.renamed.get(name, name)
-    if there not in situation.away.environments:
-        return f"{wanted.remote} has no environment {there}"
+    request = situation.wanted
+    if reason := request.rejected.get(name, ""):
+        return f"the mapping to {request.remote} rejects it: {reason}"
+    remote_name = request.renamed.get(name, name)
+    if remote_name not in situation.away.environments:
+        return f"{request.remote} has no environment {remote_name}"
     values = situation.home.environments.get(name, {})
     if values.get("allocation_rule") != WHOLE_JOB:
         rule = values.get("allocation_rule", "unknown")
         return f"allocation_rule {rule} may split a job between home and away"
-    rule = situation.away.environments[there].get("allocation_rule", WHOLE_JOB)
-    if rule != WHOLE_JOB and name not in wanted.renamed:
-        meant = f'[map.{wanted.remote}.pe.{name}] to = "{name}" says that it is meant'
-        return f"allocation_rule {rule} at {wanted.remote} may spread a job over hosts; {meant}"
+    rule = situation.away.environments[remote_name].get("allocation_rule", WHOLE_JOB)
+    if rule != WHOLE_JOB and name not in request.renamed:
+        meant = f'[map.{request.remote}.pe.{name}] to = "{name}" says that it is meant'
+        return f"allocation_rule {rule} at {request.remote} may spread a job over hosts; {meant}"
     run = [key for key in PROCEDURES if values.get(key, "NONE").upper() != "NONE"]
-    return f"{' and '.join(run)} would run on {wanted.host}" if run else ""
+    return f"{' and '.join(run)} would run on {request.host}" if run else ""
 
 
 def _environments(situation: SetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
     """Judge pe_list, and each that a host or host group has instead."""
-    wanted = situation.wanted
+    request = situation.wanted
     listed = {where: words(value) for where, value in by_place(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
             wrong = [where for where, names in listed.items() if name in names]
-            yield _environment(wanted, name, why, "not in pe_list", EditVerb.DROP, wrong)
+            yield _environment(request, name, why, "not in pe_list", EditVerb.DROP, wrong)
     for name in safe_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         if wrong:
-            found = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
-            yield _environment(wanted, name, found, "in pe_list", EditVerb.MERGE, wrong)
+            actual = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
+            yield _environment(request, name, actual, "in pe_list", EditVerb.MERGE, wrong)
         else:
-            item = f"queue {wanted.queue}: pe {name}"
+            item = f"queue {request.queue}: pe {name}"
             yield CheckFinding(item=item, state=FindingState.OK, found="in pe_list")
 
 
 def _environment(
-    wanted: QueueRequest, name: str, found: str, right: str, verb: EditVerb, places: Iterable[str]
+    request: QueueRequest, name: str, actual: str, right: str, verb: EditVerb, wheres: Iterable[str]
 ) -> CheckFinding:
-    edit = _edit(wanted, verb, "pe_list", name)
+    edit = _edit(request, verb, "pe_list", name)
     return CheckFinding(
-        item=f"queue {wanted.queue}: pe {name}",
+        item=f"queue {request.queue}: pe {name}",
         state=FindingState.WARNING,
-        found=found,
+        found=actual,
         right=right,
-        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where in places),
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wheres),
     )
