@@ -37,11 +37,11 @@ def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     for host in failed(board):
         if host.state is HostState.DISK_FULL and not board.is_full(host):
             continue  # it was, and is not any more
-        tried.append(_left(board, host))
+        tried.append(_evacuated(board, host))
         if tried[-1].moves:
             return gathered(tried)
         board.renew()
-    words = [one.sentence for one in tried]
+    words = [advice.sentence for advice in tried]
     words.append(_why_none(snapshot, rules))
     if not words[-1]:
         even = even_hosts(board)
@@ -55,7 +55,7 @@ def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
 
 
-def _left(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
+def _evacuated(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
     draft = AdviceDraft(board, 0, None)
     return draft.advice(leave(draft, host))
 
@@ -84,16 +84,18 @@ def even_hosts(board: ProjectedLoad) -> MovePlan:
 
 def gathered(tried: Iterable[MovePlan]) -> MovePlan:
     """Return the last advice with what the others before it refused; the first reason counts."""
-    every = tuple(tried)
-    moved = {(move.job, move.number, move.target) for one in every for move in one.moves}
+    plans = tuple(tried)
+    moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
-    for one in (each for advice in every for each in advice.rejected):
-        rejected.setdefault((one.job, one.number, one.target), one)
-    left = tuple(one for key, one in rejected.items() if key not in moved)
+    for rejected_move in (rejected_move for advice in plans for rejected_move in advice.rejected):
+        rejected.setdefault(
+            (rejected_move.job, rejected_move.number, rejected_move.target), rejected_move
+        )
+    remaining = tuple(rejected_move for key, rejected_move in rejected.items() if key not in moved)
     return MovePlan(
-        moves=every[-1].moves if every else (),
-        rejected=left,
-        sentence=every[-1].sentence if every else "",
+        moves=plans[-1].moves if plans else (),
+        rejected=remaining,
+        sentence=plans[-1].sentence if plans else "",
     )
 
 
@@ -109,14 +111,14 @@ def why_later(snapshot: PlacementSnapshot) -> str:
     if not awaited:
         return ""
     first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
-    what = "dead" if first.state is HostState.DEAD else "drained"
-    return f"{first.name} is {what}: `gridbridge rebalance fail {first.name}` comes first"
+    state = "dead" if first.state is HostState.DEAD else "drained"
+    return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return the hosts that something is to leave yet: what runs and what is lost is not."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in FIRST}
-    lost = {one.name for one in hosts.values() if one.state is HostState.DEAD or not one.is_up}
+    lost = {host.name for host in hosts.values() if host.state is HostState.DEAD or not host.is_up}
     if not hosts:
         return set()
     waits = TaskState.WAITING
@@ -141,8 +143,8 @@ def _why_none(snapshot: PlacementSnapshot, rules: Rebalance) -> str:
 
 def failed(board: ProjectedLoad) -> list[PlacementHost]:
     """Return hosts that copies have to leave and that held some, in the order of service."""
-    there = (host for host in board.snapshot.hosts if host.state in SERVED)
-    return sorted((host for host in there if board.has_held(host.name)), key=_turn)
+    served = (host for host in board.snapshot.hosts if host.state in SERVED)
+    return sorted((host for host in served if board.has_held(host.name)), key=_turn)
 
 
 def _turn(host: PlacementHost) -> tuple[int, str]:
@@ -155,16 +157,16 @@ def _live(board: ProjectedLoad) -> list[PlacementHost]:
 
 def _jobs(board: ProjectedLoad, rules: Rebalance) -> list[PlacementJob]:
     """Return the jobs that may be rebalanced unasked, those with the largest tasks first."""
-    now, rest = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
-    done = board.snapshot.recent.jobs
-    found = (
+    now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
+    recent_jobs = board.snapshot.recent.jobs
+    jobs = (
         job
         for job in board.snapshot.jobs
         if job.is_autobalanced
-        and not (job.name in done and is_lately(done[job.name], now, rest))
+        and not (job.name in recent_jobs and is_lately(recent_jobs[job.name], now, pause))
         and (rules.level > 1 or (job.last_run and is_uneven(board, job)))
     )
-    return sorted(found, key=lambda job: (-_mean_bytes(board, job), job.name))
+    return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
 
 
 def _mean_bytes(board: ProjectedLoad, job: PlacementJob) -> float:

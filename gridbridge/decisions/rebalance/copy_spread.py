@@ -39,12 +39,12 @@ class CopySpread:
                 return False
             if targets is None:
                 targets = [host for host in self._taking() if host.name != source.name]
-                targets = [one for one in targets if not (is_extra and self._is_busy(one))]
+                targets = [host for host in targets if not (is_extra and self._is_busy(host))]
             for target in targets:
                 if _goes(self._draft, task, source, target):
-                    self._tell(task, target.name)
+                    self._refuse_up_to(task, target.name)
                     return True
-            self._tell(task)
+            self._refuse_up_to(task)
             if not targets:
                 return False
         return False
@@ -61,13 +61,13 @@ class CopySpread:
             if source.name == target.name or (is_extra and draft.board.is_quiet(source)):
                 continue
             task = None
-            taken = draft.taken_reason(job, source.name)
+            taken_reason = draft.taken_reason(job, source.name)
             for task in self._movable(source):
                 if reason:
                     draft.refuse(task, target.name, reason)
                     return False
-                if taken:
-                    draft.refuse(task, "", taken)
+                if taken_reason:
+                    draft.refuse(task, "", taken_reason)
                     break
                 if _goes(draft, task, source, target):
                     return True
@@ -85,12 +85,12 @@ class CopySpread:
     def _taking(self) -> list[PlacementHost]:
         """Return the hosts that may take a copy, whichever it is."""
         if self._takers is None:
-            why = {one.name: _target_reason(self._draft, self._job, one) for one in self.order}
+            why = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
             self._takers = [host for host in self.order if not why[host.name]]
             self._reasons = why
         return self._takers
 
-    def _tell(self, task: PlacementTask, until: str = "") -> None:
+    def _refuse_up_to(self, task: PlacementTask, until: str = "") -> None:
         """Have the first copy refused by each host that takes none, up to the one where it goes."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:

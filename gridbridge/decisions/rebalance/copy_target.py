@@ -11,7 +11,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 
 
-def place(
+def add_copy(
     draft: AdviceDraft,
     job: PlacementJob,
     task: PlacementTask,

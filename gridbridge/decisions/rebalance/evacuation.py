@@ -3,8 +3,8 @@
 By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
 """
 
-from gridbridge.decisions.rebalance.copy_target import candidates, is_readable, place
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, kind_of, told
+from gridbridge.decisions.rebalance.copy_target import add_copy, candidates, is_readable
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, kind_of, moves_sentence
 from gridbridge.decisions.rebalance.placement_constraints import (
     copy_reason,
     gigabytes,
@@ -56,15 +56,15 @@ def leave(draft: AdviceDraft, host: PlacementHost) -> str:
     else:
         _move_off(draft, host, tasks, is_full=is_full)
     moves = draft.moves[before:]
-    left = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
-    words = [told(moves, "nothing is moved"), _room(board, host)]
+    staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
+    words = [moves_sentence(moves, "nothing is moved"), _room(board, host)]
     words += (
         [f"{count(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
     )
     words += [f"{lost} can't be saved"] if lost else []
     words += filter(None, [losses(board, host)])
-    words += [f"{count(left, 'task stays', 'tasks stay')} there"] if left > 0 else []
-    return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
+    words += [f"{count(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
+    return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
 def losses(board: ProjectedLoad, host: PlacementHost) -> str:
@@ -77,7 +77,7 @@ def losses(board: ProjectedLoad, host: PlacementHost) -> str:
     return f"{count(many, 'dataset')} without any other whole replica, but for the original"
 
 
-def _what(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
+def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Say what is the matter with a host; one that nothing is wrong with is to be given up."""
     if is_full:
         return "is full"
@@ -96,40 +96,49 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
     if not (host.is_shared or _is_room_elsewhere(board, host)):
         size = gigabytes(host.used_bytes)
         return f"the others have no room for its {size}: nothing is moved"
-    if is_lost and (other := _down_with_copies(board, host)):
-        return f"{other} is down and has copies of the same tasks: bring it up first, or drop it"
+    if is_lost and (other_host := _down_with_copies(board, host)):
+        return (
+            f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
+        )
     return ""
 
 
 def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
     """Say whether the others could hold what a host holds; an unknown disk may be large."""
-    others, used, most = _disks(board, host)
-    if not host.max_bytes or any(not one.max_bytes for one in others):
+    other_hosts, used, most = _disks(board, host)
+    if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
     return used < most
 
 
 def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
     """Return the other live hosts of its kind, what all of them use with it, and their size."""
-    others = [one for one in board.live(host.kind) if one.name != host.name]
-    used = host.used_bytes + sum(one.used_bytes for one in others)
-    return others, used, sum(one.max_bytes for one in others)
+    other_hosts = [
+        other_host for other_host in board.live(host.kind) if other_host.name != host.name
+    ]
+    used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
+    return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
 def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
     """Return another host that is down, and that may come back with a copy of what is lost."""
     for task in board.at(host.name):
         for name in task.hosts:
-            other = board.hosts.get(name)
-            if other and name != host.name and not other.is_up and other.state != HostState.DEAD:
+            other_host = board.hosts.get(name)
+            if (
+                other_host
+                and name != host.name
+                and not other_host.is_up
+                and other_host.state != HostState.DEAD
+            ):
                 return name
     return ""
 
 
 def _room(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say how full the hosts are with it and without it."""
-    others, used, most = _disks(board, host)
-    if not others:
+    other_hosts, used, most = _disks(board, host)
+    if not other_hosts:
         return "no other host takes anything now"
     if not most or not host.max_bytes:
         return "no disk is known"
@@ -141,15 +150,15 @@ def _replace(draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask]
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
-        left = [name for name in task.hosts if _is_left(draft.board, name, host)]
+        other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
         is_silent = task.state is TaskState.STAYING and task.stays is StayReason.SILENT
         if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
             draft.refuse(task, "", waiting_reason(task))
-        elif left:
+        elif other_copies:
             if not draft.is_over:
                 if task.live == host.name:
-                    draft.add(MoveKind.LIVE, task, host.name, left[0])
-                _anew(draft, job, task, host, left[0])
+                    draft.add(MoveKind.LIVE, task, host.name, other_copies[0])
+                _anew(draft, job, task, host, other_copies[0])
         elif task.size_bytes == 0 and task.state == TaskState.WAITING:
             _off(draft, job, task, host)
         else:
@@ -160,8 +169,8 @@ def _replace(draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask]
 
 def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
     """Say whether a host is another one, is known, and can be read."""
-    other = board.hosts.get(name)
-    return other is not None and name != lost.name and is_readable(other)
+    other_host = board.hosts.get(name)
+    return other_host is not None and name != lost.name and is_readable(other_host)
 
 
 def _anew(
@@ -171,7 +180,7 @@ def _anew(
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
-        place(draft, job, task, source)
+        add_copy(draft, job, task, source)
 
 
 def _move_off(

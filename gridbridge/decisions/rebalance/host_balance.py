@@ -9,7 +9,7 @@ from datetime import timedelta
 from math import ceil
 
 from gridbridge.decisions.rebalance.copy_spread import CopySpread
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of, told
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of, moves_sentence
 from gridbridge.decisions.rebalance.placement_constraints import (
     copy_reason,
     gigabytes,
@@ -113,26 +113,28 @@ def _leave_unlisted(draft: AdviceDraft, host: PlacementHost) -> None:
             draft.refuse(task, "", waiting_reason(task) or "its job is not listed")
 
 
-def _others(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
+def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
     """Return the other live hosts of its kind, those with the most free bytes first."""
-    others = (one for one in board.live(host.kind) if one.name != host.name)
-    return _emptiest(board, others)
+    other_hosts = (
+        other_host for other_host in board.live(host.kind) if other_host.name != host.name
+    )
+    return _emptiest(board, other_hosts)
 
 
 def _emptiest(board: ProjectedLoad, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
     """Return hosts, those that could take the most bytes first."""
-    return sorted(hosts, key=lambda one: (-board.offered(one), one.name))
+    return sorted(hosts, key=lambda host: (-board.offered(host), host.name))
 
 
-def _extreme(board: ProjectedLoad, others: list[PlacementHost]) -> list[PlacementHost]:
+def _extreme(board: ProjectedLoad, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
     """Return the first of them: the part that other_extreme says of all live hosts."""
-    return others[: ceil(board.rules.other_extreme * (len(others) + 1))]
+    return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
 
 def _push_off(draft: AdviceDraft, host: PlacementHost) -> None:
     """Move copies to the emptiest hosts, while the disk is above the mean."""
     board = draft.board
-    targets = _usable(draft, host, _extreme(board, _others(board, host)))
+    targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
     for task in _movable(draft, host.name):
         if draft.is_over or not _has_to_give(board, host):
             return
@@ -163,7 +165,7 @@ def _usable(
 def _pull_onto(draft: AdviceDraft, host: PlacementHost) -> None:
     """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
     board = draft.board
-    sources = _extreme(board, _others(board, host)[::-1])
+    sources = _extreme(board, _other_hosts(board, host)[::-1])
     if reason := host_reason(board, host):
         if first := next((task for source in sources for task in board.at(source.name)), None):
             draft.refuse(first, host.name, reason)
@@ -236,10 +238,10 @@ def _active(board: ProjectedLoad) -> list[PlacementJob]:
     )
 
 
-def _sentence(draft: AdviceDraft, host: PlacementHost, disk: float, what: str) -> str:
+def _sentence(draft: AdviceDraft, host: PlacementHost, disk: float, standing: str) -> str:
     """Say what a host was like before the moves, and what is moved."""
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:
-        return f"{host.name}: {told(draft.moves, 'nothing is moved')}"
+        return f"{host.name}: {moves_sentence(draft.moves, 'nothing is moved')}"
     used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
-    return f"{host.name} {what} ({used}): {told(draft.moves, 'nothing is moved')}"
+    return f"{host.name} {standing} ({used}): {moves_sentence(draft.moves, 'nothing is moved')}"

@@ -4,8 +4,8 @@ By Hydra's document "Spawn Balancing", "Job Rebalancing".
 """
 
 from gridbridge.decisions.rebalance.copy_spread import CopySpread
-from gridbridge.decisions.rebalance.copy_target import is_readable, place
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, told
+from gridbridge.decisions.rebalance.copy_target import add_copy, is_readable
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, moves_sentence
 from gridbridge.decisions.rebalance.placement_constraints import waiting_reason
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
@@ -36,18 +36,22 @@ def even_job(draft: AdviceDraft, job: PlacementJob, *, is_asked: bool) -> str:
     """Advise what repairs a job, or else evens it out, and say it."""
     wrong = repair(draft, job)
     lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
-    left = f"{lack} wrong ones, still" if wrong else ""
+    still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
-        words = (f"job {job.name} is repaired first: {told(draft.moves, '')}", left)
+        words = (
+            f"job {job.name} is repaired first: {moves_sentence(draft.moves, '')}",
+            still_wrong,
+        )
         return "; ".join(filter(None, words))
     if wrong:
-        return f"job {job.name} is not whole, and is not spread: {left}"
+        return f"job {job.name} is not whole, and is not spread: {still_wrong}"
     if is_uneven(draft.board, job) and not _waits(draft, job):
         return f"job {job.name} has all its replicas: nothing can be moved"
     for kind in draft.board.kinds:
         while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
             pass
-    return f"job {job.name} has all its replicas: {told(draft.moves, _even(draft.board, job))}"
+    moved = moves_sentence(draft.moves, _even(draft.board, job))
+    return f"job {job.name} has all its replicas: {moved}"
 
 
 def _waits(draft: AdviceDraft, job: PlacementJob) -> bool:
@@ -69,14 +73,14 @@ def repair(draft: AdviceDraft, job: PlacementJob) -> int:
     """
     board = draft.board
     tasks = _lacking(board, job)
-    wanted = sorted(tasks, key=lambda task: task.number)
-    wanted = [task for task in wanted if not draft.again_reason(task)]
-    for task in wanted:
+    repairable = sorted(tasks, key=lambda task: task.number)
+    repairable = [task for task in repairable if not draft.again_reason(task)]
+    for task in repairable:
         if draft.is_over:
             break
         _make_live(draft, job, task)
         _drop_wrong(draft, job, task)
-    for task in wanted:
+    for task in repairable:
         if draft.is_over:
             break
         _add_missing(draft, job, task)
@@ -86,27 +90,29 @@ def repair(draft: AdviceDraft, job: PlacementJob) -> int:
 
 def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
     """Return the tasks that may not have all that they are to have; of most jobs it is none."""
-    tasks, known = board.of_job[job.name], board.readable
+    tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
-        return [one for one in tasks if one.replicas or one.spoilt or one.live not in known]
-    return [one for one in tasks if not _needs_nothing(board, job, one)]
+        return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
+    return [task for task in tasks if not _needs_nothing(board, job, task)]
 
 
 def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task had all that it is to have at the beginning, as most have."""
-    others, known = task.replicas, board.readable
-    if len(others) != job.replicas or task.spoilt or task.live not in known:
+    replicas, readable = task.replicas, board.readable
+    if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
         return False
-    return not others or (known.issuperset(others) and len({task.live, *others}) == 1 + len(others))
+    return not replicas or (
+        readable.issuperset(replicas) and len({task.live, *replicas}) == 1 + len(replicas)
+    )
 
 
 def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task has by now what it is to have, each copy on a host that can be read."""
     now = board.task(task)
-    known = {name for name in now.hosts if name in board.hosts}
-    is_right = len(known) == len(now.hosts) == 1 + job.replicas
-    is_clean = not set(now.spoilt) - known
-    return is_right and is_clean and all(is_readable(board.hosts[name]) for name in known)
+    known_hosts = {name for name in now.hosts if name in board.hosts}
+    is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
+    is_clean = not set(now.spoilt) - known_hosts
+    return is_right and is_clean and all(is_readable(board.hosts[name]) for name in known_hosts)
 
 
 def is_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
@@ -135,7 +141,7 @@ def _make_live(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> No
     elif first:
         draft.add(MoveKind.LIVE, task, task.live, first.name)
     elif not any(name in draft.board.hosts for name in task.hosts):
-        place(draft, job, task, "", MoveKind.LIVE)
+        add_copy(draft, job, task, "", MoveKind.LIVE)
 
 
 def _drop_wrong(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
@@ -144,11 +150,11 @@ def _drop_wrong(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> N
     So are those beyond what is wished for, the last ones first.
     """
     now = draft.board.task(task)
-    seen = {now.live}
+    hosts = {now.live}
     for host in now.replicas:
-        if host in seen or host not in draft.board.hosts:
+        if host in hosts or host not in draft.board.hosts:
             _delete(draft, task, host)
-        seen.add(host)
+        hosts.add(host)
     extra = len(draft.board.task(task).replicas) - job.replicas
     for host in reversed(draft.board.task(task).replicas[-extra:] if extra > 0 else ()):
         _delete(draft, task, host)
@@ -169,7 +175,7 @@ def _add_missing(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> 
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
     host = draft.board.hosts.get(now.live)
-    place(draft, job, task, host.name if host and is_readable(host) else "")
+    add_copy(draft, job, task, host.name if host and is_readable(host) else "")
 
 
 def _drop_spoilt(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:

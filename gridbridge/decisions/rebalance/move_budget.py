@@ -29,9 +29,9 @@ class AdviceDraft:
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
         self._is_cut = False
         self._fixed = dict[tuple[str, str], list[PlacementTask]]()
-        self._told = dict[str, str]()
+        self._host_reasons = dict[str, str]()
         self._takers = dict[str, list[PlacementHost]]()
-        self._taken = Counter[tuple[str, str]]()
+        self._moves_from = Counter[tuple[str, str]]()
         self._given = Counter[tuple[str, str]]()
         self._keys = set[tuple[str, int]]()
 
@@ -68,7 +68,7 @@ class AdviceDraft:
     def taken_reason(self, job: PlacementJob, source: str) -> str:
         """Say whether enough of a job leaves a host in this round."""
         most = self.board.rules.tasks_per_host
-        is_enough = self._taken[job.name, source] >= most
+        is_enough = self._moves_from[job.name, source] >= most
         leave = count(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
@@ -94,9 +94,9 @@ class AdviceDraft:
 
     def host_reason(self, host: PlacementHost) -> str:
         """Say why a host takes no copy at all; it is found once, until something is moved."""
-        if host.name not in self._told:
-            self._told[host.name] = host_reason(self.board, host)
-        return self._told[host.name]
+        if host.name not in self._host_reasons:
+            self._host_reasons[host.name] = host_reason(self.board, host)
+        return self._host_reasons[host.name]
 
     def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
         """Return the live hosts of a kind that take copies; a first task is refused by the others.
@@ -116,12 +116,12 @@ class AdviceDraft:
 
         Of a host from which none went anywhere they are the same until something is moved.
         """
-        if (known := self._fixed.get((job.name, host))) is not None:
-            yield from known
+        if (fixed := self._fixed.get((job.name, host))) is not None:
+            yield from fixed
             return
         if not self.is_listing and job.name not in self.board.waiting:
             return
-        found = []
+        movable = []
         for task in self.board.of_job_at(job.name, host):
             if not self.is_listing and task.state is not TaskState.WAITING:
                 continue
@@ -129,9 +129,9 @@ class AdviceDraft:
             if reason:
                 self.refuse(task, "", reason)
             else:
-                found.append(task)
+                movable.append(task)
                 yield task
-        self._fixed[job.name, host] = found
+        self._fixed[job.name, host] = movable
 
     def add(self, kind: MoveKind, task: PlacementTask, source: str, target: str = "") -> None:
         """Advise a move, and take it as done."""
@@ -139,14 +139,14 @@ class AdviceDraft:
             kind=kind, job=task.job, number=task.number, source=source, target=target
         )
         self.board.take(move, task)
-        self._told.clear()
+        self._host_reasons.clear()
         self._takers.clear()
         self._fixed.clear()
         self._moves.append(move)
         self._keys.add(task.key)
         if kind == MoveKind.DELETE:
             return
-        self._taken[task.job, source] += 1
+        self._moves_from[task.job, source] += 1
         self._given[task.job, target] += 1
         if self._bytes_left is not None:
             self._bytes_left -= task.size_bytes
@@ -154,9 +154,11 @@ class AdviceDraft:
     def advice(self, sentence: str) -> MovePlan:
         """Return it; what was moved after all is not among what was refused."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
-        rejected = (one for key, one in self._rejected.items() if key not in moved)
-        said = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
-        return MovePlan(moves=self.moves, rejected=tuple(rejected), sentence=said)
+        rejected = (
+            rejected_move for key, rejected_move in self._rejected.items() if key not in moved
+        )
+        full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
+        return MovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
 
 
 def in_turn(
@@ -180,13 +182,13 @@ def kind_of(task: PlacementTask, source: str) -> MoveKind:
     return MoveKind.LIVE if task.live == source else MoveKind.REPLICA
 
 
-def told(moves: tuple[PlacementMove, ...], nothing: str) -> str:
+def moves_sentence(moves: tuple[PlacementMove, ...], nothing: str) -> str:
     """Say what is moved where to, or why nothing is."""
     if not moves:
         return nothing
-    kept = [move for move in moves if move.kind != MoveKind.DELETE]
-    deleted = len(moves) - len(kept)
-    targets = ", ".join(sorted({move.target for move in kept}))
-    words = [f"{count(len(kept), 'copy', 'copies')} to {targets}"] if kept else []
+    copied = [move for move in moves if move.kind != MoveKind.DELETE]
+    deleted = len(moves) - len(copied)
+    targets = ", ".join(sorted({move.target for move in copied}))
+    words = [f"{count(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
     words += [f"{count(deleted, 'copy', 'copies')} removed"] if deleted else []
     return " and ".join(words)

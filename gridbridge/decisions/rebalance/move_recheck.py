@@ -20,8 +20,8 @@ def still(
     what leaves a host that failed.
     """
     board = ProjectedLoad(now, rules)
-    tasks = {one.key: one for one in now.tasks}
-    served = {one.name for one in now.hosts if one.state in SERVED}
+    tasks = {task.key: task for task in now.tasks}
+    served = {host.name for host in now.hosts if host.state in SERVED}
     came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
     for move in moves:
         task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served

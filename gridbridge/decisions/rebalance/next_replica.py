@@ -22,40 +22,41 @@ def next_target(
     `barred` says of areas why not they.
     """
     reasons = {
-        one.storage: barred.get(one.storage) or why_not(dataset, one, rules) for one in areas
+        area.storage: barred.get(area.storage) or why_not(dataset, area, rules) for area in areas
     }
     refused = tuple(RefusedArea(what=name, reason=why) for name, why in reasons.items() if why)
-    fit = [one for one in areas if not reasons[one.storage]]
-    held = {one.cluster for one in areas if one.storage in dataset.whole}
-    best = min(fit, key=lambda one: _order(dataset, one, held), default=None)
+    fit = [area for area in areas if not reasons[area.storage]]
+    held = {area.cluster for area in areas if area.storage in dataset.whole}
+    best = min(fit, key=lambda area: _order(dataset, area, held), default=None)
     return best.storage if best else "", refused
 
 
 def _order(
-    dataset: Dataset, one: MeasuredArea, held: Collection[str]
+    dataset: Dataset, area: MeasuredArea, held: Collection[str]
 ) -> tuple[bool, bool, bool, int, str]:
-    is_unbegun, is_new = one.storage not in dataset.begun, one.storage not in dataset.storages
-    return is_unbegun, is_new, one.cluster in held, -one.free_bytes, one.storage
+    is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
+    return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
 
 
-def why_not(dataset: Dataset, one: MeasuredArea, rules: Rebalance) -> str:
+def why_not(dataset: Dataset, area: MeasuredArea, rules: Rebalance) -> str:
     """Say why an area can't take a replica, nothing when it can.
 
     Of a copy that was begun there only the rest is to come.
     """
-    most = int(one.free_bytes * rules.disk_share)
-    rest = max(0, dataset.size_bytes - one.begun_bytes)
-    if one.storage in dataset.whole:
+    most = int(area.free_bytes * rules.disk_share)
+    missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
+    if area.storage in dataset.whole:
         return "it has a whole replica"
-    if one.fault:
-        return one.fault
-    if one.is_read_only:
+    if area.fault:
+        return area.fault
+    if area.is_read_only:
         return "it is read-only"
-    if one.free_bytes + one.begun_bytes <= rules.min_free_bytes:
-        free, least = bytes_text(one.free_bytes), bytes_text(rules.min_free_bytes)
+    if area.free_bytes + area.begun_bytes <= rules.min_free_bytes:
+        free, least = bytes_text(area.free_bytes), bytes_text(rules.min_free_bytes)
         return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
-    if rest > most:
+    if missing_bytes > most:
         return (
-            f"{bytes_text(rest)} are more than the {bytes_text(most)} that one copy may take there"
+            f"{bytes_text(missing_bytes)} are more than the {bytes_text(most)}"
+            " that one copy may take there"
         )
     return ""

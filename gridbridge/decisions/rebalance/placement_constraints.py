@@ -93,8 +93,8 @@ def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
         yield f"{name} is read-only"
     if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
         yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
-    at, rest = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
-    if at and is_lately(at, board.snapshot.now, rest):
+    at, pause = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
+    if at and is_lately(at, board.snapshot.now, pause):
         yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
 
 
@@ -135,6 +135,8 @@ def _is_spread(
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True
-    others = [board.hosts[one].zone for one in task.hosts if one != source and one in board.hosts]
-    held = [*others, target.zone]
+    other_zones = [
+        board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts
+    ]
+    held = [*other_zones, target.zone]
     return len(set(held)) == len(held) or zones <= set(held)

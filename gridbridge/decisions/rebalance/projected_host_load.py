@@ -10,10 +10,10 @@ from gridbridge.model.rebalance.rebalance_section import Rebalance
 def loads(snapshot: PlacementSnapshot, rules: Rebalance, advice: MovePlan) -> tuple[HostLoad, ...]:
     """Return every host, by kind and name."""
     board = ProjectedLoad(snapshot, rules)
-    hosts = sorted(snapshot.hosts, key=lambda one: (one.kind, one.name))
+    hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk(host), board.score(host)) for host in hosts]
-    wanted = {(move.job, move.number) for move in advice.moves}
-    tasks = {task.key: task for task in snapshot.tasks if task.key in wanted}
+    moved = {(move.job, move.number) for move in advice.moves}
+    tasks = {task.key: task for task in snapshot.tasks if task.key in moved}
     for move in advice.moves:
         board.take(move, tasks[move.job, move.number])
     return tuple(

@@ -87,7 +87,7 @@ class ProjectedLoad:
                 for host in task.lost:
                     self.lost[host] += 1
             counts = all_counts[job]
-            for host in (task.live,) if task.live and not task.replicas else _places(task):
+            for host in (task.live,) if task.live and not task.replicas else _hosts_of(task):
                 at[host].append(task)
                 counts[host] += 1
 
@@ -116,7 +116,7 @@ class ProjectedLoad:
     def _by_host(self, job: str) -> dict[str, list[PlacementTask]]:
         placed = dict[str, list[PlacementTask]]()
         for task in self.of_job[job]:
-            for host in _places(self.task(task) if self._moved else task):
+            for host in _hosts_of(self.task(task) if self._moved else task):
                 placed.setdefault(host, []).append(task)
         return placed
 
@@ -146,9 +146,11 @@ class ProjectedLoad:
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
-            return ((one.name, counts.get(one.name, 0) - self.share(job, one)) for one in live)
-        fair = {slots: self.share(job, one) for slots, one in self._of_slots[kind].items()}
-        return ((one.name, counts.get(one.name, 0) - fair[one.slots]) for one in live)
+            return ((host.name, counts.get(host.name, 0) - self.share(job, host)) for host in live)
+        fair = {
+            slots: self.share(job, of_slots) for slots, of_slots in self._of_slots[kind].items()
+        }
+        return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
     def _slots_for(self, job: PlacementJob, kind: str) -> int:
         """Return the slots of all live hosts of a kind where a job's tasks may go."""
@@ -157,7 +159,7 @@ class ProjectedLoad:
         key = job.name, kind
         if key not in self._slots_of_job:
             self._slots_of_job[key] = sum(
-                one.slots for one in self.live(kind) if one.name in job.hosts
+                host.slots for host in self.live(kind) if host.name in job.hosts
             )
         return self._slots_of_job[key]
 
@@ -169,8 +171,8 @@ class ProjectedLoad:
         """Return how many bytes a host could still take; half of it just after a replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
-        rest = timedelta(seconds=self.rules.replicated_rest_s)
-        return free // 2 if at and is_lately(at, self.snapshot.now, rest) else free
+        pause = timedelta(seconds=self.rules.replicated_rest_s)
+        return free // 2 if at and is_lately(at, self.snapshot.now, pause) else free
 
     def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
         """Return which part of its disk a host would have used with so much more, 0 to 1."""
@@ -185,8 +187,8 @@ class ProjectedLoad:
         rules = self.rules
         full: float = self.disk(host) ** EXPONENT
         active: float = host.mean_active**EXPONENT
-        both = rules.active_weight * active + rules.disk_weight * full
-        return max(both, (rules.active_weight + rules.disk_weight) * full)
+        weighted = rules.active_weight * active + rules.disk_weight * full
+        return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
     def by_load(self, kind: str) -> list[PlacementHost]:
         """Return the live hosts of a kind as they are by now, those with the lowest load first."""
@@ -237,44 +239,46 @@ class ProjectedLoad:
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
         self._moved[now.key] = moved(now, move)
-        left = set(now.hosts) - set(self._moved[now.key].hosts)
+        hosts_left = set(now.hosts) - set(self._moved[now.key].hosts)
         came = set(self._moved[now.key].hosts) - set(now.hosts)
         self._by_load.clear()
-        for host in left:
-            self._place(task, host, -1)
+        for host in hosts_left:
+            self._count_copy(task, host, -1)
             self._gained[host] -= now.size_bytes
         for host in came:
-            self._place(task, host, 1)
+            self._count_copy(task, host, 1)
             self._gained[host] += now.size_bytes
 
     def forget(self, task: PlacementTask, host: str) -> None:
         """Take a replica that was lost with its host out of a task."""
         now = self.task(task)
         self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
-        self._place(task, host, -1)
+        self._count_copy(task, host, -1)
 
     def renew(self) -> None:
         """Put everything back to where it was at the beginning."""
         for job, host, by in self._changes:
             self._counts[job][host] -= by
-        for known in (self._changes, self._placed, self._moved, self._gained, self._came):
-            known.clear()
+        for changes in (self._changes, self._placed, self._moved, self._gained, self._came):
+            changes.clear()
         self._by_load.clear()
 
-    def _place(self, task: PlacementTask, host: str, by: int) -> None:
+    def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
         """Count a copy that came to a host, or left it."""
         self._counts[task.job][host] += by
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
             return
-        others = [one for one in placed.get(host, ()) if one.number != task.number]
-        placed[host] = [*others, task] if host in self.task(task).hosts else others
+        other_tasks = [
+            placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number
+        ]
+        placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
 
-    def _is_above(self, one: float, mean: float) -> bool:
-        return one > mean * self.rules.extreme_ratio
+    def _is_above(self, load: float, mean: float) -> bool:
+        return load > mean * self.rules.extreme_ratio
 
-    def _is_below(self, one: float, mean: float) -> bool:
-        return one < mean / self.rules.extreme_ratio
+    def _is_below(self, load: float, mean: float) -> bool:
+        return load < mean / self.rules.extreme_ratio
 
 
 def moved(task: PlacementTask, move: PlacementMove) -> PlacementTask:
@@ -283,8 +287,8 @@ def moved(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     A live copy that goes to a replica's host becomes that replica: nothing is copied.
     """
     if move.kind == MoveKind.LIVE:
-        others = tuple(host for host in task.replicas if host != move.target)
-        return replace(task, live=move.target, replicas=others)
+        other_replicas = tuple(host for host in task.replicas if host != move.target)
+        return replace(task, live=move.target, replicas=other_replicas)
     if move.kind == MoveKind.DELETE:
         live = "" if task.live == move.source and move.source not in task.replicas else task.live
         return replace(task, live=live, replicas=_without(task.replicas, move.source))
@@ -293,18 +297,18 @@ def moved(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     return replace(task, replicas=(*task.replicas, move.target))
 
 
-def _places(task: PlacementTask) -> Iterable[str]:
+def _hosts_of(task: PlacementTask) -> Iterable[str]:
     """Return the hosts of a task, each once."""
     if task.live and not task.replicas:
         return (task.live,)
     return dict.fromkeys(task.hosts)
 
 
-def _without(hosts: tuple[str, ...], one: str) -> tuple[str, ...]:
+def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
     """Take a host out of a list once: the last time that it is in it."""
-    if one not in hosts:
+    if host not in hosts:
         return hosts
-    at = len(hosts) - 1 - hosts[::-1].index(one)
+    at = len(hosts) - 1 - hosts[::-1].index(host)
     return hosts[:at] + hosts[at + 1 :]
 
 

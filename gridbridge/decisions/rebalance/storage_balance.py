@@ -14,7 +14,7 @@ from functools import partial
 from gridbridge.decisions.rebalance.automatic_round import even_hosts, failed, gathered
 from gridbridge.decisions.rebalance.evacuation import leave, losses
 from gridbridge.decisions.rebalance.job_balance import repair
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, told
+from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, moves_sentence
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, moved
 from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove
@@ -47,25 +47,31 @@ class DatasetAct:
     source: str = ""
 
 
-def snapshot(seen: StorageState, rules: Rebalance) -> PlacementSnapshot:
+def snapshot(storage_state: StorageState, rules: Rebalance) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
-    areas = {one.storage: one for one in seen.areas}
-    kept = sorted(seen.kept, key=lambda one: one.name)
-    going = {one.dataset for one in seen.carried if one.ended_at is None}
-    known, resting = _known(seen), _resting(seen, rules)
+    areas = {area.storage: area for area in storage_state.areas}
+    datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
+    going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
+    known_areas, resting = _areas_by_state(storage_state), _resting(storage_state, rules)
     tasks = tuple(
-        _task(one, known, resting.get(one.name, NOWHERE), seen, is_going=one.name in going)
-        for one in kept
+        _task(
+            delegated,
+            known_areas,
+            resting.get(delegated.name, NOWHERE),
+            storage_state,
+            is_going=delegated.name in going,
+        )
+        for delegated in datasets
     )
     return PlacementSnapshot(
-        now=seen.now,
-        hosts=tuple(_host(areas[name], seen) for name in sorted(areas)),
+        now=storage_state.now,
+        hosts=tuple(_host(areas[name], storage_state) for name in sorted(areas)),
         jobs=tuple(
-            _job(one, task, known, resting.get(one.name, NOWHERE))
-            for one, task in zip(kept, tasks, strict=True)
+            _job(delegated, task, known_areas, resting.get(delegated.name, NOWHERE))
+            for delegated, task in zip(datasets, tasks, strict=True)
         ),
         tasks=tasks,
-        recent=_recent(seen),
+        recent=_recent(storage_state),
     )
 
 
@@ -75,11 +81,13 @@ def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     draft = AdviceDraft(board, 0, None)
     words = [*map(partial(leave, draft), failed(board)), *_losses(board)]
     moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
-    left = len(draft.moves)
+    evacuations = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
     in_turn(draft, _waiting(snapshot), lambda task: repair(draft, board.jobs[task.job]))
-    if draft.moves[left:]:
-        words.append(f"datasets are repaired first: {told(draft.moves[left:], '')}")
+    if draft.moves[evacuations:]:
+        words.append(
+            f"datasets are repaired first: {moves_sentence(draft.moves[evacuations:], '')}"
+        )
     if draft.moves:
         return draft.advice("; ".join(words))
     words.append(_why_none(board, moving))
@@ -99,7 +107,7 @@ def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[D
     """
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
-    found = []
+    acts = []
     for move in moves:
         before = now[move.job, move.number]
         after = now[before.key] = moved(before, move)
@@ -108,26 +116,26 @@ def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[D
         leaves = [move.source] if move.kind is MoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
-            found.append(DatasetAct(dataset=move.job, target="".join(comes), source=source))
-    return tuple(found)
+            acts.append(DatasetAct(dataset=move.job, target="".join(comes), source=source))
+    return tuple(acts)
 
 
-def kind_of(one: CarriedReplica) -> MoveKind:
+def kind_of(carried: CarriedReplica) -> MoveKind:
     """Return what was done, as a move."""
-    return MoveKind.REPLICA if one.target else MoveKind.DELETE
+    return MoveKind.REPLICA if carried.target else MoveKind.DELETE
 
 
 def _losses(board: ProjectedLoad) -> list[str]:
     """Say of lost areas, which hold nothing that counts, what they had alone."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
-    told = ((name, losses(board, board.hosts[name])) for name in lost)
-    return [f"{name} is lost: {words}" for name, words in told if words]
+    words_by_area = ((name, losses(board, board.hosts[name])) for name in lost)
+    return [f"{name} is lost: {words}" for name, words in words_by_area if words]
 
 
 def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
     """Return the datasets that nobody works on, by name."""
-    found = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
-    return sorted(found, key=lambda task: task.key)
+    tasks = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
+    return sorted(tasks, key=lambda task: task.key)
 
 
 def _why_none(board: ProjectedLoad, moving: int) -> str:
@@ -137,13 +145,13 @@ def _why_none(board: ProjectedLoad, moving: int) -> str:
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
-def _host(area: MeasuredArea, seen: StorageState) -> PlacementHost:
+def _host(area: MeasuredArea, storage_state: StorageState) -> PlacementHost:
     return PlacementHost(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=HostState.DRAIN if _is_drained(area, seen) else HostState.ALIVE,
+        state=HostState.DRAIN if _is_drained(area, storage_state) else HostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.cluster,
@@ -151,8 +159,8 @@ def _host(area: MeasuredArea, seen: StorageState) -> PlacementHost:
     )
 
 
-def _is_drained(area: MeasuredArea, seen: StorageState) -> bool:
-    return bool({area.storage, area.cluster} & seen.drained)
+def _is_drained(area: MeasuredArea, storage_state: StorageState) -> bool:
+    return bool({area.storage, area.cluster} & storage_state.drained)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,24 +171,28 @@ class _Areas:
     down: frozenset[str]
     drained: frozenset[str]
 
-    def down_for(self, one: DelegatedDataset) -> frozenset[str]:
+    def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
         """Return the areas that can't be reached, or where a dataset's replica is away."""
-        return self.down.union(each.storage for each in one.dataset.replicas if each.is_away)
+        return self.down.union(
+            replica.storage for replica in delegated.dataset.replicas if replica.is_away
+        )
 
 
-def _known(seen: StorageState) -> _Areas:
+def _areas_by_state(storage_state: StorageState) -> _Areas:
     return _Areas(
-        every=frozenset(area.storage for area in seen.areas),
-        down=frozenset(area.storage for area in seen.areas if area.fault),
-        drained=frozenset(area.storage for area in seen.areas if _is_drained(area, seen)),
+        every=frozenset(area.storage for area in storage_state.areas),
+        down=frozenset(area.storage for area in storage_state.areas if area.fault),
+        drained=frozenset(
+            area.storage for area in storage_state.areas if _is_drained(area, storage_state)
+        ),
     )
 
 
 def _task(
-    one: DelegatedDataset,
+    delegated: DelegatedDataset,
     areas: _Areas,
     resting: frozenset[str],
-    seen: StorageState,
+    storage_state: StorageState,
     *,
     is_going: bool,
 ) -> PlacementTask:
@@ -191,75 +203,79 @@ def _task(
     known as spoilt is removed once its area is back, and so is one for which another came, if
     enough others are whole.
     """
-    down = areas.down_for(one)
-    gone = areas.every & down & areas.drained
-    there = areas.every - gone
-    replicas = sorted(one.dataset.replicas, key=lambda each: each.storage)
-    known = [each for each in replicas if each.storage in there]
-    whole = [each.storage for each in known if each.is_whole]
-    others = [name for name in whole if (one.name, name) not in seen.leaving]
-    counts = others if len({*others} - down) >= one.dataset.wished else whole
+    down = areas.down_for(delegated)
+    lost = areas.every & down & areas.drained
+    standing = areas.every - lost
+    replicas = sorted(delegated.dataset.replicas, key=lambda replica: replica.storage)
+    present = [replica for replica in replicas if replica.storage in standing]
+    whole = [replica.storage for replica in present if replica.is_whole]
+    not_leaving = [name for name in whole if (delegated.name, name) not in storage_state.leaving]
+    counts = not_leaving if len({*not_leaving} - down) >= delegated.dataset.wished else whole
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
-    spoilt = (each.storage for each in known if each.storage not in {*counts, *down})
+    spoilt = (replica.storage for replica in present if replica.storage not in {*counts, *down})
     return PlacementTask(
-        job=one.name,
+        job=delegated.name,
         number=ONLY,
-        size_bytes=one.dataset.size_bytes,
-        state=_state(one, is_going=is_going),
+        size_bytes=delegated.dataset.size_bytes,
+        state=_state(delegated, is_going=is_going),
         live=live,
         replicas=tuple(name for name in counts if name != live),
         spoilt=tuple(name for name in spoilt if name not in resting),
-        lost=tuple(each.storage for each in replicas if each.is_whole and each.storage in gone),
+        lost=tuple(
+            replica.storage for replica in replicas if replica.is_whole and replica.storage in lost
+        ),
         has_original=True,
     )
 
 
-def _state(one: DelegatedDataset, *, is_going: bool) -> TaskState:
+def _state(delegated: DelegatedDataset, *, is_going: bool) -> TaskState:
     """Say what is done about a dataset; only what the service itself does is under way."""
     if is_going:
         return TaskState.MOVING
-    return TaskState.BUSY if one.is_busy else TaskState.WAITING
+    return TaskState.BUSY if delegated.is_busy else TaskState.WAITING
 
 
 def _job(
-    one: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
+    delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
 ) -> PlacementJob:
     """Return a dataset as a job; what its owner has beyond the wish is left alone."""
-    down = areas.down_for(one)
-    spare = sum(name not in down for name in task.hosts) - one.dataset.wished
-    away = {each.storage for each in one.dataset.replicas if each.is_away}
-    barred = areas.every & (resting | away)
+    down = areas.down_for(delegated)
+    spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
+    areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
+    barred = areas.every & (resting | areas_away)
     return PlacementJob(
-        name=one.name,
-        is_autobalanced=one.dataset.may_move and spare <= 0 and not away,
-        replicas=max(one.dataset.wished, len(task.hosts)) - 1,
+        name=delegated.name,
+        is_autobalanced=delegated.dataset.may_move and spare <= 0 and not areas_away,
+        replicas=max(delegated.dataset.wished, len(task.hosts)) - 1,
         hosts=areas.every - barred if barred else None,
         resting=areas.every & resting,
-        away=areas.every & away,
-        owner=one.owner,
+        away=areas.every & areas_away,
+        owner=delegated.owner,
         spare=max(0, spare),
     )
 
 
-def _resting(seen: StorageState, rules: Rebalance) -> Mapping[str, frozenset[str]]:
+def _resting(storage_state: StorageState, rules: Rebalance) -> Mapping[str, frozenset[str]]:
     """Return the areas where something about each dataset failed a short time ago.
 
     That counts from its end, for a copy may take hours. How long it is doubles with each failure of
     the dataset after which nothing was done.
     """
-    rest, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
+    pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[CarriedReplica]](list)
-    for one in sorted(seen.carried, key=lambda one: (_end(one), one.token)):
-        if one.why:
-            failures[one.dataset] += 1
-            failed[one.dataset].append(one)
-        elif one.ended_at:
-            failures[one.dataset] = 0
+    for carried in sorted(
+        storage_state.carried, key=lambda carried: (_end(carried), carried.token)
+    ):
+        if carried.why:
+            failures[carried.dataset] += 1
+            failed[carried.dataset].append(carried)
+        elif carried.ended_at:
+            failures[carried.dataset] = 0
     return {
         name: frozenset(
-            _failed_at(one, seen)
-            for one in of_one
-            if is_lately(_end(one), seen.now, rest * 2 ** _doublings(failures[name]))
+            _failed_at(carried, storage_state)
+            for carried in of_one
+            if is_lately(_end(carried), storage_state.now, pause * 2 ** _doublings(failures[name]))
         )
         for name, of_one in failed.items()
     }
@@ -275,16 +291,22 @@ def longest_rest(rules: Rebalance) -> timedelta:
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
-def _failed_at(one: CarriedReplica, seen: StorageState) -> str:
+def _failed_at(carried: CarriedReplica, storage_state: StorageState) -> str:
     """Return where something failed: where a replica came it was the removal of the other."""
-    return one.source if (one.dataset, one.source) in seen.leaving else one.target or one.source
+    return (
+        carried.source
+        if (carried.dataset, carried.source) in storage_state.leaving
+        else carried.target or carried.source
+    )
 
 
-def _end(one: CarriedReplica) -> datetime:
-    return one.ended_at or one.began_at
+def _end(carried: CarriedReplica) -> datetime:
+    return carried.ended_at or carried.began_at
 
 
-def _recent(seen: StorageState) -> RecentMoves:
-    came = [one for one in seen.carried if one.target and not one.why]
-    ended = {one.target: one.ended_at for one in came if one.ended_at}
-    return RecentMoves(hosts={one.target: one.began_at for one in came}, replicated=ended)
+def _recent(storage_state: StorageState) -> RecentMoves:
+    came = [carried for carried in storage_state.carried if carried.target and not carried.why]
+    ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
+    return RecentMoves(
+        hosts={carried.target: carried.began_at for carried in came}, replicated=ended
+    )

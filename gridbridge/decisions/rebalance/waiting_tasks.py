@@ -22,58 +22,65 @@ from gridbridge.model.rebalance.placement_snapshot import (
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
-def snapshot(seen: ObservedTasks) -> PlacementSnapshot:
+def snapshot(observed: ObservedTasks) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
     waiting = Counter[str]()
-    every: tuple[ListedTask | TransferredTask, ...] = (*seen.tasks, *seen.away)
-    for one in every:
-        waiting[one.cluster] += one.slots if one.is_waiting else 0
-    for away in seen.away:
-        if away.target not in ("", away.cluster):  # it is on its way, and will have its slots there
-            waiting[away.target] += away.slots
-    unsent = _unsent(seen)
-    there = {one.campaign for one in seen.tasks}
+    all_tasks: tuple[ListedTask | TransferredTask, ...] = (*observed.tasks, *observed.away)
+    for task in all_tasks:
+        waiting[task.cluster] += task.slots if task.is_waiting else 0
+    for transferred in observed.away:
+        # it is on its way, and will have its slots there
+        if transferred.target not in ("", transferred.cluster):
+            waiting[transferred.target] += transferred.slots
+    unsent = _unsent(observed)
+    campaign_numbers = {task.campaign for task in observed.tasks}
     moved = [
-        one
-        for one in seen.campaigns
-        if one.number in there and one.jdl.type is CampaignType.DEFAULT
+        campaign
+        for campaign in observed.campaigns
+        if campaign.number in campaign_numbers and campaign.jdl.type is CampaignType.DEFAULT
     ]
-    known = {one.number for one in moved}
+    moved_numbers = {campaign.number for campaign in moved}
     return PlacementSnapshot(
-        now=seen.now,
+        now=observed.now,
         hosts=tuple(
-            _host(name, answer, waiting[name] + unsent[name], _said(name, seen))
-            for name, answer in sorted(seen.answers.items())
+            _host(name, answer, waiting[name] + unsent[name], _host_state(name, observed))
+            for name, answer in sorted(observed.answers.items())
         ),
-        jobs=(*(_job(one, seen) for one in moved), *_sent_jobs(seen)),
+        jobs=(*(_job(campaign, observed) for campaign in moved), *_sent_jobs(observed)),
         tasks=(
-            *(_task(one) for one in _once(seen.tasks) if one.campaign in known),
-            *(_sent(one) for one in _each(seen.away)),
+            *(
+                _task(task)
+                for task in _listed_once(observed.tasks)
+                if task.campaign in moved_numbers
+            ),
+            *(_sent_task(task) for task in _of_one_sender(observed.away)),
         ),
-        recent=seen.recent,
+        recent=observed.recent,
     )
 
 
-def _unsent(seen: ObservedTasks) -> Counter[str]:
+def _unsent(observed: ObservedTasks) -> Counter[str]:
     """Count the slots that tasks which are to be sent, or are moved, may take at each cluster."""
-    found = Counter[str]()
-    moved = Counter((one.campaign, one.cluster) for one in seen.tasks if one.is_moving)
-    of = Counter(one.campaign for one in seen.tasks if one.is_moving)
-    for one in seen.campaigns:
-        for name, wish in one.jdl.clusters.items():
-            if (one.number, name) not in seen.closed:
-                coming = of[one.number] - moved[one.number, name]
-                found[name] += (seen.unsent.get(one.number, 0) + coming) * wish.slots
-    return found
+    unsent = Counter[str]()
+    moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
+    of = Counter(task.campaign for task in observed.tasks if task.is_moving)
+    for campaign in observed.campaigns:
+        for name, request in campaign.jdl.clusters.items():
+            if (campaign.number, name) not in observed.closed:
+                coming = of[campaign.number] - moved[campaign.number, name]
+                unsent[name] += (observed.unsent.get(campaign.number, 0) + coming) * request.slots
+    return unsent
 
 
-def _said(name: str, seen: ObservedTasks) -> HostState:
-    if name in seen.dead:
+def _host_state(name: str, observed: ObservedTasks) -> HostState:
+    if name in observed.dead:
         return HostState.DEAD
-    return HostState.DRAIN if name in seen.drained else HostState.ALIVE
+    return HostState.DRAIN if name in observed.drained else HostState.ALIVE
 
 
-def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostState) -> PlacementHost:
+def _host(
+    name: str, answer: ClusterSnapshot | None, slots_taken: int, state: HostState
+) -> PlacementHost:
     if answer is None:
         return PlacementHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
@@ -83,95 +90,105 @@ def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostStat
         state=state,
         slots=slots,
         mean_active=min(1.0, max(0.0, 1 - answer.free_slots / slots)),
-        room=max(0, free - taken),
+        room=max(0, free - slots_taken),
     )
 
 
-def _job(one: Campaign, seen: ObservedTasks) -> PlacementJob:
-    wishes = one.jdl.clusters.items()
-    wanted = {name: wish for name, wish in wishes if (one.number, name) not in seen.closed}
-    open_to = {name for name, wish in wanted.items() if _may_start(wish, seen.answers.get(name))}
+def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
+    requests = campaign.jdl.clusters.items()
+    open_requests = {
+        name: request
+        for name, request in requests
+        if (campaign.number, name) not in observed.closed
+    }
+    open_to = {
+        name
+        for name, request in open_requests.items()
+        if _may_start(request, observed.answers.get(name))
+    }
     return PlacementJob(
-        name=str(one.number),
-        last_run=seen.now,
+        name=str(campaign.number),
+        last_run=observed.now,
         hosts=frozenset(open_to),
-        full=frozenset(wanted.keys() - open_to),
-        is_autobalanced=one.jdl.may_move,
-        owner=str(one.uid),
+        full=frozenset(open_requests.keys() - open_to),
+        is_autobalanced=campaign.jdl.may_move,
+        owner=str(campaign.uid),
     )
 
 
-def _sent_jobs(seen: ObservedTasks) -> Iterator[PlacementJob]:
+def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJob]:
     """Give the local jobs of which tasks were sent away; each may go where slots are free."""
-    for name, one in sorted({one.key[0]: one for one in _each(seen.away)}.items()):
-        answers = ((each, seen.answers.get(each)) for each in seen.reached)
-        open_to = {each for each, answer in answers if answer and answer.free_slots >= one.slots}
+    for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
+        answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
+        open_to = {
+            cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots
+        }
         yield PlacementJob(
             name=name,
-            last_run=seen.now,
+            last_run=observed.now,
             hosts=frozenset(open_to),
-            full=seen.reached - open_to,
-            is_autobalanced=name not in seen.staying,
-            owner=str(one.uid),
+            full=observed.reached - open_to,
+            is_autobalanced=name not in observed.staying,
+            owner=str(task.uid),
         )
 
 
-def _each(away: Iterable[TransferredTask]) -> list[TransferredTask]:
+def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
     """Leave out the tasks that several people claim to have sent."""
-    every = tuple(away)
-    times = Counter(one.key for one in every)
-    return [one for one in every if times[one.key] == 1]
+    all_tasks = tuple(transferred)
+    times = Counter(task.key for task in all_tasks)
+    return [task for task in all_tasks if times[task.key] == 1]
 
 
-def _sent(one: TransferredTask) -> PlacementTask:
+def _sent_task(task: TransferredTask) -> PlacementTask:
     return PlacementTask(
-        job=one.key[0],
-        number=one.key[1],
-        state=_state(one),
-        live=one.cluster,
-        slots=one.slots,
-        stays=one.stays,
+        job=task.key[0],
+        number=task.key[1],
+        state=_state(task),
+        live=task.cluster,
+        slots=task.slots,
+        stays=task.stays,
     )
 
 
-def _may_start(wish: AtCluster, answer: ClusterSnapshot | None) -> bool:
+def _may_start(request: AtCluster, answer: ClusterSnapshot | None) -> bool:
     if answer is None:
         return False
-    besteffort = answer.besteffort_slots if wish.is_besteffort else None
-    return (answer.free_slots if besteffort is None else besteffort) >= wish.slots
+    besteffort = answer.besteffort_slots if request.is_besteffort else None
+    return (answer.free_slots if besteffort is None else besteffort) >= request.slots
 
 
-def _once(tasks: Iterable[ListedTask]) -> list[ListedTask]:
+def _listed_once(tasks: Iterable[ListedTask]) -> list[ListedTask]:
     """Leave out the tasks that several clusters list: copies decide among themselves."""
-    every = tuple(tasks)
-    times = Counter((one.campaign, one.task) for one in every)
-    return [one for one in every if times[one.campaign, one.task] == 1]
+    all_tasks = tuple(tasks)
+    times = Counter((task.campaign, task.task) for task in all_tasks)
+    return [task for task in all_tasks if times[task.campaign, task.task] == 1]
 
 
-def _task(one: ListedTask) -> PlacementTask:
+def _task(task: ListedTask) -> PlacementTask:
     return PlacementTask(
-        job=str(one.campaign),
-        number=one.task,
-        state=_state(one),
-        live=one.cluster,
-        slots=one.slots,
-        stays=one.stays,
+        job=str(task.campaign),
+        number=task.task,
+        state=_state(task),
+        live=task.cluster,
+        slots=task.slots,
+        stays=task.stays,
     )
 
 
-def _state(one: ListedTask | TransferredTask) -> TaskState:
-    if one.is_moving:
+def _state(task: ListedTask | TransferredTask) -> TaskState:
+    if task.is_moving:
         return TaskState.MOVING
-    if one.is_running:
+    if task.is_running:
         return TaskState.RUNNING
-    return TaskState.WAITING if one.is_waiting else TaskState.STAYING
+    return TaskState.WAITING if task.is_waiting else TaskState.STAYING
 
 
 def places(tasks: Iterable[ListedTask]) -> Mapping[tuple[str, int], ListedTask]:
     """Return where tasks are, by their job and number."""
-    return {(str(one.campaign), one.task): one for one in _once(tasks)}
+    return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
-def sent(away: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
+def sent(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
     """Return the tasks that were sent away, by their job and number."""
-    return {one.key: one for one in _each(away)}
+    return {task.key: task for task in _of_one_sender(transferred)}
