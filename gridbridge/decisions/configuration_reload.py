@@ -12,7 +12,7 @@ AwayJob: TypeAlias = tuple[str, str, str]  # its owner, cluster and queue
 
 
 def unchangeable(
-    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[AwayJob] = ()
+    before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
     """Return the changes that a running service can't take, in lines like `policy_file.load`'s.
 
@@ -21,7 +21,7 @@ def unchangeable(
     remote job tells whose it is, and the methods of the local job find it by the queue: both stay
     the same while the job is away.
     """
-    stays = frozenset(away)
+    stays = frozenset(jobs_away)
     fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
     return (*fixed, *accounts, *_queues(before, after, path, stays))
 
@@ -44,12 +44,12 @@ def _kind(policy: Policy) -> str:
     return policy.local.kind.value if policy.local else "none"
 
 
-def _accounts(before: Policy, after: Policy, path: str, away: Iterable[AwayJob]) -> Iterator[str]:
+def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
     """Return the accounts that would change while jobs run under the old ones."""
-    for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
+    for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
-        old, new = (one.clusters[cluster].users.account_of(person) for one in (before, after))
+        old, new = (policy.clusters[cluster].users.account_of(person) for policy in (before, after))
         if old != new:
             yield (
                 f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
@@ -57,9 +57,9 @@ def _accounts(before: Policy, after: Policy, path: str, away: Iterable[AwayJob])
             )
 
 
-def _queues(before: Policy, after: Policy, path: str, away: Iterable[AwayJob]) -> Iterator[str]:
+def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
     """Return the queues that would lead elsewhere while their jobs are away."""
-    for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
+    for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
         if name not in before.queues or name not in after.queues:
             continue
         new = after.queues[name].cluster

@@ -12,8 +12,8 @@ KIB = 1024
 def lack(folder: str, room: FolderRoom) -> str:
     """Say what a folder has too little of; empty when it takes more files."""
     if room.free_bytes is not None and room.free_bytes < LEAST_BYTES:
-        told = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
-        return f"{folder} is full: {told}"
+        figures = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
+        return f"{folder} is full: {figures}"
     if room.free_files is not None and room.free_files < LEAST_FILES:
         return f"{folder} is full: {room.free_files} files are free, {LEAST_FILES} are needed"
     return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""

@@ -17,12 +17,12 @@ def local_queues(
     A queue that sends jobs on from one of its hosts counts as one that does, and so does each of
     our own `transfer_queues`. Best-effort queues take no job that did not ask for them.
     """
-    shown = tuple(each for each in queues if not each.is_besteffort)
-    onward = {each.queue for each in shown if each.sends_away or each.queue in transfer_queues}
-    others = [each for each in shown if each.queue not in onward]
-    if not onward or not others:
+    shown = tuple(queue for queue in queues if not queue.is_besteffort)
+    onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}
+    local = [queue for queue in shown if queue.queue not in onward]
+    if not onward or not local:
         return None
-    names = ",".join(sorted({each.queue for each in others}))
+    names = ",".join(sorted({queue.queue for queue in local}))
     return LocalQueues(
-        queues=names, all_say="yes" if all(each.says_stay for each in others) else ""
+        queues=names, all_say="yes" if all(queue.says_stay for queue in local) else ""
     )

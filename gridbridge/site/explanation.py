@@ -130,7 +130,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     if refused := explains.refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
-    reason = home_admission.kept(queue, request)
+    reason = home_admission.home_only_reason(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)

@@ -71,102 +71,120 @@ def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) ->
     return was_started or row.queue.partition("@")[0] == queue
 
 
-def news(before: Transfer | None, one: Transfer, policy: Breaker) -> BreakerObservation | None:
+def news(before: Transfer | None, transfer: Transfer, policy: Breaker) -> BreakerObservation | None:
     """Return what a transfer's change says of its cluster, None for nothing."""
-    if cause := failure(before, one, policy):
-        return _news(BreakerEvent.FAILED, one, cause)
-    if has_run(one) and not (before and has_run(before)):
-        return _news(BreakerEvent.RAN, one)
-    if before and StarterPhase.SUBMITTING == before.phase != one.phase:
-        return _news(BreakerEvent.TAKEN, one)
+    if cause := failure(before, transfer, policy):
+        return _news(BreakerEvent.FAILED, transfer, cause)
+    if has_run(transfer) and not (before and has_run(before)):
+        return _news(BreakerEvent.RAN, transfer)
+    if before and StarterPhase.SUBMITTING == before.phase != transfer.phase:
+        return _news(BreakerEvent.TAKEN, transfer)
     return None
 
 
-def _news(sign: BreakerEvent, one: Transfer, cause: str = "") -> BreakerObservation:
+def _news(sign: BreakerEvent, transfer: Transfer, cause: str = "") -> BreakerObservation:
     return BreakerObservation(
         sign=sign,
-        cluster=one.remote,
-        name=one.name,
-        owner=one.owner,
-        queue=one.queue,
-        at=one.updated_at,
+        cluster=transfer.remote,
+        name=transfer.name,
+        owner=transfer.owner,
+        queue=transfer.queue,
+        at=transfer.updated_at,
         cause=cause,
-        was_accepted=one.remote_id != 0,
+        was_accepted=transfer.remote_id != 0,
     )
 
 
-def failure(before: Transfer | None, one: Transfer, policy: Breaker) -> str:
+def failure(before: Transfer | None, transfer: Transfer, policy: Breaker) -> str:
     """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
     fast = timedelta(seconds=policy.fast_s)
-    is_news = before is None or before.cause != one.cause
-    if not is_news or one.cause not in OF_THE_CLUSTER or has_run(one):
+    is_news = before is None or before.cause != transfer.cause
+    if not is_news or transfer.cause not in OF_THE_CLUSTER or has_run(transfer):
         return ""
-    is_left = bool(one.verdict) or one.is_over or one.phase == StarterPhase.SUBMITTING
-    is_fast = one.updated_at - one.created_at <= fast
-    return one.cause if is_left and is_fast and one.desired != DesiredJobState.DEAD else ""
+    is_left = (
+        bool(transfer.verdict) or transfer.is_over or transfer.phase == StarterPhase.SUBMITTING
+    )
+    is_fast = transfer.updated_at - transfer.created_at <= fast
+    return (
+        transfer.cause if is_left and is_fast and transfer.desired != DesiredJobState.DEAD else ""
+    )
 
 
-def has_run(one: Transfer) -> bool:
+def has_run(transfer: Transfer) -> bool:
     """Say whether its remote job was seen to run, or ended by itself."""
-    ended = one.verdict and one.verdict.outcome in (TransferOutcome.EXIT, TransferOutcome.SIGNAL)
-    if ended and one.cause not in (FailureCause.LOST, FailureCause.PREEMPTED):
+    ended = transfer.verdict and transfer.verdict.outcome in (
+        TransferOutcome.EXIT,
+        TransferOutcome.SIGNAL,
+    )
+    if ended and transfer.cause not in (FailureCause.LOST, FailureCause.PREEMPTED):
         return True
-    return one.remote_state.has_begun
+    return transfer.remote_state.has_begun
 
 
 def count(
-    known: ShownBreaker,
-    one: BreakerObservation,
+    breaker: ShownBreaker,
+    observation: BreakerObservation,
     transfers: Iterable[Transfer],
     now: datetime,
     policy: Breaker,
 ) -> ShownBreaker:
     """Count proved news; `transfers` are all open ones."""
-    if one.sign is BreakerEvent.RAN:
-        return ShownBreaker(cluster=known.cluster)
-    if one.sign is BreakerEvent.TAKEN:
-        return count_acceptance(known)
-    return count_failure(known, one, has_others(one, transfers), now, policy)
+    if observation.sign is BreakerEvent.RAN:
+        return ShownBreaker(cluster=breaker.cluster)
+    if observation.sign is BreakerEvent.TAKEN:
+        return count_acceptance(breaker)
+    return count_failure(breaker, observation, has_others(observation, transfers), now, policy)
 
 
-def count_unproved(known: ShownBreaker, one: BreakerObservation) -> ShownBreaker:
+def count_unproved(breaker: ShownBreaker, observation: BreakerObservation) -> ShownBreaker:
     """Count news that is not proved: it can only clear its owner's own failures."""
-    if one.sign is BreakerEvent.FAILED or known.times:
-        return known
-    keeps_accepted = one.sign is BreakerEvent.TAKEN
+    if observation.sign is BreakerEvent.FAILED or breaker.times:
+        return breaker
+    keeps_accepted = observation.sign is BreakerEvent.TAKEN
     failed = tuple(
-        each
-        for each in known.failed
-        if each.owner != one.owner or (keeps_accepted and each.was_accepted)
+        shown_failure
+        for shown_failure in breaker.failed
+        if shown_failure.owner != observation.owner
+        or (keeps_accepted and shown_failure.was_accepted)
     )
-    return replace(known, failed=failed)
+    return replace(breaker, failed=failed)
 
 
-def has_others(one: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
+def has_others(observation: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
     """Say whether anybody else has a transfer there that home's own list has proved."""
     return any(
-        each.remote == one.cluster and each.owner != one.owner and each.listed == OwnershipProof.YES
-        for each in transfers
+        transfer.remote == observation.cluster
+        and transfer.owner != observation.owner
+        and transfer.listed == OwnershipProof.YES
+        for transfer in transfers
     )
 
 
 def count_failure(
-    known: ShownBreaker, one: BreakerObservation, has_others: bool, now: datetime, policy: Breaker
+    breaker: ShownBreaker,
+    observation: BreakerObservation,
+    has_others: bool,
+    now: datetime,
+    policy: Breaker,
 ) -> ShownBreaker:
     """Count a failure; the last one allowed, or that of a probe, closes the queues.
 
     With `has_others` failures of one owner alone close nothing. Without, they close the queues each
     time only after the full number of failures, and the pause does not grow.
     """
-    if known.until and now < known.until:
-        return known  # jobs that were on their way when the queues closed
-    fresh = ShownFailure(job=one.job, owner=one.owner, was_accepted=one.was_accepted)
-    older = (each for each in known.failed if each.job != one.job)
+    if breaker.until and now < breaker.until:
+        return breaker  # jobs that were on their way when the queues closed
+    fresh = ShownFailure(
+        job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
+    )
+    older = (
+        shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job
+    )
     failed = (*older, fresh)[-policy.failures :]
-    counted = replace(known, failed=failed, cause=one.cause)
-    owners = {*known.owners, *(each.owner for each in failed)}
+    counted = replace(breaker, failed=failed, cause=observation.cause)
+    owners = {*breaker.owners, *(shown_failure.owner for shown_failure in failed)}
     is_shared = len(owners) >= SEVERAL
-    borne = 1 if known.times and is_shared else policy.failures
+    borne = 1 if breaker.times and is_shared else policy.failures
     if len(failed) < borne or (has_others and not is_shared):
         return counted
     return _trip(counted, owners, now, policy)
@@ -185,34 +203,38 @@ def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Breake
     )
 
 
-def count_acceptance(known: ShownBreaker) -> ShownBreaker:
+def count_acceptance(breaker: ShownBreaker) -> ShownBreaker:
     """Forget the jobs that the cluster did not even take: it took one."""
-    if known.times:
-        return known
-    return replace(known, failed=tuple(each for each in known.failed if each.was_accepted))
+    if breaker.times:
+        return breaker
+    return replace(
+        breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted)
+    )
 
 
-def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+def first_probes(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
     """Return when each owner's first probe began: the first job after the pause.
 
     Only what home's own list has proved is a probe.
     """
     since: dict[str, datetime] = {}
-    for one in transfers:
-        is_probe = one.remote == known.cluster and one.listed == OwnershipProof.YES
-        if known.until and is_probe and one.created_at > known.until:
-            since[one.owner] = min(one.created_at, since.get(one.owner, one.created_at))
+    for transfer in transfers:
+        is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnershipProof.YES
+        if breaker.until and is_probe and transfer.created_at > breaker.until:
+            since[transfer.owner] = min(
+                transfer.created_at, since.get(transfer.owner, transfer.created_at)
+            )
     return since
 
 
 def is_closed(
-    known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Breaker
+    breaker: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Breaker
 ) -> bool:
     """Say whether no job is let in: in the pause, or while an owner's first probe is young.
 
     A further probe of the same owner keeps nothing closed.
     """
-    if not known.until:
+    if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)
-    return now < known.until or any(now - at < fast for at in probes.values())
+    return now < breaker.until or any(now - at < fast for at in probes.values())

@@ -23,7 +23,7 @@ def findings(
     transfers: Iterable[ShownTransfer], clusters: Collection[str]
 ) -> Iterator[CheckFinding]:
     """Warn of each cluster that open transfers lead to and that is not configured."""
-    counts = Counter(one.remote for one in transfers if one.remote not in clusters)
+    counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
         yield CheckFinding(
             item=f"{cluster}: open transfers",

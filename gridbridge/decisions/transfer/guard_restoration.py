@@ -29,35 +29,43 @@ class RequestAtHome:
 
 def missing_holds(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the transfers, by name, whose running tasks should have a hold and have none."""
-    guarded = (one for one in transfers if one.guard == Guard.HOLD)
-    running = ((one.name, _running(one, local)) for one in guarded)
+    guarded = (transfer for transfer in transfers if transfer.guard == Guard.HOLD)
+    running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
 def jobs_to_check(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose guard is not shown by any state letter."""
-    hidden = (one for one in transfers if one.guard != Guard.HOLD and _running(one, local))
-    return tuple(sorted({parse_transfer(one.name).job for one in hidden}))
+    hidden = (
+        transfer
+        for transfer in transfers
+        if transfer.guard != Guard.HOLD and _running(transfer, local)
+    )
+    return tuple(sorted({parse_transfer(transfer.name).job for transfer in hidden}))
 
 
-def missing_guard(transfer: Transfer, kept: RequestAtHome, transfer_queues: Collection[str]) -> str:
+def missing_guard(
+    transfer: Transfer, request: RequestAtHome, transfer_queues: Collection[str]
+) -> str:
     """Return the guard that has to be put back; empty for none."""
-    if kept.owner != transfer.owner or (transfer.guard == Guard.START and kept.is_deferred):
+    if request.owner != transfer.owner or (transfer.guard == Guard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer(transfer.name).task)
-    wanted = guard.choose(kept.hard, kept.queues, transfer_queues, is_array)
+    guard_wanted = guard.choose(request.hard, request.queues, transfer_queues, is_array)
     if transfer.guard == Guard.START:
         return Guard.START
-    return "" if wanted == Guard.NONE else wanted
+    return "" if guard_wanted == Guard.NONE else guard_wanted
 
 
-def copies_among(waiting: Mapping[int, RequestAtHome], away: Container[int]) -> tuple[int, ...]:
+def copies_among(
+    waiting: Mapping[int, RequestAtHome], jobs_away: Container[int]
+) -> tuple[int, ...]:
     """Return the jobs that wait because qresub copied them with the guard of another job.
 
     A job that is away itself is no copy, whatever its owner writes into its context.
     """
-    bearers = (job for job, kept in waiting.items() if kept.deferred_job not in (0, job))
-    return tuple(job for job in bearers if job not in away)
+    bearers = (job for job, request in waiting.items() if request.deferred_job not in (0, job))
+    return tuple(job for job in bearers if job not in jobs_away)
 
 
 def may_be_late(closed: Transfer) -> bool:

@@ -16,4 +16,4 @@ def load_values(
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
-    return {name_of(cluster, each): value for each, value in values.items()}
+    return {name_of(cluster, key): value for key, value in values.items()}

@@ -57,7 +57,7 @@ class ReceivedMessage:
 
 
 def receive(
-    known: Transfer | None,
+    transfer: Transfer | None,
     message: StarterMessage,
     *,
     uid: int,
@@ -70,26 +70,31 @@ def receive(
         return RejectedAction(what=message.transfer, reason=reason)
     message = message.but(reason=short(message.reason))
     if message.kind == MessageKind.RECORD:
-        if known and known.record == record:
-            return known  # read again by a new process
-        return _record(known, message, uid=uid, owner=owner, record=record, now=now)
-    if known is None:
+        if transfer and transfer.record == record:
+            return transfer  # read again by a new process
+        return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
+    if transfer is None:
         return RejectedAction(
             what=message.transfer, reason=f"{message.kind} of a transfer without record"
         )
     if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
-        return _intent(known, message, now)
+        return _intent(transfer, message, now)
     if message.kind == MessageKind.ENDED:
-        return _ended(known, message, now)
+        return _ended(transfer, message, now)
     if message.kind == MessageKind.CLOSED:
-        return _closed(known, message, now)
+        return _closed(transfer, message, now)
     return RejectedAction(what=message.transfer, reason=f"unknown kind {message.kind!r}")
 
 
-def judge(one: ReceivedMessage) -> Transfer | RejectedAction:
+def judge(received: ReceivedMessage) -> Transfer | RejectedAction:
     """Return the transfer after a message, or why the message is refused."""
-    return refuse_route(one.message, one.home, one.routes) or receive(
-        one.known, one.message, uid=one.uid, owner=one.owner, record=one.record, now=one.now
+    return refuse_route(received.message, received.home, received.routes) or receive(
+        received.known,
+        received.message,
+        uid=received.uid,
+        owner=received.owner,
+        record=received.record,
+        now=received.now,
     )
 
 
@@ -132,9 +137,9 @@ def answer(
             rerun=last.rerun,
             claim=last.claim,
         )
-    asked = parse_transfer(message.transfer)
-    asked.attempt = max(map(_attempt, transfers), default=0) + 1
-    return StarterMessage(kind=MessageKind.RECORD, transfer=str(asked))
+    transfer_id = parse_transfer(message.transfer)
+    transfer_id.attempt = max(map(_attempt, transfers), default=0) + 1
+    return StarterMessage(kind=MessageKind.RECORD, transfer=str(transfer_id))
 
 
 def is_of_another_job(message: StarterMessage, submitted: str) -> bool:
@@ -187,7 +192,7 @@ def _attempt(transfer: Transfer) -> int:
 
 
 def _record(
-    known: Transfer | None,
+    transfer: Transfer | None,
     message: StarterMessage,
     *,
     uid: int,
@@ -215,35 +220,40 @@ def _record(
         cause=message.cause,
         reason=_progress(message),
     )
-    if known is None:
+    if transfer is None:
         return fresh
-    if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
+    if transfer.is_over or ORDER.index(message.phase) < ORDER.index(transfer.phase):
         return RejectedAction(what=message.transfer, reason="an older record than the one known")
-    if _is_repeated(known, fresh):
-        told = fresh if message.reason else known
-        return known.but(record=record, cause=told.cause, reason=told.reason)
+    if _is_repeated(transfer, fresh):
+        latest = fresh if message.reason else transfer
+        return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
     return fresh.but(
-        created_at=known.created_at,
-        remote_id=known.remote_id or fresh.remote_id,
-        rerun=fresh.rerun or known.rerun,
-        desired=known.desired,
-        pinned=known.pinned,
-        local_state=known.local_state,
-        remote_state=known.remote_state,
-        remote_host=known.remote_host,
-        since=known.since,
-        verdict=known.verdict,
-        claimed=known.claimed if fresh.claim == known.claim else "",
-        listed=known.listed,
-        guard=known.guard if fresh.wake == known.wake else fresh.guard,
+        created_at=transfer.created_at,
+        remote_id=transfer.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or transfer.rerun,
+        desired=transfer.desired,
+        pinned=transfer.pinned,
+        local_state=transfer.local_state,
+        remote_state=transfer.remote_state,
+        remote_host=transfer.remote_host,
+        since=transfer.since,
+        verdict=transfer.verdict,
+        claimed=transfer.claimed if fresh.claim == transfer.claim else "",
+        listed=transfer.listed,
+        guard=transfer.guard if fresh.wake == transfer.wake else fresh.guard,
     )
 
 
-def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
+def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
     """Say whether a starter only repeats what is known."""
-    told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
-    is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
-    return is_same and fresh.claim == known.claim
+    facts = (
+        fresh.phase,
+        fresh.wake,
+        fresh.remote_id or transfer.remote_id,
+        fresh.rerun or transfer.rerun,
+    )
+    is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
+    return is_same and fresh.claim == transfer.claim
 
 
 def _progress(message: StarterMessage) -> str:
@@ -256,31 +266,33 @@ def _progress(message: StarterMessage) -> str:
     return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
 
 
-def _intent(known: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+def _intent(
+    transfer: Transfer, message: StarterMessage, now: datetime
+) -> Transfer | RejectedAction:
     if message.kind == MessageKind.SPARED:
-        return known if known.is_over else known.but(reason=SPARED)
+        return transfer if transfer.is_over else transfer.but(reason=SPARED)
     if message.desired not in DESIRED:
         return RejectedAction(what=message.transfer, reason=f"unknown intent {message.desired!r}")
-    if known.is_over or known.desired == DesiredJobState.DEAD:
-        return known
-    return known.but(desired=message.desired, updated_at=now, reason=DESIRED[message.desired])
+    if transfer.is_over or transfer.desired == DesiredJobState.DEAD:
+        return transfer
+    return transfer.but(desired=message.desired, updated_at=now, reason=DESIRED[message.desired])
 
 
-def _ended(known: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
-    if not known.remote_id or message.remote_id != str(known.remote_id):
+def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+    if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
         return RejectedAction(
             what=message.transfer, reason=f"remote job {message.remote_id} is not ours"
         )
     if not _is_end(message):
         return RejectedAction(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
-    if known.verdict or known.is_over:
-        return known
-    return known.but(
+    if transfer.verdict or transfer.is_over:
+        return transfer
+    return transfer.but(
         verdict=message,
         updated_at=now,
-        remote_host=message.host or known.remote_host,
+        remote_host=message.host or transfer.remote_host,
         cause=message.cause,
-        reason=f"ended at {known.remote}: {ending(message)}",
+        reason=f"ended at {transfer.remote}: {ending(message)}",
     )
 
 
@@ -292,17 +304,17 @@ def _is_end(message: StarterMessage) -> bool:
     return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
 
 
-def _closed(known: Transfer, message: StarterMessage, now: datetime) -> Transfer:
+def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer:
     """Close a transfer, unless another starter than the one that ended has it by now.
 
     A task uses the same name again (qmod -cj) if no message of its first attempt was read yet.
     """
-    is_anothers = message.wake and known.wake and message.wake != known.wake
-    if known.is_over or is_anothers:
-        return known
-    cause = message.cause or (known.verdict.cause if known.verdict else "")
+    is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
+    if transfer.is_over or is_anothers:
+        return transfer
+    cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
     reason = f"ended here: {ending(message)}"
-    closed = known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
     return _ended_by_home(closed) if message.desired == DesiredJobState.DEAD else closed
 
 

@@ -44,7 +44,9 @@ def orphans(transfers: Iterable[Transfer], situation: TransferSituation) -> Iter
     Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
     care of it. Another person's transfer of the same name says nothing about a job.
     """
-    recorded = frozenset((one.name, one.owner, one.remote_id) for one in transfers)
+    recorded = frozenset(
+        (transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers
+    )
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
     for remote in situation.snapshots.values():
         for row in (row for rows in remote.jobs.values() for row in rows):
@@ -91,8 +93,8 @@ def _row(
     """Return the job, or one that OAR made of it since it could not launch it."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
-    whose = transfer.name, transfer.owner
-    return next((row for row in remote.copies if (row.name, row.owner) == whose), None)
+    name_and_owner = transfer.name, transfer.owner
+    return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
 
 
 def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bool:

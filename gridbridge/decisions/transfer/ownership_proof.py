@@ -52,19 +52,23 @@ def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
 
 def proved_owners(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the uids whose task home's list has proved it to be."""
-    return frozenset(one.uid for one in transfers if one.listed == OwnershipProof.YES)
+    return frozenset(
+        transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES
+    )
 
 
 def unproved_owners(transfers: Sequence[Transfer]) -> frozenset[int]:
     """Return the uids that claim the task while nothing is proved."""
     if proved_owners(transfers):
         return frozenset()
-    return frozenset(one.uid for one in transfers if one.listed != OwnershipProof.NO)
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
 
 
-def may_be_shown(one: Transfer, young: datetime) -> bool:
+def may_be_shown(transfer: Transfer, young: datetime) -> bool:
     """Say whether all may see an open transfer: home lists its task, or may list it soon."""
-    return one.listed == OwnershipProof.YES or (not one.listed and one.created_at > young)
+    return transfer.listed == OwnershipProof.YES or (
+        not transfer.listed and transfer.created_at > young
+    )
 
 
 def accounted(
@@ -74,15 +78,17 @@ def accounted(
 
     Anybody may give jobs there a transfer's account.
     """
-    known = {one.name: one for one in transfers if one.listed == OwnershipProof.YES}
-    if not known:
+    by_name = {
+        transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES
+    }
+    if not by_name:
         return records
-    people = {one.owner for one in known.values()}
-    jobs = {name: one.remote_id for name, one in known.items() if one.remote_id}
+    people = {transfer.owner for transfer in by_name.values()}
+    jobs = {name: transfer.remote_id for name, transfer in by_name.items() if transfer.remote_id}
     return [
-        one
-        for one in records
-        if one.owner in people and jobs.get(one.transfer, one.job_id) == one.job_id
+        record
+        for record in records
+        if record.owner in people and jobs.get(record.transfer, record.job_id) == record.job_id
     ]
 
 

@@ -45,17 +45,17 @@ def full(shown: PublishedState) -> str:
 
 def misconfigured(shown: PublishedState) -> str:
     """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
-    known = shown.service.configuration if shown.service else None
-    if known is None or not known.refused:
+    configuration = shown.service.configuration if shown.service else None
+    if configuration is None or not configuration.refused:
         return ""
-    first = first_of(known.refused)
+    first = first_of(configuration.refused)
     return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
 
 
 def first_of(problems: Sequence[str]) -> str:
     """Say what is wrong with a gridbridge.toml in one line."""
-    first, *others = problems
-    return f"{first} (and {len(others)} more, see gridbridge check)" if others else first
+    first, *more = problems
+    return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
 def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
@@ -80,13 +80,13 @@ def drained(cluster: str, shown: PublishedState, now: datetime) -> str:
 
 def failing(cluster: str, shown: PublishedState, now: datetime) -> str:
     """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
-    known = shown.breakers.get(cluster)
-    if known is None or known.until is None:
+    breaker = shown.breakers.get(cluster)
+    if breaker is None or breaker.until is None:
         return ""
-    jobs = f"{count(known.failures, 'job')} in a row failed at {cluster}"
-    failed = f"{jobs}: {blame(known.cause, cluster)}"
-    if now < known.until:
-        return f"{failed}. The next job is let in {age(known.until - now)} from now."
+    jobs = f"{count(breaker.failures, 'job')} in a row failed at {cluster}"
+    failed = f"{jobs}: {blame(breaker.cause, cluster)}"
+    if now < breaker.until:
+        return f"{failed}. The next job is let in {age(breaker.until - now)} from now."
     return f"{failed}. One job is let in."
 
 
@@ -109,14 +109,14 @@ def judge_queue(route: ShownRoute, shown: PublishedState, now: datetime) -> Queu
     """Say whether a transfer queue takes jobs, and if not, why."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
-    mine = tuple(one for one in queues if one.name.partition("@")[0] == route.queue)
+    mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
     why = _closed(route, mine, shown, now)
     return QueueReport(
         queue=route.queue,
         cluster=route.cluster,
         is_open=not why,
-        used=sum(one.used for one in mine),
-        total=sum(one.total for one in mine),
+        used=sum(queue.used for queue in mine),
+        total=sum(queue.total for queue in mine),
         why=why,
     )
 
@@ -128,9 +128,9 @@ def _closed(
         return "the local cluster lists no such queue"
     if why := _thresholds(route, shown, now):
         return why
-    if any(not one.known.facts and one.used < one.total for one in instances):
+    if any(not queue.known.facts and queue.used < queue.total for queue in instances):
         return ""
-    facts = frozenset[str]().union(*(one.known.facts for one in instances))
+    facts = frozenset[str]().union(*(queue.known.facts for queue in instances))
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 

@@ -50,10 +50,10 @@ def due(
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
-    for one, slots, why, there in _wanted(transfers, situation, queues, troubles):
+    for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
-            told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
-            yield Recall(transfer=one, slots=slots, why=told)
+            sentence = f"recalled from {transfer.remote}: {why}, {_slots(slots, free)}{state}"
+            yield Recall(transfer=transfer, slots=slots, why=sentence)
             free -= slots
 
 
@@ -67,65 +67,76 @@ def wanted(
 
     Which of them come home depends on no other task; for the first ones, on no later one.
     """
-    return tuple(one for one, *_ in _wanted(transfers, situation, queues, troubles))
+    return tuple(transfer for transfer, *_ in _recallable(transfers, situation, queues, troubles))
 
 
-def _wanted(
+def _recallable(
     transfers: Iterable[Transfer],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> list[Wanted]:
-    oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
-    asked = (
-        (one, *_asked(one, situation, queues.get(one.queue), troubles.get(one.remote, "")))
-        for one in oldest
+    oldest = sorted(
+        transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name)
     )
-    return _in_turn(each for each in asked if each[1] and each[2])
+    judged = (
+        (
+            transfer,
+            *_recall_need(
+                transfer, situation, queues.get(transfer.queue), troubles.get(transfer.remote, "")
+            ),
+        )
+        for transfer in oldest
+    )
+    return _in_turn(candidate for candidate in judged if candidate[1] and candidate[2])
 
 
-def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
+def _in_turn(candidates: Iterable[Wanted]) -> list[Wanted]:
     """Order these by how many of the same owner come before each."""
     before: Counter[str] = Counter()
     ranked = []
-    for each in wanted:
-        owner = each[0].owner
-        ranked.append((before[owner], each))
+    for candidate in candidates:
+        owner = candidate[0].owner
+        ranked.append((before[owner], candidate))
         before[owner] += 1
-    return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
+    return [candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _asked(
-    one: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
+def _recall_need(
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return the slots that a task needs here, why it comes home, and its state there.
 
     Without slots or without a reason it does not come home.
     """
-    if why := _why_silent(one, situation, queue):
-        slots, there = _slots_at_home(one, situation), ""
-    elif row := _waiting(one, situation):
-        remote = situation.snapshots[one.remote]
-        there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
-        slots, why = row.slots, _why(one, situation, queue, trouble)
+    if why := _why_silent(transfer, situation, queue):
+        slots, state = _slots_at_home(transfer, situation), ""
+    elif row := _waiting(transfer, situation):
+        remote = situation.snapshots[transfer.remote]
+        state = f" ({remote.pending} waiting and {remote.free_slots} free there)"
+        slots, why = row.slots, _why(transfer, situation, queue, trouble)
     else:
         return 0, "", ""
-    return slots, why, there
+    return slots, why, state
 
 
-def _waiting(one: Transfer, situation: TransferSituation) -> JobStatus | None:
+def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | None:
     """Return the row of a job that waits there while its starter sleeps; else None."""
-    row = situation.row(one)
-    if row is None or not one.since or not _sleeps(one, situation, (StarterPhase.RELEASED,)):
+    row = situation.row(transfer)
+    if (
+        row is None
+        or not transfer.since
+        or not _sleeps(transfer, situation, (StarterPhase.RELEASED,))
+    ):
         return None
-    is_fresh = situation.now - situation.snapshots[one.remote].taken_at < FRESH
+    is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
     return row if is_fresh and is_waiting(row) else None
 
 
-def still_waits(one: Transfer, situation: TransferSituation) -> bool:
+def still_waits(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a task waits there, by a fresh answer, and its starter could bring it home."""
-    is_settled = one.since is not None and situation.now - one.since >= SETTLED
-    return is_settled and _waiting(one, situation) is not None
+    is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLED
+    return is_settled and _waiting(transfer, situation) is not None
 
 
 def is_waiting(row: JobStatus) -> bool:
@@ -134,10 +145,10 @@ def is_waiting(row: JobStatus) -> bool:
 
 
 def _why(
-    one: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
 ) -> str:
-    assert one.since
-    waited = situation.now - one.since
+    assert transfer.since
+    waited = situation.now - transfer.since
     if queue is None or not queue.recall_wait_s or waited < SETTLED:
         return ""
     if trouble:
@@ -148,53 +159,59 @@ def _why(
     return f"it waited there for {age(waited)}, {age(limit)} is the limit"
 
 
-def _slots(wanted: int, free: int) -> str:
-    return f"it needs {count(wanted, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+def _slots(needed: int, free: int) -> str:
+    return f"it needs {count(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
 
 
-def may_be_had(one: Transfer) -> bool:
+def may_be_had(transfer: Transfer) -> bool:
     """Say whether its claim lets the task come home: the job is not known to have it."""
-    is_waiting = one.remote_state.is_waiting or not one.remote_state.is_listed
-    return bool(one.claim) and one.claimed != JOB and is_waiting
+    is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
+    return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
-def _slots_at_home(one: Transfer, situation: TransferSituation) -> int:
+def _slots_at_home(transfer: Transfer, situation: TransferSituation) -> int:
     """Return the slots that its task takes at home, 0 when home does not show it."""
     local = situation.snapshots.get(situation.home)
-    name = parse_transfer(one.name)
+    name = parse_transfer(transfer.name)
     row = local.find(name.job, name.task) if local else None
-    return row.slots if row and row.owner == one.owner else 0
+    return row.slots if row and row.owner == transfer.owner else 0
 
 
-def _why_silent(one: Transfer, situation: TransferSituation, queue: TransferQueue | None) -> str:
+def _why_silent(
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None
+) -> str:
     """Say why a task comes home from a silent cluster; empty when it does not."""
-    if queue is None or not queue.recall_wait_s or not may_be_had(one):
+    if queue is None or not queue.recall_wait_s or not may_be_had(transfer):
         return ""
-    silent, limit = silence(one, situation), timedelta(seconds=queue.recall_unreachable_s)
-    if silent < limit or not _sleeps(one, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
+    silent, limit = silence(transfer, situation), timedelta(seconds=queue.recall_unreachable_s)
+    if silent < limit or not _sleeps(
+        transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)
+    ):
         return ""
-    return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
+    return f"{transfer.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
 
 
-def _sleeps(one: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
+def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
     """Say whether its starter sleeps and nobody has asked to suspend or delete the job."""
-    is_wanted = one.desired in ("", DesiredJobState.RUNNING) and not (one.verdict or one.is_over)
-    is_there = one.phase in phases and one.missed_polls == 0
-    return is_wanted and is_there and one.wake in situation.asleep
+    is_wanted = transfer.desired in ("", DesiredJobState.RUNNING) and not (
+        transfer.verdict or transfer.is_over
+    )
+    is_there = transfer.phase in phases and transfer.missed_polls == 0
+    return is_wanted and is_there and transfer.wake in situation.asleep
 
 
-def silence(one: Transfer, situation: TransferSituation) -> timedelta:
+def silence(transfer: Transfer, situation: TransferSituation) -> timedelta:
     """Return how long a transfer's cluster has not answered."""
-    remote = situation.snapshots.get(one.remote)
-    heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
+    remote = situation.snapshots.get(transfer.remote)
+    heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_grant(one: Transfer, situation: TransferSituation) -> bool:
+def waits_for_grant(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
-    if not is_grant(one.claim) or one.claimed or one.verdict or one.is_over:
+    if not is_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
-    row = situation.row(one)
-    if row is None or row.owner != one.owner:
+    row = situation.row(transfer)
+    if row is None or row.owner != transfer.owner:
         return False
-    return row.state.is_running and one.desired != DesiredJobState.DEAD
+    return row.state.is_running and transfer.desired != DesiredJobState.DEAD

@@ -17,19 +17,19 @@ def relevant_rows(
     The counts of a snapshot stay as they are; of its rows only those stay that a decision may look
     at.
     """
-    local_ids = {parse_transfer(one.name).job for one in transfers}
-    names = {one.name for one in transfers}
+    local_ids = {parse_transfer(transfer.name).job for transfer in transfers}
+    names = {transfer.name for transfer in transfers}
     return replace(
         situation,
         snapshots={
             name: _rows(snapshot, transfers, local_ids if name == situation.home else set())
             for name, snapshot in situation.snapshots.items()
-            if name == situation.home or any(one.remote == name for one in transfers)
+            if name == situation.home or any(transfer.remote == name for transfer in transfers)
         },
-        asleep=situation.asleep & {one.wake for one in transfers},
+        asleep=situation.asleep & {transfer.wake for transfer in transfers},
         requeued_jobs=situation.requeued_jobs & local_ids,
-        dropped=situation.dropped & {one.remote for one in transfers},
-        with_new_starter=situation.with_new_starter & {one.key for one in transfers},
+        dropped=situation.dropped & {transfer.remote for transfer in transfers},
+        with_new_starter=situation.with_new_starter & {transfer.key for transfer in transfers},
         deleted_at_home={
             name: since for name, since in situation.deleted_at_home.items() if name in names
         },
@@ -40,9 +40,9 @@ def _rows(
     snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
 ) -> ClusterSnapshot:
     """Keep only the rows of these job ids, and rows with the id or name of a transfer."""
-    there = [one for one in transfers if one.remote == snapshot.cluster]
-    ids = ids | {one.remote_id for one in there}
-    names = {one.name for one in there}
+    at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
+    ids = ids | {transfer.remote_id for transfer in at_cluster}
+    names = {transfer.name for transfer in at_cluster}
     jobs = {
         job: rows
         for job, rows in snapshot.jobs.items()

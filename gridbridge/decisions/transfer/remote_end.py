@@ -17,51 +17,53 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> StarterMessage:
     nobody saw runs again at home if the transfer allows that. Else it ends as killed, or, when it
     was never launched, goes into error state, from which its owner can have it run.
     """
-    told = StarterMessage(
+    verdict = StarterMessage(
         transfer=transfer.name,
         remote_id=str(transfer.remote_id),
         host=end.host,
-        user_s=_told(end.user_s),
-        system_s=_told(end.system_s),
-        wallclock_s=_told(end.wallclock_s),
+        user_s=_amount_text(end.user_s),
+        system_s=_amount_text(end.system_s),
+        wallclock_s=_amount_text(end.wallclock_s),
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
     if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
         reason = f"fenced at {transfer.remote}: it got no grant"
-        return told.but(
+        return verdict.but(
             outcome=TransferOutcome.REQUEUE,
             claim=FENCED,
             cause=FailureCause.UNGRANTED,
             reason=reason,
         )
     if why := why_unstarted(end):
-        return told.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
+        return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
     if (status := true_status(end)) is not None:
-        return told.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
+        return verdict.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
-        return told.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
-    return _unseen(told, transfer, end, reason)
+        return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
+    return _verdict_unseen(verdict, transfer, end, reason)
 
 
-def _unseen(told: StarterMessage, transfer: Transfer, end: JobEnd, reason: str) -> StarterMessage:
+def _verdict_unseen(
+    verdict: StarterMessage, transfer: Transfer, end: JobEnd, reason: str
+) -> StarterMessage:
     """Return the verdict on a job whose end nobody saw."""
     cause, killed = FailureCause.LOST, "killed with its host: "
     if end.is_preempted:
         cause, killed = FailureCause.PREEMPTED, "killed: "
         reason = f"{transfer.remote} needed its place: {end.reason}"
     if transfer.rerun == YES:
-        return told.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
+        return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
     if end.is_unstarted:
-        return told.but(
+        return verdict.but(
             outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}"
         )
-    return told.but(
+    return verdict.but(
         outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}"
     )
 
 
-def _told(amount: float | None) -> str:
+def _amount_text(amount: float | None) -> str:
     """Write an amount; an unknown one as empty text, never as 0."""
     return "" if amount is None else f"{amount:g}"
 

@@ -26,10 +26,10 @@ def listed_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
 ) -> Iterator[tuple[Transfer, ListedJob]]:
     """Yield these transfers with the jobs that a cluster lists under their ids."""
-    for one in transfers:
-        row = situation.row(one) if one.remote == cluster and one.remote_id else None
+    for transfer in transfers:
+        row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
-            yield one, listed_job(row)
+            yield transfer, listed_job(row)
 
 
 def listed_job(row: JobStatus) -> ListedJob:
@@ -37,15 +37,15 @@ def listed_job(row: JobStatus) -> ListedJob:
     return ListedJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
-def is_doubtful(one: Transfer, now: ListedJob, known: Mapping[Key, ListedJob]) -> bool:
+def is_doubtful(transfer: Transfer, now: ListedJob, listed_before: Mapping[Key, ListedJob]) -> bool:
     """Say whether its cluster has to be asked: it was listed otherwise before.
 
     A job that was never listed before has just been submitted; one that waited may have started.
     """
-    if not one.remote_state.is_listed:
+    if not transfer.remote_state.is_listed:
         return False
-    before = known.get(one.key)
-    if before is None or before.job_id != now.job_id or one.missed_polls:
+    before = listed_before.get(transfer.key)
+    if before is None or before.job_id != now.job_id or transfer.missed_polls:
         return True
     has_started = before.is_pending and not now.is_pending
     return before.since != now.since and not has_started

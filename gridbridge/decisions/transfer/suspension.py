@@ -35,32 +35,40 @@ class SuspensionMismatch:
 
 
 def disagreement(
-    one: Transfer, situation: TransferSituation, shows: Container[str]
+    transfer: Transfer, situation: TransferSituation, shows: Container[str]
 ) -> SuspensionMismatch | None:
     """Return the disagreement in one answer; None if both halves agree or it does not show.
 
     `shows` are the clusters whose lists show that we have suspended a job.
     """
     home = situation.snapshots.get(situation.home)
-    if not _may_follow(one, situation) or not home or not one.is_older_than(home.taken_at):
+    if (
+        not _may_follow(transfer, situation)
+        or not home
+        or not transfer.is_older_than(home.taken_at)
+    ):
         return None
-    is_now = _at_home(one.local_state)
+    is_now = _at_home(transfer.local_state)
     if not is_now:
         return None
-    told = one.desired or DesiredJobState.RUNNING
-    if is_now != told:
-        why = f"qstat here shows it {is_now}, but its last method said {told}"
+    intended = transfer.desired or DesiredJobState.RUNNING
+    if is_now != intended:
+        why = f"qstat here shows it {is_now}, but its last method said {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
-    if one.remote in shows and one.seen_at and _is_otherwise(one, is_now):
-        why = f"it is {is_now} here and {one.remote_state.text} at {one.remote}"
-        return SuspensionMismatch(desired=is_now, at=(home.taken_at, one.seen_at), why=why)
+    if transfer.remote in shows and transfer.seen_at and _is_otherwise(transfer, is_now):
+        why = f"it is {is_now} here and {transfer.remote_state.text} at {transfer.remote}"
+        return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
     return None
 
 
-def _may_follow(one: Transfer, situation: TransferSituation) -> bool:
+def _may_follow(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether its starter is there and has nothing more important to do."""
-    is_free = not one.is_over and one.verdict is None and one.desired != DesiredJobState.DEAD
-    return is_free and one.phase in FOLLOWING and one.wake in situation.asleep
+    is_free = (
+        not transfer.is_over
+        and transfer.verdict is None
+        and transfer.desired != DesiredJobState.DEAD
+    )
+    return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
 
 def _at_home(state: JobState) -> str:
@@ -70,13 +78,17 @@ def _at_home(state: JobState) -> str:
     return DesiredJobState.SUSPENDED if state.is_suspended else DesiredJobState.RUNNING
 
 
-def _is_otherwise(one: Transfer, is_now: str) -> bool:
+def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
     """Say whether the remote job runs while suspended here, or we suspend it while it runs here.
 
     A job that is suspended there without our hold was suspended by an administrator there.
     """
-    is_fresh = one.seen_at is not None and one.is_older_than(one.seen_at) and not one.missed_polls
-    state = one.remote_state
+    is_fresh = (
+        transfer.seen_at is not None
+        and transfer.is_older_than(transfer.seen_at)
+        and not transfer.missed_polls
+    )
+    state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_ending(state):
         return False
     if is_now == DesiredJobState.SUSPENDED:

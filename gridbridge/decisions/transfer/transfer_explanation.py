@@ -20,101 +20,102 @@ _SUSPENDERS = (  # the strongest first
 
 def tell(history: ShownHistory, shown: PublishedState, now: datetime) -> TransferAttempt:
     """Explain one attempt."""
-    one = history.transfer
+    transfer = history.transfer
     return TransferAttempt(
-        transfer=one,
-        where=where(one),
-        here=_here(one, now),
-        there=_there(one, now),
-        waits_for=waits_for(one, shown, now),
+        transfer=transfer,
+        where=where(transfer),
+        here=_state_at_home(transfer, now),
+        there=_state_away(transfer, now),
+        waits_for=waits_for(transfer, shown, now),
         events=history.events,
         left_out=history.left_out,
     )
 
 
-def where(one: ShownTransfer) -> str:
+def where(transfer: ShownTransfer) -> str:
     """Say where the job is."""
-    job = f"job {parse_transfer(one.transfer).local} of {one.owner}"
-    if one.closed_at:
-        away = f" as job {one.remote_id}" if one.remote_id else ""
-        return f"{job} was sent to {one.remote}{away}; that is over"
-    if not one.remote_id:
-        return f"{job} is being sent to {one.remote} and has no id there yet"
-    return f"{job} is at {one.remote} as job {one.remote_id}"
+    job = f"job {parse_transfer(transfer.transfer).local} of {transfer.owner}"
+    if transfer.closed_at:
+        as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
+        return f"{job} was sent to {transfer.remote}{as_job}; that is over"
+    if not transfer.remote_id:
+        return f"{job} is being sent to {transfer.remote} and has no id there yet"
+    return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
 
 
-def _here(one: ShownTransfer, now: datetime) -> str:
-    if one.closed_at:
-        return one.reason
-    state = one.local_state or ("ending" if one.outcome else "not listed")
-    since = f" for {age(now - one.local_since)}" if one.local_since else ""
-    return f"{state} in {one.queue}{since}"
+def _state_at_home(transfer: ShownTransfer, now: datetime) -> str:
+    if transfer.closed_at:
+        return transfer.reason
+    state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
+    since = f" for {age(now - transfer.local_since)}" if transfer.local_since else ""
+    return f"{state} in {transfer.queue}{since}"
 
 
-def _there(one: ShownTransfer, now: datetime) -> str:
-    if one.outcome:
-        return one.outcome
-    if one.closed_at or not one.remote_state:
-        return "not seen yet" if one.remote_id and not one.closed_at else ""
-    host = f" on {one.remote_host}" if one.remote_host else ""
-    since = f" for {age(now - one.since)}" if one.since else ""
-    return f"{one.remote_state}{host}{since}"
+def _state_away(transfer: ShownTransfer, now: datetime) -> str:
+    if transfer.outcome:
+        return transfer.outcome
+    if transfer.closed_at or not transfer.remote_state:
+        return "not seen yet" if transfer.remote_id and not transfer.closed_at else ""
+    host = f" on {transfer.remote_host}" if transfer.remote_host else ""
+    since = f" for {age(now - transfer.since)}" if transfer.since else ""
+    return f"{transfer.remote_state}{host}{since}"
 
 
-def waits_for(one: ShownTransfer, shown: PublishedState, now: datetime) -> str:
+def waits_for(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
     """Say what happens next, or what it needs; empty once it is over."""
-    if one.closed_at:
+    if transfer.closed_at:
         return ""
-    if one.outcome:
-        return f"its starter, to take the end home ({one.outcome})"
-    if one.cause == FailureCause.DROPPED:
-        return dropped_clusters.wait(one.remote)
-    return _waits_away(one, shown, now)
+    if transfer.outcome:
+        return f"its starter, to take the end home ({transfer.outcome})"
+    if transfer.cause == FailureCause.DROPPED:
+        return dropped_clusters.wait(transfer.remote)
+    return _waits_away(transfer, shown, now)
 
 
-def _waits_away(one: ShownTransfer, shown: PublishedState, now: datetime) -> str:
+def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
     """Say what a transfer waits for while its end is not known."""
-    if one.desired == DesiredJobState.DEAD:
-        return f"{one.remote} to delete its job there: it was deleted here"
-    if quiet := silence(shown.clusters.get(one.remote), now):
-        return f"{one.remote}, which {quiet}; until it answers the job counts as alive"
-    if one.phase == StarterPhase.SUBMITTING:
-        return f"its starter, to submit it to {one.remote}{_tried(one)}"
-    if one.missing_since:
-        return _missing(one, now)
-    if one.phase == StarterPhase.HELD and one.desired != DesiredJobState.SUSPENDED:
-        return f"its starter, to release it at {one.remote}{_tried(one)}"
-    return _remote(one, shown)
+    if transfer.desired == DesiredJobState.DEAD:
+        return f"{transfer.remote} to delete its job there: it was deleted here"
+    if quiet := silence(shown.clusters.get(transfer.remote), now):
+        return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
+    if transfer.phase == StarterPhase.SUBMITTING:
+        return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"
+    if transfer.missing_since:
+        return _missing(transfer, now)
+    if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredJobState.SUSPENDED:
+        return f"its starter, to release it at {transfer.remote}{_tried(transfer)}"
+    return _remote(transfer, shown)
 
 
-def _tried(one: ShownTransfer) -> str:
+def _tried(transfer: ShownTransfer) -> str:
     """Say how its starter's last try failed; empty when it did not."""
-    return f"; {one.reason}" if one.cause else ""
+    return f"; {transfer.reason}" if transfer.cause else ""
 
 
-def _missing(one: ShownTransfer, now: datetime) -> str:
-    assert one.missing_since
-    gone = age(now - one.missing_since)
-    return f"the accounting of job {one.remote_id}, which {one.remote} has not listed for {gone}"
+def _missing(transfer: ShownTransfer, now: datetime) -> str:
+    assert transfer.missing_since
+    missing_for = age(now - transfer.missing_since)
+    job = f"job {transfer.remote_id}"
+    return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
 
 
-def _remote(one: ShownTransfer, shown: PublishedState) -> str:
+def _remote(transfer: ShownTransfer, shown: PublishedState) -> str:
     """Say what the remote job's own state means for it."""
-    if one.desired == DesiredJobState.SUSPENDED and not one.there.is_suspended:
-        return f"{_own_resume(one)}: it is held at {one.remote} by your suspend"
-    if not one.remote_state:
-        return f"the next answer of {one.remote}"
-    if _is_unheard(one, shown):
-        return f"news of host {one.remote_host}, which {one.remote} does not hear of"
-    if one.there.word == JobFact.SUSPENDED and one.desired == DesiredJobState.SUSPENDED:
-        return f"{_own_resume(one)}: it is suspended at {one.remote} by your suspend"
-    if one.there.word == JobFact.SUSPENDED:
-        return f"a resume: it is suspended at {one.remote}{_suspender(one.there)}"
-    return _WAITS[one.there.word](one, shown)
+    if transfer.desired == DesiredJobState.SUSPENDED and not transfer.there.is_suspended:
+        return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
+    if not transfer.remote_state:
+        return f"the next answer of {transfer.remote}"
+    if _is_unheard(transfer, shown):
+        return f"news of host {transfer.remote_host}, which {transfer.remote} does not hear of"
+    if transfer.there.word == JobFact.SUSPENDED and transfer.desired == DesiredJobState.SUSPENDED:
+        return f"{_own_resume(transfer)}: it is suspended at {transfer.remote} by your suspend"
+    if transfer.there.word == JobFact.SUSPENDED:
+        return f"a resume: it is suspended at {transfer.remote}{_suspender(transfer.there)}"
+    return _WAITS[transfer.there.word](transfer, shown)
 
 
-def _own_resume(one: ShownTransfer) -> str:
-    return f"a resume (qmod -usj {_local(one)})"
+def _own_resume(transfer: ShownTransfer) -> str:
+    return f"a resume (qmod -usj {_local(transfer)})"
 
 
 def _suspender(state: JobState) -> str:
@@ -122,20 +123,21 @@ def _suspender(state: JobState) -> str:
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 
-def _is_unheard(one: ShownTransfer, shown: PublishedState) -> bool:
-    cluster = shown.clusters.get(one.remote)
+def _is_unheard(transfer: ShownTransfer, shown: PublishedState) -> bool:
+    cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(
-        queue.host == one.remote_host and QueueFact.UNREACHABLE in queue.facts for queue in queues
+        queue.host == transfer.remote_host and QueueFact.UNREACHABLE in queue.facts
+        for queue in queues
     )
 
 
-def _local(one: ShownTransfer) -> str:
-    return parse_transfer(one.transfer).local
+def _local(transfer: ShownTransfer) -> str:
+    return parse_transfer(transfer.transfer).local
 
 
-def _slot(one: ShownTransfer, shown: PublishedState) -> str:
-    cluster = shown.clusters.get(one.remote)
+def _slot(transfer: ShownTransfer, shown: PublishedState) -> str:
+    cluster = shown.clusters.get(transfer.remote)
     if cluster is None or cluster.pending is None:
         return "a free slot"
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
@@ -143,14 +145,14 @@ def _slot(one: ShownTransfer, shown: PublishedState) -> str:
 
 _WAITS: Mapping[str, Callable[[ShownTransfer, PublishedState], str]] = {
     JobFact.WAITING: _slot,
-    JobFact.HELD: lambda one, _: f"its hold at {one.remote} to be released there",
+    JobFact.HELD: lambda transfer, _: f"its hold at {transfer.remote} to be released there",
     JobFact.RUNNING: lambda _, __: "its end",
-    JobFact.DELETING: lambda one, _: f"{one.remote} to delete it",
-    JobFact.ERROR: lambda one, _: (
-        f"the service, to bring it home: {one.remote} put it into the error state"
+    JobFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete it",
+    JobFact.ERROR: lambda transfer, _: (
+        f"the service, to bring it home: {transfer.remote} put it into the error state"
     ),
-    JobFact.FINISHED: lambda one, _: f"{one.remote} to account for it",
-    JobFact.UNKNOWN: lambda one, _: (
-        f"its end; {one.remote} says {one.remote_state}, which is not known here"
+    JobFact.FINISHED: lambda transfer, _: f"{transfer.remote} to account for it",
+    JobFact.UNKNOWN: lambda transfer, _: (
+        f"its end; {transfer.remote} says {transfer.remote_state}, which is not known here"
     ),
 }

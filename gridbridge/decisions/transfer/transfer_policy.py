@@ -31,24 +31,26 @@ def plan(
     transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
 ) -> TransferPlan:
     """Decide about every transfer that is not over."""
-    seen, actions = [], []
+    observed, actions = [], []
     for transfer in transfers:
-        here = situation.at_home(transfer)
-        now_known = observe(transfer, situation, here)
-        seen.append(now_known)
-        actions += decide(now_known, situation, policy, here)
-    return TransferPlan(transfers=tuple(seen), actions=tuple(actions))
+        row = situation.at_home(transfer)
+        now_known = observe(transfer, situation, row)
+        observed.append(now_known)
+        actions += decide(now_known, situation, policy, row)
+    return TransferPlan(transfers=tuple(observed), actions=tuple(actions))
 
 
-def observe(transfer: Transfer, situation: TransferSituation, here: JobStatus | None) -> Transfer:
+def observe(
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+) -> Transfer:
     """Return the transfer as the newest answers of both clusters show it.
 
     `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
     """
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
-        transfer = transfer.but(local_state=here.state if here else UNSEEN)
-    if not transfer.is_over and _has_reused_number(transfer, local, here, situation.queues):
+        transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
+    if not transfer.is_over and _has_reused_number(transfer, local, home_row, situation.queues):
         transfer = transfer.but(desired=DesiredJobState.DEAD)
     if local and transfer.listed != OwnershipProof.YES:
         transfer = transfer.but(listed=listed(transfer, local))
@@ -100,7 +102,10 @@ def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
 
 
 def decide(
-    transfer: Transfer, situation: TransferSituation, policy: PollerSection, here: JobStatus | None
+    transfer: Transfer,
+    situation: TransferSituation,
+    policy: PollerSection,
+    home_row: JobStatus | None,
 ) -> list[TransferAction]:
     """Return the actions that are due; an empty list is the usual answer."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
@@ -112,12 +117,12 @@ def decide(
         return _publish_end(transfer, situation)
     if is_dead:
         local = situation.snapshots.get(situation.home)
-        is_new = _has_reused_number(transfer, local, here, situation.queues)
+        is_new = _has_reused_number(transfer, local, home_row, situation.queues)
         return _delete_and_close(
-            transfer, situation, NUMBER_REUSED if is_new else "deleted at home", here
+            transfer, situation, NUMBER_REUSED if is_new else "deleted at home", home_row
         )
     if _has_no_starter(transfer, situation):
-        return _adopt_or_delete(transfer, situation, here)
+        return _adopt_or_delete(transfer, situation, home_row)
     return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
 
 
@@ -146,7 +151,7 @@ def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[Trans
 
 
 def _delete_and_close(
-    transfer: Transfer, situation: TransferSituation, why: str, here: JobStatus | None
+    transfer: Transfer, situation: TransferSituation, why: str, home_row: JobStatus | None
 ) -> list[TransferAction]:
     """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
     remote = situation.snapshots.get(transfer.remote)
@@ -155,7 +160,7 @@ def _delete_and_close(
     row = situation.row(transfer)
     if row and not row.state.is_deleting:
         return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, here):
+    if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, home_row):
         return []
     is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
     act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
@@ -184,7 +189,7 @@ def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[Tr
 
 
 def _may_still_run(
-    transfer: Transfer, situation: TransferSituation, here: JobStatus | None
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
 ) -> bool:
     """Say whether home does not show yet that the task is deleted, put back or gone.
 
@@ -198,11 +203,11 @@ def _may_still_run(
     if home is None or not transfer.is_older_than(home.taken_at):
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
-    return is_running and not _runs_at_home(transfer, here, situation.queues)
+    return is_running and not _runs_at_home(transfer, home_row, situation.queues)
 
 
-def _runs_at_home(transfer: Transfer, here: JobStatus | None, queues: frozenset[str]) -> bool:
-    queue = here.queue.partition("@")[0] if here else ""
+def _runs_at_home(transfer: Transfer, home_row: JobStatus | None, queues: frozenset[str]) -> bool:
+    queue = home_row.queue.partition("@")[0] if home_row else ""
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
@@ -214,7 +219,7 @@ def has_reused_number(transfer: Transfer, home: ClusterSnapshot, queues: frozens
 def _has_reused_number(
     transfer: Transfer,
     home: ClusterSnapshot | None,
-    here: JobStatus | None,
+    home_row: JobStatus | None,
     queues: frozenset[str],
 ) -> bool:
     """Say whether another job has its number at home: one in a queue that is no transfer queue.
@@ -224,12 +229,12 @@ def _has_reused_number(
     """
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
-    is_new = here is not None and here.state.has_begun and not here.state.is_restarted
-    return is_new and _runs_at_home(transfer, here, queues)
+    is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
+    return is_new and _runs_at_home(transfer, home_row, queues)
 
 
 def _adopt_or_delete(
-    transfer: Transfer, situation: TransferSituation, here: JobStatus | None
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
 ) -> list[TransferAction]:
     """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
     remote = situation.snapshots.get(transfer.remote)
@@ -239,7 +244,7 @@ def _adopt_or_delete(
     is_running = row is not None and row.state.is_running
     if transfer.local_state.is_put_back and is_running:
         return [_action(TransferAct.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
-    return _delete_and_close(transfer, situation, "its starter is gone", here)
+    return _delete_and_close(transfer, situation, "its starter is gone", home_row)
 
 
 def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
@@ -265,7 +270,7 @@ def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
 
 def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of which a task was rescheduled while its transfer is open."""
-    put_back = (one.name for one in transfers if one.local_state.is_put_back)
+    put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
     return frozenset(parse_transfer(name).job for name in put_back)
 
 
@@ -302,7 +307,7 @@ def pushed(
 ) -> list[TransferAction]:
     """Look up the ends that a cluster has pushed, of transfers without a verdict."""
     return [
-        _action(TransferAct.LOOK_UP_END, one, f"{cluster} pushed its end")
-        for one in transfers
-        if one.remote == cluster and one.remote_id in ids and not one.verdict
+        _action(TransferAct.LOOK_UP_END, transfer, f"{cluster} pushed its end")
+        for transfer in transfers
+        if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
     ]

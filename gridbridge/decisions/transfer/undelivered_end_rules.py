@@ -41,7 +41,7 @@ def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
 
 def of_asker(attempts: Iterable[Transfer], message: StarterMessage) -> Transfer | None:
     """Return the ended transfer whose end a task that was put back may have to take."""
-    last = max(attempts, key=lambda one: parse_transfer(one.name).attempt, default=None)
+    last = max(attempts, key=lambda transfer: parse_transfer(transfer.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_be_unheard(last)
     return last if is_known and message.restarted == RESTARTED else None
 

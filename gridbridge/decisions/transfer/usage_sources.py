@@ -48,9 +48,9 @@ def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
 
 def _amount(text: str) -> float | None:
     """Read a number, or `1m2.5s` as times of a shell prints it; people's processes write it."""
-    minutes, is_times, rest = text.rpartition("m")
+    minutes, is_times, seconds = text.rpartition("m")
     try:
-        amount = float(minutes or 0) * 60 + float(rest.removesuffix("s") if is_times else text)
+        amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
     except ValueError:
         return None
     return amount if isfinite(amount) and 0 <= amount < MOST else None
@@ -69,9 +69,11 @@ def _decimal(amount: float) -> str:
 def best_told(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
     """Leave out a verdict's usage where the cluster's accounting has the job."""
     all_of_them = tuple(records)
-    accounted = {(one.transfer, one.job_id) for one in all_of_them if one.failed is not None}
+    accounted = {
+        (record.transfer, record.job_id) for record in all_of_them if record.failed is not None
+    }
     return tuple(
-        one
-        for one in all_of_them
-        if one.failed is not None or (one.transfer, one.job_id) not in accounted
+        record
+        for record in all_of_them
+        if record.failed is not None or (record.transfer, record.job_id) not in accounted
     )

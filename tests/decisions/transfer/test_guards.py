@@ -126,4 +126,4 @@ def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
         number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
     }
 
-    assert copies_among(waiting, away=(7, 9)) == (8,)
+    assert copies_among(waiting, jobs_away=(7, 9)) == (8,)

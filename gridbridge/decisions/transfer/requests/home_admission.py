@@ -34,12 +34,12 @@ def refusal(queue: str, limits: QueueLimits, job: SubmittedJob, groups: Set[str]
     return ""
 
 
-def kept(queue: str, request: JobRequest) -> str:
+def home_only_reason(queue: str, request: JobRequest) -> str:
     """Say by which words of its own a job never comes to a queue; empty when by none."""
     if stays(request.hard):
         return f"as it is, it stays at home: it asks for remote=false, and {queue} never gets it"
-    named = [one.partition("@")[0] for one in request.own_queues.split(",")]
-    if not all(named) or queue in named or any(OPERATORS & set(one) for one in named):
+    named = [word.partition("@")[0] for word in request.own_queues.split(",")]
+    if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
         return ""
     return f"as it is, {queue} never gets it: it asks for -q {request.own_queues}"
 
@@ -48,6 +48,6 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
     return owner in people or any(f"@{group}" in people for group in groups)
 
 
-def _matches(asked: str, environments: tuple[str, ...]) -> bool:
+def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
     """Say whether a name, or a pattern, is one of these (sge_types(1), wildcards)."""
-    return any(fnmatchcase(name, asked) for name in environments)
+    return any(fnmatchcase(name, pattern) for name in environments)

@@ -18,10 +18,10 @@ class RefusalMark:
         self.hard = hard  # resources
         self.queues = queues
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RefusalMark):
+    def __eq__(self, mark: object) -> bool:
+        if not isinstance(mark, RefusalMark):
             return False
-        return (self.hard, self.queues) == (other.hard, other.queues)
+        return (self.hard, self.queues) == (mark.hard, mark.queues)
 
     def __hash__(self) -> int:
         return hash((self.hard, self.queues))
@@ -37,25 +37,27 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[R
     """
     if leaves(hard):
         return ()
-    kept = kept_queues(queues, transfer_queues)
-    by_queue = (RefusalMark(queues=kept),) if kept else ()
+    queues_kept = kept_queues(queues, transfer_queues)
+    by_queue = (RefusalMark(queues=queues_kept),) if queues_kept else ()
     return (RefusalMark(hard=at_home(hard)), *by_queue)
 
 
 def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:
     """Return a list of queues without the transfer queues, empty when nothing is left of it."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
-    wanted = queues.split(",") if queues else [""]
-    return ",".join(each for one in wanted for each in _kept(one, transfer_queues, without))
+    words = queues.split(",") if queues else [""]
+    return ",".join(
+        word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without)
+    )
 
 
-def _kept(one: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
-    queue, at, host = one.partition("@")
+def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
+    queue, at, host = word.partition("@")
     if queue in transfer_queues:
         return
     if queue in ANY:
         yield f"{without}{at}{host}"
     elif OPERATORS.isdisjoint(queue):
-        yield one
+        yield word
     else:
         yield f"({queue})&{without}{at}{host}"

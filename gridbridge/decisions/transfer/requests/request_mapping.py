@@ -55,27 +55,29 @@ class MappedRequest:
         values = {key: getattr(self, key) for key in self.__slots__}
         return MappedRequest(**{**values, **changed})
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MappedRequest) and all(
-            getattr(self, key) == getattr(other, key) for key in self.__slots__
+    def __eq__(self, request: object) -> bool:
+        return isinstance(request, MappedRequest) and all(
+            getattr(self, key) == getattr(request, key) for key in self.__slots__
         )
 
     def __repr__(self) -> str:
         return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
 
 
-def translate(asked: MappedRequest, mapping: RequestMapping, remote: str) -> MappedRequest:
+def translate(request: MappedRequest, mapping: RequestMapping, remote: str) -> MappedRequest:
     """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
-    hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
+    hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
-    pe, slots, spread = _parallel(asked, mapping, remote)
+    pe, slots, spread = _parallel(request, mapping, remote)
     return MappedRequest(
-        hard=_with_defaults(_met(hard), asked, mapping, remote),
-        soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
+        hard=_with_defaults(_met(hard), request, mapping, remote),
+        soft=tuple(
+            pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)
+        ),
         pe=pe,
         slots=slots,
-        project=_project(asked.project, mapping, remote),
-        queues=_queues(asked.queues, mapping, remote),
+        project=_project(request.project, mapping, remote),
+        queues=_queues(request.queues, mapping, remote),
         notes=tuple(notes),
         spread=spread,
         types=tuple(rule.to for _, rule in mapping.of(TYPE)),
@@ -83,14 +85,14 @@ def translate(asked: MappedRequest, mapping: RequestMapping, remote: str) -> Map
 
 
 def _with_defaults(
-    there: Pairs, asked: MappedRequest, mapping: RequestMapping, remote: str
+    mapped: Pairs, request: MappedRequest, mapping: RequestMapping, remote: str
 ) -> Pairs:
     """Add the defaults for resources that the job does not ask for.
 
     An unlimited amount counts as no request. A request for the same resource, by its name or its
     shortcut, replaces a default.
     """
-    names = {long_name(name) for name, value in asked.hard if not amounts.is_unlimited(value)}
+    names = {long_name(name) for name, value in request.hard if not amounts.is_unlimited(value)}
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if long_name(name) not in names]
     for name, rule in missing:
         if rule.require:
@@ -98,9 +100,9 @@ def _with_defaults(
                 f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
             )
     defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
-    taken = {long_name(name) for name, _ in there}
+    names_mapped = {long_name(name) for name, _ in mapped}
     more = (pair for pairs in defaults for pair in pairs)
-    return there + tuple(pair for pair in more if long_name(pair[0]) not in taken)
+    return mapped + tuple(pair for pair in more if long_name(pair[0]) not in names_mapped)
 
 
 def _met(hard: Pairs) -> Pairs:
@@ -112,13 +114,15 @@ def _met(hard: Pairs) -> Pairs:
     return tuple(most.values())
 
 
-def _larger(name: str, one: str, other: str) -> str:
-    if one == other:
-        return one
+def _larger(name: str, first: str, second: str) -> str:
+    if first == second:
+        return first
     try:
-        return max(one, other, key=_size)
+        return max(first, second, key=_size)
     except ParseError as error:
-        raise UnmappableRequest(f"{name} is asked for as {one!r} and as {other!r} there") from error
+        raise UnmappableRequest(
+            f"{name} is asked for as {first!r} and as {second!r} there"
+        ) from error
 
 
 def _size(value: str) -> float:
@@ -134,10 +138,10 @@ def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
 
 def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
     try:
-        there = _hard(name, value, mapping, remote)
-        if there and mapping.is_closed:
+        mapped = _hard(name, value, mapping, remote)
+        if mapped and mapping.is_closed:
             raise UnmappableRequest(f"{remote} knows no soft requests")
-        return there
+        return mapped
     except UnmappableRequest as error:
         notes.append(f"soft request {name}={value} left out: {error}")
         return ()
@@ -145,18 +149,18 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
 
 def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
     """Return a resource with its name and unit there; nothing if it is no limit."""
-    there = (rule.to or name) + rule.relation
+    target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
     if amounts.is_unlimited(value) and (rule.scale or rule.unit or is_ordered):
         return ()
     if not rule.scale and not rule.unit:
-        return ((there, _plain(value) if is_ordered else value),)
+        return ((target, _plain(value) if is_ordered else value),)
     try:
         number = amounts.read(value) * float(rule.scale or 1)
     except ParseError as error:
         raise UnmappableRequest(f"{name}: {error}") from error
     amount = amounts.write(number, rule.unit)
-    return ((there, amounts.bare(amount) if rule.relation else amount),)
+    return ((target, amounts.bare(amount) if rule.relation else amount),)
 
 
 def _plain(value: str) -> str:
@@ -169,23 +173,23 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(asked: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
+def _parallel(request: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
     """Return the parallel environment there, how many of its slots, and how they lie."""
-    if not asked.pe:
-        return "", asked.slots, ""
-    rule = mapping.rule(PE, asked.pe) or MappingRule()
+    if not request.pe:
+        return "", request.slots, ""
+    rule = mapping.rule(PE, request.pe) or MappingRule()
     if rule.reject:
-        raise UnmappableRequest(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
-    slots = amounts.round_up(asked.slots * float(rule.scale or 1))
-    return rule.to or asked.pe, slots, rule.spread
+        raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
+    slots = amounts.round_up(request.slots * float(rule.scale or 1))
+    return rule.to or request.pe, slots, rule.spread
 
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the project there; a rule for all gives one to jobs without a project, too."""
     rule = mapping.rule(PROJECT, project) or MappingRule()
     if rule.reject:
-        whose = f"of project {project}" if project else "without a project"
-        raise UnmappableRequest(f"{remote} takes no job {whose}: {rule.reject}")
+        of_project = f"of project {project}" if project else "without a project"
+        raise UnmappableRequest(f"{remote} takes no job {of_project}: {rule.reject}")
     return "" if rule.drop else rule.to or project
 
 

@@ -18,5 +18,5 @@ def of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     not run again either: that is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if could_take(queues, name)]
-    may = says and not leaves(hard) and not any("FALSE" in each.upper() for each in says)
+    may = says and not leaves(hard) and not any("FALSE" in setting.upper() for setting in says)
     return YES if may else NO

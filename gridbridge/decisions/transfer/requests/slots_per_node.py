@@ -18,14 +18,14 @@ def groups(slots: int, spread: str, nodes: int) -> Groups:
     is not known.
     """
     if is_fixed(spread):
-        full, rest = divmod(slots, int(spread))
-        return _some((full, int(spread)), (1, rest))
+        full, remainder = divmod(slots, int(spread))
+        return _nonempty((full, int(spread)), (1, remainder))
     if spread == ROUND_ROBIN:
         used = min(slots, nodes or slots)
-        each, more = divmod(slots, used)
-        return _some((used, each), (more, 1))
+        per_node, more = divmod(slots, used)
+        return _nonempty((used, per_node), (more, 1))
     return ((0, slots),) if spread == FILL_UP else ONE_NODE
 
 
-def _some(*pairs: tuple[int, int]) -> Groups:
+def _nonempty(*pairs: tuple[int, int]) -> Groups:
     return tuple(pair for pair in pairs if all(pair))

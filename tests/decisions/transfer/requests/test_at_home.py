@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.home_admission import kept, refusal, unnamed
+from gridbridge.decisions.transfer.requests.home_admission import home_only_reason, refusal, unnamed
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.request import JobRequest
 from gridbridge.model.text_tables import Users
@@ -79,6 +79,6 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
 def test_who_asks_for_other_queues_never_comes_to_this_one(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
-    told = kept("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
+    told = home_only_reason("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
 
     assert bool(told) is is_kept
