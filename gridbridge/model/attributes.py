@@ -31,8 +31,8 @@ class ValuesByHost:
 def varying(text: str) -> ValuesByHost:
     """Read a value as qconf writes it."""
     usual = text.partition("[")[0].rstrip(", ")
-    others = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
-    return ValuesByHost(usual=usual, others=others)
+    by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
+    return ValuesByHost(usual=usual, others=by_host)
 
 
 def by_place(text: str) -> tuple[tuple[str, str], ...]:
@@ -40,8 +40,8 @@ def by_place(text: str) -> tuple[tuple[str, str], ...]:
 
     Each comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
     """
-    every = varying(text)
-    return (("", every.usual), *((f"@{where}", value) for where, value in every.others))
+    values = varying(text)
+    return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 
 
 def lists(text: str) -> tuple[tuple[str, dict[str, str]], ...]:

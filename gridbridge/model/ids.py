@@ -26,8 +26,8 @@ class TransferId:
     def __str__(self) -> str:
         return f"{PREFIX}.{self.cluster}.{self.job}.{self.task}.{self.attempt}"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TransferId) and str(self) == str(other)
+    def __eq__(self, transfer_id: object) -> bool:
+        return isinstance(transfer_id, TransferId) and str(self) == str(transfer_id)
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -84,9 +84,9 @@ def _count(part: str) -> int:
     return number + WRAP if number < 0 else number
 
 
-def job_ids(told: bytes) -> list[int]:
+def job_ids(pushed: bytes) -> list[int]:
     """Return the job ids among the words of a push; anybody may write anything there."""
-    return [int(word) for word in told.split() if word.isdigit() and len(word) < 10]
+    return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
 def is_transfer(name: str) -> bool:

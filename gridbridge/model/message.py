@@ -111,8 +111,8 @@ class StarterMessage:
         for key in KEYS:
             setattr(self, key, values.get(key, ""))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StarterMessage) and vars(self) == vars(other)
+    def __eq__(self, message: object) -> bool:
+        return isinstance(message, StarterMessage) and vars(self) == vars(message)
 
     def __repr__(self) -> str:
         return f"Message({encode(self).decode().strip().replace(chr(10), ', ')})"

@@ -120,15 +120,15 @@ class JobRequest:
 
     def but(self, **changes: object) -> "JobRequest":
         """Return the same request with some of it replaced."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        known.update(changes)
-        return JobRequest(**known)
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values.update(changes)
+        return JobRequest(**values)
 
     @property
     def own_queues(self) -> str:
         """Its own list of queues, also while it is pinned to another."""
-        kept = dict(self.context).get(OWN_QUEUES, "")
-        return kept.replace(" ", ",") or self.queues
+        listed = dict(self.context).get(OWN_QUEUES, "")
+        return listed.replace(" ", ",") or self.queues
 
     @property
     def is_pinned(self) -> bool:
@@ -146,15 +146,15 @@ class JobRequest:
 
         The owner may have written anything there: what is not a time counts as none.
         """
-        kept = "" if self.odd_start else dict(self.context).get(OWN_START)
-        return int(kept or 0) if self.is_deferred else self.start
+        start = "" if self.odd_start else dict(self.context).get(OWN_START)
+        return int(start or 0) if self.is_deferred else self.start
 
     @property
     def odd_start(self) -> str:
         """The text in the place of its own start time, if that is no time."""
-        kept = dict(self.context).get(OWN_START, "")
-        is_number = kept.isascii() and kept.isdigit() and len(kept) <= len(str(LATEST_S))
-        return kept if kept and not (is_number and int(kept) <= LATEST_S) else ""
+        text = dict(self.context).get(OWN_START, "")
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
+        return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
     def deferred_job(self) -> int:
@@ -192,9 +192,9 @@ class JobSpec:
 
     def but(self, **changes: object) -> "JobSpec":
         """Return the same with some of it replaced."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        known.update(changes)
-        return JobSpec(**known)
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values.update(changes)
+        return JobSpec(**values)
 
 
 def relation_of(name: str) -> tuple[str, str]:

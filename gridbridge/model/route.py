@@ -24,9 +24,9 @@ class SshLogin:
         self.person = person  # root uses this person's key; empty: root's own
 
 
-def login(place: str, user: str, person: str = "") -> SshLogin | None:
+def login(address: str, user: str, person: str = "") -> SshLogin | None:
     """Return the login at a configured `HOST` or `HOST:PORT`, None for an empty one."""
-    host, _, port = place.partition(":")
+    host, _, port = address.partition(":")
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
@@ -198,10 +198,10 @@ class TransferRoute:
 
     def away_as(self, person: str) -> Away:
         """Return the cluster that its jobs run in, as a person reaches it."""
-        away = self.away
-        others = dict(pair.split("=") for pair in self.remote_users.split())
-        away.login = login(self.remote_ssh, others.get(person, person))
-        return away
+        cluster = self.away
+        accounts = dict(pair.split("=") for pair in self.remote_users.split())
+        cluster.login = login(self.remote_ssh, accounts.get(person, person))
+        return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
         from gridbridge.model.places import PYTHON  # every program with a route has loaded it

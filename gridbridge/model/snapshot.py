@@ -120,26 +120,26 @@ class ClusterSnapshot:
     @property
     def batch_slots(self) -> int:
         """The slots of its own queues for ordinary batch jobs, whether they are open or not."""
-        return sum(one.slots_total for one in self._own_queues())
+        return sum(queue.slots_total for queue in self._own_queues())
 
     @property
     def used_batch_slots(self) -> int:
         """How many of these slots are used."""
-        return sum(one.slots_used for one in self._own_queues())
+        return sum(queue.slots_used for queue in self._own_queues())
 
     def _own_queues(self) -> Iterator[QueueStatus]:
         """Give its own queues for ordinary batch jobs."""
-        for one in self.queues:
-            if one.takes_batch and not one.sends_away and not one.is_besteffort:
-                yield one
+        for queue in self.queues:
+            if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
+                yield queue
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
         """Look up a job's task, or its first row; None when the cluster does not list it."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
             return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
-        alone, others = self._rows_of(job_id)
-        return alone.get(task) or next((row for row in others if row.covers(task)), None)
+        alone, shared_rows = self._rows_of(job_id)
+        return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
 
     def _rows_of(self, job_id: int) -> _Rows:
         """Return an array's rows by task, and those of several tasks or of every one."""

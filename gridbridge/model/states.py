@@ -62,11 +62,11 @@ class StateFacts:
         self.facts = frozenset(facts)
         self.text = text
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, state: object) -> bool:
         """Say whether it is of the same kind, with the same facts and text."""
-        if not isinstance(other, StateFacts) or type(self) is not type(other):
+        if not isinstance(state, StateFacts) or type(self) is not type(state):
             return NotImplemented
-        return (self.facts, self.text) == (other.facts, other.text)
+        return (self.facts, self.text) == (state.facts, state.text)
 
     def __hash__(self) -> int:
         """Equal ones have the same."""

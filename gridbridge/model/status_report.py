@@ -17,9 +17,9 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
 
 
-def count(number: int, one: str, more: str = "") -> str:
+def count(number: int, singular: str, more: str = "") -> str:
     """Return a number with its noun: 1 slot, 2 slots."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
+    return f"{number} {singular if number == 1 else more or singular + 's'}"
 
 
 def age(passed: timedelta) -> str:

@@ -35,19 +35,19 @@ class ClusterVocabulary:
         self.rule = self.rule or frozenset({ANY})
         self.string = self.string or frozenset({ANY})
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClusterVocabulary) and encode(self) == encode(other)
+    def __eq__(self, vocabulary: object) -> bool:
+        return isinstance(vocabulary, ClusterVocabulary) and encode(self) == encode(vocabulary)
 
-    def environment(self, nodes: int, each: int) -> str:
+    def environment(self, nodes: int, slots: int) -> str:
         """Return a parallel environment that puts so many slots on each node; empty for none.
 
         ANY if no environment is needed for that, or if the rules are unknown.
         """
-        if ANY in self.rule or not nodes or nodes * each == 1:
+        if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
         on_one = names.get(ON_ONE_HOST, "") if nodes == 1 else ""
-        return on_one or names.get(str(each), "")
+        return on_one or names.get(str(slots), "")
 
 
 def encode(vocabulary: ClusterVocabulary) -> bytes:
@@ -63,10 +63,10 @@ def decode(data: bytes) -> ClusterVocabulary:
     return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
-def no_environment(nodes: int, each: int) -> str:
+def no_environment(nodes: int, slots: int) -> str:
     """Say which parallel environment a cluster lacks."""
-    rule = f"{ON_ONE_HOST} or {each}" if nodes == 1 else str(each)
-    return f"no parallel environment with allocation_rule {rule}, as {each} a host need"
+    rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
+    return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
 
 
 class LocalQueues:
@@ -79,8 +79,8 @@ class LocalQueues:
         self.queues = queues
         self.all_say = all_say
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalQueues) and vars(self) == vars(other)
+    def __eq__(self, local_queues: object) -> bool:
+        return isinstance(local_queues, LocalQueues) and vars(self) == vars(local_queues)
 
     def __repr__(self) -> str:
         return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
@@ -97,24 +97,24 @@ class LocalQueues:
         send nothing away, they are asked for as they are.
         """
         names = self.queues.split(",")
-        wanted = targets.split(",") if targets else names
-        kept = [each for each in wanted if each.partition("@")[0] in names]
-        if not kept:
+        words = targets.split(",") if targets else names
+        local = [word for word in words if word.partition("@")[0] in names]
+        if not local:
             return targets, False
         if self.all_say:
             return targets, True
-        return ",".join(kept), False
+        return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
         """Return a request that no other queue is given; None where all that it names are others.
 
         With `remote=false` a pattern is no danger; without it the names have to be known.
         """
-        wanted = request.targets.split(",") if request.targets else self.queues.split(",")
-        known = [each for each in wanted if each.partition("@")[0] in self.queues.split(",")]
-        if self.all_say and (known or any(map(_is_pattern, wanted))):
+        words = request.targets.split(",") if request.targets else self.queues.split(",")
+        local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
+        if self.all_say and (local or any(map(_is_pattern, words))):
             return request.but(stays=True)
-        return request.but(targets=",".join(known)) if known else None
+        return request.but(targets=",".join(local)) if local else None
 
 
 def _is_pattern(name: str) -> bool:

@@ -21,10 +21,10 @@ def read_attempts(text: str) -> Attempts:
     parts = [_read(part) for part in text.split(",")]
     if sum(len(tasks) for tasks, _ in parts) > MOST:  # counted before they are made
         raise ParseError(f"{text[:40]!r}: at most {MOST} attempts")
-    found = [(task, attempt) for tasks, attempt in parts for task in tasks]
-    if len(set(found)) != len(found):
+    attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
+    if len(set(attempts)) != len(attempts):
         raise ParseError(f"{text[:40]!r}: each attempt once")
-    return tuple(found)
+    return tuple(attempts)
 
 
 def write_attempts(attempts: Attempts) -> str:
@@ -40,37 +40,37 @@ def write_attempts(attempts: Attempts) -> str:
 
 def read_places(text: str) -> tuple[range, ...]:
     """Read places of an array, from 1; ParseError for anything else."""
-    found = tuple(_some_places(part) for part in text.split(","))
-    if sum(map(len, found)) > MOST:
+    spans = tuple(_span(part) for part in text.split(","))
+    if sum(map(len, spans)) > MOST:
         raise ParseError(f"{text[:40]!r}: at most {MOST} places")
-    return found
+    return spans
 
 
-def write_places(places: tuple[range, ...]) -> str:
+def write_places(spans: tuple[range, ...]) -> str:
     """Write them."""
-    return ",".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in places)
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)
 
 
-def ranges_of(places: "Iterable[int]") -> tuple[range, ...]:
+def ranges_of(indices: "Iterable[int]") -> tuple[range, ...]:
     """Return places in their order, neighbours together."""
-    found: list[range] = []
-    for place in sorted(set(places)):
-        if found and found[-1].stop == place:
-            found[-1] = range(found[-1].start, place + 1)
+    spans: list[range] = []
+    for index in sorted(set(indices)):
+        if spans and spans[-1].stop == index:
+            spans[-1] = range(spans[-1].start, index + 1)
         else:
-            found.append(range(place, place + 1))
-    return tuple(found)
+            spans.append(range(index, index + 1))
+    return tuple(spans)
 
 
-def _some_places(part: str) -> range:
+def _span(part: str) -> range:
     first, dash, last = part.partition("-")
     numbers = (first, last if dash else first)
     if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
         raise ParseError(f"{part[:40]!r} is not PLACE or FIRST-LAST")
-    some = range(int(first), int(numbers[1]) + 1)
-    if not (some and some[0]):
+    span = range(int(first), int(numbers[1]) + 1)
+    if not (span and span[0]):
         raise ParseError(f"{part[:40]!r}: places count from 1, the lower first")
-    return some
+    return span
 
 
 def _write(first: int, last: int, attempt: int) -> str:

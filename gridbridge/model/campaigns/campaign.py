@@ -139,7 +139,7 @@ class SentTask:
 
 def clusters_of(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:
     """Return at which cluster each array is, by its campaign and number."""
-    return {(one.campaign, one.number): one.cluster for one in arrays}
+    return {(array.campaign, array.number): array.cluster for array in arrays}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

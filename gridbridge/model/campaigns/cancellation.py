@@ -28,7 +28,7 @@ OF_MOVES = (WipedFor.MOVED, WipedFor.UNNEEDED, WipedFor.LEFT)
 ONLY_WAITING = (*OF_WAITING, *OF_MOVES)  # for these reasons a task that runs is not deleted
 HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # these tasks are held before they are deleted
 IF_WAITING = tuple(  # a task that runs by then runs on
-    each for each in ONLY_WAITING if each not in HELD
+    wiped_for for wiped_for in ONLY_WAITING if wiped_for not in HELD
 )
 
 

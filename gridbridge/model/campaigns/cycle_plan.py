@@ -211,7 +211,9 @@ class CycleSituation:
     @property
     def tests(self) -> frozenset[int]:
         """The numbers of test campaigns: nobody deletes their tasks, however long they wait."""
-        return frozenset(one.number for one in self.campaigns if one.jdl.type is CampaignType.TEST)
+        return frozenset(
+            campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,4 +255,4 @@ class CyclePlan:
     @property
     def is_urgent(self) -> bool:
         """Whether the next cycle shall come at once: tasks have left for slots that are free."""
-        return any(one.outcome is TaskOutcome.MOVED for one in self.ended)
+        return any(attempt.outcome is TaskOutcome.MOVED for attempt in self.ended)

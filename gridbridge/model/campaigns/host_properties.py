@@ -15,17 +15,17 @@ Pair = tuple[str, str]
 def wanted(text: str) -> tuple[Pair, ...]:
     """Return the names, each with its relation unless that is `=`, and their values; each once."""
     conditions = dict.fromkeys(text.split(ALL))
-    return tuple(_pair(one) for one in conditions if one and ANY not in one)
+    return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
 
 
 def either(text: str) -> tuple[tuple[Pair, ...], ...]:
     """Return what may hold in several ways, each as its pairs."""
-    clauses = (one.split(ANY) for one in text.split(ALL) if ANY in one)
-    return tuple(tuple(map(_pair, one)) for one in clauses)
+    clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
+    return tuple(tuple(map(_pair, clause)) for clause in clauses)
 
 
 def _pair(text: str) -> Pair:
-    at = min((text.index(each) for each in RELATIONS if each in text), default=len(text))
+    at = min((text.index(sign) for sign in RELATIONS if sign in text), default=len(text))
     value = text[at:].lstrip(RELATIONS)
     relation = text[at : len(text) - len(value)]
     return text[:at] + ("" if relation == "=" else relation), value

@@ -60,17 +60,19 @@ class Jdl:
     @property
     def has_steps(self) -> bool:
         """Whether it has a prologue or an epilogue anywhere."""
-        return any(one.prologue or one.epilogue for one in self.clusters.values())
+        return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
     def has_epilogue(self) -> bool:
         """Whether it has an epilogue anywhere."""
-        return any(one.epilogue for one in self.clusters.values())
+        return any(request.epilogue for request in self.clusters.values())
 
     @property
     def outline(self) -> "Jdl":
         """The same without the lines of sh and the words that only its tasks need."""
-        return replace(self, clusters={name: _outline(one) for name, one in self.clusters.items()})
+        return replace(
+            self, clusters={name: _outline(request) for name, request in self.clusters.items()}
+        )
 
     @property
     def may_be_copied(self) -> bool:
@@ -82,14 +84,14 @@ class Jdl:
         return self.clusters[cluster].slots if cluster in self.clusters else 1
 
 
-def _outline(wish: AtCluster) -> AtCluster:
+def _outline(request: AtCluster) -> AtCluster:
     return replace(
-        wish,
+        request,
         exec_file="",
         exec_directory="",
         environment="",
         queue="",
         properties="",
-        prologue=OUTLINED if wish.prologue else "",
-        epilogue=OUTLINED if wish.epilogue else "",
+        prologue=OUTLINED if request.prologue else "",
+        epilogue=OUTLINED if request.epilogue else "",
     )

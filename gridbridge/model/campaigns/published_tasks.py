@@ -8,7 +8,9 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome, is_c
 from gridbridge.model.campaigns.speculation import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
-WORDS = {each: each.value for each in TaskOutcome}  # of what has ended: pages show 100,000 at once
+WORDS = {
+    outcome: outcome.value for outcome in TaskOutcome
+}  # of what has ended: pages show 100,000 at once
 WORDS |= {TaskOutcome.PENDING: SENT, TaskOutcome.UNWANTED: TaskOutcome.CANCELLED.value}
 
 
@@ -96,7 +98,9 @@ class TaskEndTimes:
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
-COUNTS = tuple(each.name for each in fields(TaskEndTimes) if each.name not in ("at", "cluster"))
+COUNTS = tuple(
+    outcome.name for outcome in fields(TaskEndTimes) if outcome.name not in ("at", "cluster")
+)
 
 
 def end_of(task: PublishedTask, at: datetime, state: CampaignState | None = None) -> TaskEndTimes:

@@ -82,14 +82,14 @@ class AccessLists:
             return f"user {identity.owner}"
         if identity.project is not None and not self._admits_project(identity.project):
             return f"project {identity.project}" if identity.project else "jobs without a project"
-        wanted = identity.checkpoint
-        if wanted and self.checkpoints is not None and wanted not in self.checkpoints:
-            return f"checkpointing environment {wanted}"
+        checkpoint = identity.checkpoint
+        if checkpoint and self.checkpoints is not None and checkpoint not in self.checkpoints:
+            return f"checkpointing environment {checkpoint}"
         return ""
 
     def _admits_user(self, identity: JobIdentity, lists: Mapping[str, UserList]) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
-        if any(not one.is_access or one.has(identity) for one in barring):
+        if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
         return not self.users or any(
             name not in lists or lists[name].may_have(identity) for name in self.users

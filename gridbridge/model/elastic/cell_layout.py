@@ -120,8 +120,8 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 def queue_of(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Return a queue from its attributes as qconf(1) prints them."""
-    every = {key: varying(text) for key, text in settings.items() if key != HOSTS}
-    usual = {key: value.usual for key, value in every.items()}
+    values = {key: varying(text) for key, text in settings.items() if key != HOSTS}
+    usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return CellQueue(
         name=name,
@@ -132,7 +132,7 @@ def queue_of(name: str, settings: Mapping[str, str]) -> CellQueue:
         is_best_effort=is_besteffort(usual),
         is_away=is_transfer(usual),
         access=access_of(usual),
-        varying=tuple(every.items()) if any(value.others for value in every.values()) else (),
+        varying=tuple(values.items()) if any(value.others for value in values.values()) else (),
     )
 
 
@@ -158,8 +158,8 @@ class CellLayout:
 
     def long_name(self, resource: str) -> str:
         """Return a resource's long name, by the cell's list or else the usual shortcuts."""
-        found = self.resources.get(resource)
-        return found.name if found else long_name(resource)
+        entry = self.resources.get(resource)
+        return entry.name if entry else long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that a host is in."""
@@ -172,28 +172,32 @@ class CellLayout:
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Give the values of consumables, by the names of resources."""
         for name, text in values:
-            found = self.resources.get(name)
+            resource = self.resources.get(name)
             if (
-                found
-                and found.counted != ConsumableKind.NO
-                and found.relation != ResourceRelation.EXCLUSIVE
+                resource
+                and resource.counted != ConsumableKind.NO
+                and resource.relation != ResourceRelation.EXCLUSIVE
             ):
-                yield found.name, text
+                yield resource.name, text
 
     @property
     def accesses(self) -> tuple[AccessLists, ...]:
         """The lists of all queues, on any host, and of all parallel environments."""
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
-        return (*of_queues, *(one.access for one in self.environments.values()))
+        return (*of_queues, *(environment.access for environment in self.environments.values()))
 
     def queue_on(self, queue: str, host: str) -> CellQueue | None:
         """Return a queue as it is on a host; None for an unknown queue."""
-        found = self.queues.get(queue)
-        return found.on(host, self.groups_of(host)) if found and found.varying else found
+        cell_queue = self.queues.get(queue)
+        return (
+            cell_queue.on(host, self.groups_of(host))
+            if cell_queue and cell_queue.varying
+            else cell_queue
+        )
 
     @property
     def placed(self) -> frozenset[str]:
         """The short names of the hosts that are in a queue, by name or by a host group."""
-        every = (one for queue in self.queues.values() for one in queue.hosts)
-        named = (host for one in every for host in self.groups.get(one, (one,)))
+        names = (name for queue in self.queues.values() for name in queue.hosts)
+        named = (host for name in names for host in self.groups.get(name, (name,)))
         return frozenset(map(short_name, named))

@@ -187,7 +187,7 @@ class GanetiCluster:
     @property
     def aliases(self) -> Mapping[str, str]:
         """Each name without the domain that all nodes and instances share."""
-        names = [node.name for node in self.nodes] + [one.name for one in self.instances]
+        names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_shared_domain(names))
         return {name: name[: len(name) - cut] for name in names}
 

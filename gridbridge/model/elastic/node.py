@@ -68,15 +68,15 @@ def short_name(host: str) -> str:
     return host.partition(".")[0]
 
 
-def is_same_host(one: str, other: str) -> bool:
+def is_same_host(first: str, second: str) -> bool:
     """Say whether two names mean one host; a name without a domain is that of any domain.
 
     The case of letters means nothing, as in Grid Engine and the name service.
     """
-    if one == other:
+    if first == second:
         return True
-    short, _, domain = one.lower().partition(".")
-    other_short, _, other_domain = other.lower().partition(".")
+    short, _, domain = first.lower().partition(".")
+    other_short, _, other_domain = second.lower().partition(".")
     return short == other_short and (domain == other_domain or not (domain and other_domain))
 
 
@@ -90,5 +90,5 @@ class Nodes:
 
     def of_host(self, name: str) -> Node | None:
         """Return a host's node; None for a host that has none."""
-        known = self._by_short.get(short_name(name), ())
-        return next((one for one in known if is_same_host(name, one.name)), None)
+        candidates = self._by_short.get(short_name(name), ())
+        return next((node for node in candidates if is_same_host(name, node.name)), None)

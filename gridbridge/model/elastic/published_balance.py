@@ -57,7 +57,7 @@ class RecentEnds:
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
         """How long a task of an owner and a job's name usually takes, in seconds."""
-        return {(one.owner, one.name): one.run_s / one.tasks for one in self.runs}
+        return {(run.owner, run.name): run.run_s / run.tasks for run in self.runs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,57 +119,57 @@ def minute_of(at: datetime) -> int:
 
 
 def learnt(
-    known: Iterable[RecentRunTimes], ended: Iterable[tuple[str, str, float]]
+    runs: Iterable[RecentRunTimes], ended: Iterable[tuple[str, str, float]]
 ) -> tuple[RecentRunTimes, ...]:
     """Return runs with further ones, told by owner, name and seconds.
 
     The last hundred count more than all before. Of too many names those that ended longest ago are
     forgotten, of the owners with the most names: nobody's many names forget another's.
     """
-    found = {(one.owner, one.name): one for one in known}
+    by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
-        one = found.pop((owner, name), RecentRunTimes(owner=owner, name=name))
-        share = OLD_SHARE if one.tasks >= COUNTED else 1.0
-        found[owner, name] = RecentRunTimes(
+        run = by_name.pop((owner, name), RecentRunTimes(owner=owner, name=name))
+        share = OLD_SHARE if run.tasks >= COUNTED else 1.0
+        by_name[owner, name] = RecentRunTimes(
             owner=owner,
             name=name,
-            tasks=one.tasks * share + 1.0,
-            run_s=one.run_s * share + run_s,
+            tasks=run.tasks * share + 1.0,
+            run_s=run.run_s * share + run_s,
         )
-    return _newest(tuple(found.values()))
+    return _newest(tuple(by_name.values()))
 
 
 def _newest(runs: tuple[RecentRunTimes, ...]) -> tuple[RecentRunTimes, ...]:
     """Return as many as are kept."""
-    share = _share(sorted(Counter(one.owner for one in runs).values()))
-    kept, of_owner = list[RecentRunTimes](), Counter[str]()
-    for one in reversed(runs):
-        if of_owner[one.owner] < share:
-            of_owner[one.owner] += 1
-            kept.append(one)
-    return tuple(reversed(kept[:MOST_NAMES]))
+    share = _share(sorted(Counter(run.owner for run in runs).values()))
+    newest, of_owner = list[RecentRunTimes](), Counter[str]()
+    for run in reversed(runs):
+        if of_owner[run.owner] < share:
+            of_owner[run.owner] += 1
+            newest.append(run)
+    return tuple(reversed(newest[:MOST_NAMES]))
 
 
 def _share(names: Sequence[int]) -> int:
     """Return how many names an owner keeps, from how many each has, the fewest first."""
-    left = MOST_NAMES
-    for number, some in enumerate(names):
-        fair = left // (len(names) - number)
-        if some > fair:
+    unshared = MOST_NAMES
+    for number, count in enumerate(names):
+        fair = unshared // (len(names) - number)
+        if count > fair:
             return max(1, fair)
-        left -= some
+        unshared -= count
     return MOST_NAMES
 
 
 def together(minutes: Iterable[EndedTask]) -> tuple[EndedTask, ...]:
     """Return one row for each minute, in their order."""
-    found = dict[int, EndedTask]()
-    for one in minutes:
-        so_far = found.get(one.minute, EndedTask(minute=one.minute))
-        found[one.minute] = EndedTask(
-            minute=one.minute,
-            tasks=so_far.tasks + one.tasks,
-            run_s=so_far.run_s + one.run_s,
-            wait_s=so_far.wait_s + one.wait_s,
+    by_minute = dict[int, EndedTask]()
+    for ended in minutes:
+        so_far = by_minute.get(ended.minute, EndedTask(minute=ended.minute))
+        by_minute[ended.minute] = EndedTask(
+            minute=ended.minute,
+            tasks=so_far.tasks + ended.tasks,
+            run_s=so_far.run_s + ended.run_s,
+            wait_s=so_far.wait_s + ended.wait_s,
         )
-    return tuple(found[minute] for minute in sorted(found))
+    return tuple(by_minute[minute] for minute in sorted(by_minute))

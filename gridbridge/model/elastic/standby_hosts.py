@@ -19,9 +19,9 @@ class RestFacts:
     movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # what they ask for
 
 
-def tags_by_host(told: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+def tags_by_host(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     """Return the tags that a cell has of its hosts by their short names, as `tags_of` wants."""
-    return {short_name(name): some for name, some in told.items()}
+    return {short_name(name): host_tags for name, host_tags in tags.items()}
 
 
 def tags_of(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class Dataset:
     @property
     def whole(self) -> tuple[str, ...]:
         """The areas with a whole replica."""
-        return tuple(one.storage for one in self.replicas if one.is_whole_now)
+        return tuple(replica.storage for replica in self.replicas if replica.is_whole_now)
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -65,12 +65,12 @@ class Dataset:
     @property
     def storages(self) -> tuple[str, ...]:
         """The areas with a replica, whole or not."""
-        return tuple(one.storage for one in self.replicas)
+        return tuple(replica.storage for replica in self.replicas)
 
     def holding(self, replica: Replica) -> "Dataset":
         """Return it with this replica, instead of what was known of one there."""
-        others = tuple(one for one in self.replicas if one.storage != replica.storage)
-        return replace(self, replicas=(*others, replica))
+        other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
+        return replace(self, replicas=(*other_replicas, replica))
 
     def beginning(self, storage: str) -> "Dataset":
         """Return it with a copy that is begun there."""
@@ -78,12 +78,12 @@ class Dataset:
 
     def ended(self, storage: str) -> "Dataset":
         """Return it without the copy that was begun there."""
-        return replace(self, begun=tuple(one for one in self.begun if one != storage))
+        return replace(self, begun=tuple(area for area in self.begun if area != storage))
 
     def without(self, storage: str) -> "Dataset":
         """Return it with nothing there."""
-        others = tuple(one for one in self.replicas if one.storage != storage)
-        return replace(self.ended(storage), replicas=others)
+        other_replicas = tuple(replica for replica in self.replicas if replica.storage != storage)
+        return replace(self.ended(storage), replicas=other_replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,32 +115,32 @@ def read_sums(text: bytes) -> dict[str, str]:
     rows = text.decode("utf-8", "surrogateescape").split("\0")
     if rows.pop():
         raise ParseError("checksums: cut short")
-    found = {}
+    sums = {}
     for row in rows:
         digest, between, name = row[:DIGEST], row[DIGEST:][: len(BETWEEN)], row[DIGEST:][4:]
         if between != BETWEEN or not name:
             raise ParseError(f"checksums: {row[:80]!r} is none")
-        found[name] = digest
-    return found
+        sums[name] = digest
+    return sums
 
 
-def difference(wanted: Sums, found: Sums) -> str:
+def difference(expected: Sums, actual: Sums) -> str:
     """Say what is not as it should be, nothing when all is."""
-    told = [*_missing(wanted, found), *_extra(wanted, found)]
-    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
-    return ", ".join(told[:MOST_NAMED]) + more
+    differences = [*_missing(expected, actual), *_extra(expected, actual)]
+    more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
+    return ", ".join(differences[:MOST_NAMED]) + more
 
 
-def _missing(wanted: Sums, found: Sums) -> Iterator[str]:
-    for name, digest in wanted.items():
-        if name not in found:
+def _missing(expected: Sums, actual: Sums) -> Iterator[str]:
+    for name, digest in expected.items():
+        if name not in actual:
             yield f"{shown(name)} is missing"
-        elif found[name] != digest:
+        elif actual[name] != digest:
             yield f"{shown(name)} has another checksum"
 
 
-def _extra(wanted: Sums, found: Sums) -> Iterator[str]:
-    return (f"{shown(name)} is not of it" for name in found if name not in wanted)
+def _extra(expected: Sums, actual: Sums) -> Iterator[str]:
+    return (f"{shown(name)} is not of it" for name in actual if name not in expected)
 
 
 def bytes_text(count: int) -> str:

@@ -12,5 +12,5 @@ def why_none(cluster: str, kind: str | None) -> str:
     """
     if kind in HOMES:
         return ""
-    what = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
-    return f"a transfer queue needs a Grid Engine home, and {what}"
+    home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
+    return f"a transfer queue needs a Grid Engine home, and {home}"

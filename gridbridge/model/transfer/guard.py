@@ -55,12 +55,12 @@ def is_remote(value: str) -> bool:
     return value.lower() not in ("false", "0")
 
 
-def names_only(queues: str, some: "Collection[str]") -> bool:
+def names_only(queues: str, named: "Collection[str]") -> bool:
     """Say whether a list means these queues only; anything but a plain name may mean any."""
-    return bool(queues) and all(one.partition("@")[0] in some for one in queues.split(","))
+    return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
 def could_take(queues: str, name: str) -> bool:
     """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
-    wanted = (one.partition("@")[0] for one in queues.split(","))
-    return any(one in (name, *ANY) or not OPERATORS.isdisjoint(one) for one in wanted)
+    names = (word.partition("@")[0] for word in queues.split(","))
+    return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

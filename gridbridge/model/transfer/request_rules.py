@@ -27,8 +27,8 @@ class MappingRule:
         for key in KEYS:
             setattr(self, key, values.get(key, ""))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MappingRule) and vars(self) == vars(other)
+    def __eq__(self, rule: object) -> bool:
+        return isinstance(rule, MappingRule) and vars(self) == vars(rule)
 
     def __repr__(self) -> str:
         set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
@@ -48,8 +48,8 @@ class RequestMapping:
     def __init__(self, rules: dict[tuple[str, str], MappingRule]) -> None:
         self.rules = rules
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RequestMapping) and self.rules == other.rules
+    def __eq__(self, mapping: object) -> bool:
+        return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
     def rule(self, kind: str, name: str) -> MappingRule | None:
         """Return the rule for a name, or the one for all names."""
@@ -62,7 +62,9 @@ class RequestMapping:
 
     def of(self, kind: str) -> tuple[tuple[str, MappingRule], ...]:
         """Return the rules of a kind in the order of the file."""
-        return tuple((name, rule) for (each, name), rule in self.rules.items() if each == kind)
+        return tuple(
+            (name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind
+        )
 
 
 def is_fixed(spread: str) -> bool:
@@ -94,9 +96,11 @@ def decode(data: bytes) -> RequestMapping:
     """Read a published mapping; ParseError for anything that encode would not have written."""
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in key_value_lines.decode(data, None).items():
-        kind, _, rest = path.partition("/")
-        name, slash, key = rest.rpartition("/")
+        kind, _, rule_path = path.partition("/")
+        name, slash, key = rule_path.rpartition("/")
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
             raise ParseError(f"{path[:40]!r} is no rule of a mapping")
         read.setdefault((kind, name), {})[key] = value
-    return RequestMapping({which: MappingRule(**values) for which, values in read.items()})
+    return RequestMapping(
+        {kind_and_name: MappingRule(**values) for kind_and_name, values in read.items()}
+    )

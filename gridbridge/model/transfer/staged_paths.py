@@ -15,16 +15,16 @@ CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return both lists of a job: its context takes precedence over its queue."""
-    said = dict(context)
-    return {IN: said.get(IN, stage_in), OUT: said.get(OUT, stage_out)}
+    declared = dict(context)
+    return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
 def paths(key: str, text: str) -> tuple[str, ...]:
     """Return the declared paths, decoded; Unstageable names one that is wrong."""
-    found = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
-    for path in found:
+    decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
+    for path in decoded:
         _refuse(key, path)
-    return found
+    return decoded
 
 
 def name_of(path: str) -> str:

@@ -76,8 +76,8 @@ class Transfer:
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
-        known = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
-        return self.but(**{name: change(moment) for name, moment in known.items()})
+        moments = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
+        return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
         """Say whether an answer to a question of that moment may decide about it.
