@@ -41,12 +41,12 @@ class Site:
         self, seen: ClusterSnapshot | None = SEEN, sent: SentJob = SENT, **other: object
     ) -> None:
         """Share an answer."""
-        known = {"every_s": 0.0, "place": "there", "trouble": ""} | other
+        known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
         self.sharing.put("beta", answer_of(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
-    def find(self, *released: str, place: str = "there") -> SharedAnswer | None:
+    def find(self, *released: str, location: str = "there") -> SharedAnswer | None:
         """Look for one that knows these arrays."""
-        return self.sharing.find("beta", place, frozenset(released), LIMIT_S)
+        return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
 
 
 @pytest.fixture(name="site")
