@@ -72,9 +72,9 @@ def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
     return is_theirs and is_there and is_in(transfer.there, choice.states)
 
 
-def is_in(state: JobState, states: str) -> bool:
+def is_in(state: JobState, selection: str) -> bool:
     """Say whether a remote job is in one of these states, as `qstat -s` counts them."""
-    if EVERY in states:
+    if EVERY in selection:
         return True
     facts = {
         "p": state.is_waiting or not state.is_listed,  # being sent
@@ -82,7 +82,7 @@ def is_in(state: JobState, states: str) -> bool:
         "s": state.is_suspended,
         "h": state.is_held,
     }
-    return any(facts[letter] for letter in states)
+    return any(facts[letter] for letter in selection)
 
 
 def _refuse_unknown(
