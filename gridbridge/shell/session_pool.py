@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from queue import Empty, LifoQueue
 
-from gridbridge.errors import NotStarted
+from gridbridge.errors import NotReached, NotStarted
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
@@ -27,10 +27,10 @@ class SessionPool(OpenSshClient):
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Have a client log in; the first request finds it logged in, or says why it is not."""
+        """Have a client log in; the first request finds the session, or says why there is none."""
         idle = self._sessions(login)
         session = idle.get()
-        with suppress(NotStarted):
+        with suppress(NotStarted, NotReached):
             session.begin(login)
         idle.put(session)
 

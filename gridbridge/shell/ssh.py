@@ -194,7 +194,11 @@ def _open_key(words: bytes) -> str:
 def _become(login: SshLogin) -> tuple[str, ...]:
     if not login.person or os.geteuid():
         return ()
-    account = pwd.getpwnam(login.person)
+    try:
+        account = pwd.getpwnam(login.person)
+    except KeyError as error:
+        why = f"no account {login.person} here".encode()
+        raise NotReached((CLIENT,), FAILED, stderr=why) from error
     ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
     return (*_apart(), "/usr/bin/setpriv", "--pdeathsig=KILL", *ids, "--init-groups", "--")
 

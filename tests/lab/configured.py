@@ -9,7 +9,7 @@ from tests.lab.grid import Grid
 HOST = "alpha-master"
 TOML = "/etc/gridbridge/gridbridge.toml"
 SERVICE = "/var/lib/gridbridge/published/service.json"
-POLLER = "[g]ridbridge.services.poller"
+POLLER = "[g]ridbridge.transfer.poller.program"
 IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"" {SERVICE}"""
 
 

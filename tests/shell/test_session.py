@@ -153,3 +153,13 @@ def test_a_silent_host_is_asked_nothing_more(
 
     assert time.monotonic() - began_s < LIMIT_S
     assert logins.read_text() == "\n"
+
+
+def test_root_is_told_of_an_account_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    login, pool = SshLogin(host="far", person="nobody-of-this-name"), SessionPool()
+
+    pool.begin(login)
+
+    with pytest.raises(NotReached, match="no account nobody-of-this-name here"):
+        ssh.run(login, ("/bin/true",), {}, LIMIT_S, carrier=pool)

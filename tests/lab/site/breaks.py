@@ -32,7 +32,7 @@ qconf -dconf alpha-master
 echo 'load_sensor /opt/gridbridge/sge-methods/sensor' >alpha-master; qconf -Aconf alpha-master
 """  # an execd never notices its first configuration
 FROZEN = """
-pid=$(pgrep -o -u gridbridge -f services.poller); kill -STOP "$pid"
+pid=$(pgrep -o -u gridbridge -f transfer.poller.program); kill -STOP "$pid"
 f=/var/lib/gridbridge/published/load
 sed "1s/.*/$(($(date +%s) - 1000)) 30/" $f >$f.new; chown gridbridge: $f.new; mv $f.new $f
 """

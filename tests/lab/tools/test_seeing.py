@@ -158,7 +158,7 @@ def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained
 @pytest.mark.long
 def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
     """A job that comes meanwhile waits at home and runs afterwards, once."""
-    grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.services.poller")
+    grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.transfer.poller.program")
     try:
         grid.until(lambda: status(grid)["alarm"], "the alarm", limit_s=60)
         report = status(grid)
@@ -166,7 +166,7 @@ def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(gri
         job = grid.transfer("-N", "hung", script="exit 3\n")
         sent_meanwhile = grid.remote_ids(job)
     finally:
-        grid.sh("alpha-master", "pkill -CONT -f [g]ridbridge.services.poller")
+        grid.sh("alpha-master", "pkill -CONT -f [g]ridbridge.transfer.poller.program")
 
     assert report["alarm"].startswith("gridbridge-poller is silent for ")
     assert {one["is_open"] for one in report["queues"]} == {False}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lab
 
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
-SENSOR = "[g]ridbridge.methods.sensor"
+SENSOR = "[g]ridbridge.transfer.starter.sensor"
 HEARD = """
 import os, socket, subprocess, sys
 end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -13,8 +13,8 @@ from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
 
-POLLER = "[g]ridbridge.services.poller"  # so that pkill does not match its own caller
-SENSOR = "[g]ridbridge.methods.sensor"
+POLLER = "[g]ridbridge.transfer.poller.program"  # so that pkill does not match its own caller
+SENSOR = "[g]ridbridge.transfer.starter.sensor"
 BAD_ANSWERS = (
     "true",
     "echo garbage",

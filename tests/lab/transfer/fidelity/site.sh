@@ -82,4 +82,4 @@ down)
     remove_objects
     ;;
 esac
-pkill -HUP -u gridbridge -f '[g]ridbridge.services.poller' || : # it takes the new configuration now
+pkill -HUP -u gridbridge -f '[g]ridbridge.transfer.poller.program' || : # it takes the new configuration now

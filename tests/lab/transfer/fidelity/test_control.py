@@ -128,7 +128,7 @@ def follow_each_other(grid: Grid, tasks: Iterable[str], first: str, then: str) -
 
 def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
     """Wait until no method is at work and the remote tasks are as the local ones were told to."""
-    methods = "'[g]ridbridge.methods.(control|starter)'"
+    methods = "'[g]ridbridge.transfer.starter.(control_methods|starter)'"
     own = (task if "." in task else f"{task}.1" for task in tasks)  # not what others' jobs left
     intents = " ".join(f"/tmp/{task}.transfer-beta/.gridbridge/intent" for task in own)
     busy = f"pgrep -af {methods} || ls {intents}"

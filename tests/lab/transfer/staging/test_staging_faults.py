@@ -95,7 +95,7 @@ def descendants(grid: Grid, pid: str, name: str) -> list[str]:
 
 def step_of(grid: Grid, job: str) -> str:
     """Return the process that carries: the starter's Python."""
-    rows = grid.sh(HOME, f"pgrep -P {starter(grid, job)} -f methods.starter").split()
+    rows = grid.sh(HOME, f"pgrep -P {starter(grid, job)} -f starter.starter").split()
     return rows[0]
 
 
@@ -206,7 +206,7 @@ def resume(grid: Grid, job: str) -> bool:
     """
 
     def is_there() -> bool:
-        pids = grid.on(HOME, "pgrep", "-P", starter(grid, job), "-f", "methods.starter").out
+        pids = grid.on(HOME, "pgrep", "-P", starter(grid, job), "-f", "starter.starter").out
         return not pids and arriving(grid).get(job, 0) == SIZE
 
     grid.until(is_there, "all of it to be there", LONG_S)
