@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRul
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from tests.services.campaigns.test_actions import Grid
+from tests.campaigns.runner.test_cycle_actions import Grid
 
 TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster was away
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be

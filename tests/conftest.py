@@ -14,6 +14,7 @@ from tests import made, order
 from tests.apart import apart as apart
 from tests.minutes import JUNIT
 
+pytest_plugins = ["tests.state_files"]
 os.umask(os.umask(0o077) | 0o022)  # a gridbridge.toml that a group may write is not obeyed
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

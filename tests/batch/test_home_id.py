@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch import home_id
 from gridbridge.batch.wrapper_script import JobStartMode
-from tests.batch.test_wrapper import Site, make_site
+from tests.batch.test_wrapper_script import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
 HOME, TASK = 12, "3"  # its number there is 77

@@ -9,14 +9,14 @@ import pytest
 
 from tests.docs.console import PAGES, ROOT
 
-NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+NAMED = re.compile(r"`([\w/]+)::(test_\w+)`")
 RULES = tuple(path for path in PAGES if path.name.endswith("-rules.md"))
 
 
 @cache
 def functions_of(module: str) -> frozenset[str]:
     """Return the functions of a test module; none where there is no such module."""
-    path = ROOT / module
+    path = ROOT / "tests" / f"{module}.py"
     tree = ast.parse(path.read_text() if path.exists() else "")
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 

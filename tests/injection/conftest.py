@@ -1,3 +1,3 @@
 """The task that the tests of hot programs have."""
 
-from tests.methods.conftest import place as place
+from tests.transfer.starter.conftest import place as place

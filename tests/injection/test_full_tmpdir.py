@@ -12,7 +12,7 @@ from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, 
 from gridbridge.transfer.starter import control_methods
 from gridbridge.transfer.starter.starter import give_up, take
 from gridbridge.transfer.starter.step_answers import ROOM_S
-from tests.methods.cells import TRANSFER, Place
+from tests.transfer.starter.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"
 LEFT_TO_PYTHON = 77

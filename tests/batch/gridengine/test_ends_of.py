@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
 from gridbridge.model.route import GridEngineCell
-from tests.batch.gridengine.test_accounting import OURS, task
+from tests.batch.gridengine.test_qacct import OURS, task
 
 NOW = datetime.now(UTC)
 NOTED = "#!/bin/sh\necho $* >>'{calls}'\ncat '{answer}'\n"

@@ -10,7 +10,7 @@ from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
-from tests.batch.oar.test_parse import shown
+from tests.batch.oar.test_oar_output import shown
 
 SERVER = OarServer(timeout_s=15)
 NAME = "gc.alpha.12.3"

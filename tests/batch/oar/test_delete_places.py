@@ -8,7 +8,7 @@ from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
-from tests.batch.oar.test_parse import shown
+from tests.batch.oar.test_oar_output import shown
 
 SERVER = OarServer(timeout_s=15)
 NAME = "gc.alpha.3.1"

@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
 from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
 from gridbridge.model.campaigns.cycle_plan import ClusterView, CycleSituation
-from tests.decisions.campaigns.test_distribution import NOON, at, campaign, room
+from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
 BEGUN = Array(
     campaign=1,

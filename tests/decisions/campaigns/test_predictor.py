@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioPrediction, JobRatioRule
-from tests.decisions.campaigns.test_distribution import at, campaign
+from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})
 

@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import Schedul
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
-from tests.decisions.campaigns.test_distribution import at, campaign
+from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 

@@ -14,7 +14,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
-from tests.decisions.transfer.test_recall import NOW, QUEUE, waiting
+from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
 from tests.states import job_state
 
 BY_FILE, BY_GRANT = "file.t0", "grant.t0"

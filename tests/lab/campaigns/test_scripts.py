@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gridbridge.shell.runner import quote
-from tests.config.qsub_lines import HARD, NAME, REFUSED, SHELL, TAKEN, VARIABLES
+from tests.campaigns.submission.qsub_lines import HARD, NAME, REFUSED, SHELL, TAKEN, VARIABLES
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]

@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CyclePlan, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.speculation import CompetingAttempt
-from tests.decisions.campaigns.test_distribution import NOON, campaign
+from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
 
 WISH = AtCluster(exec_file="run")
 STATES = [ArrayState.INTENDED, ArrayState.SUBMITTED, ArrayState.RELEASED]

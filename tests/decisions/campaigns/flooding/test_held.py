@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.jdl import CampaignType
-from tests.decisions.campaigns.test_distribution import at, campaign
+from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 

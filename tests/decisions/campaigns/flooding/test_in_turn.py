@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.cancellation import (
 )
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.job_ratio import JobRatio
-from tests.decisions.campaigns.test_distribution import NOON, at, campaign
+from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 ROOM = ClusterRoom(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
 PATIENCE = CancellationPatience(grace_s=60, waiting_s=900, over_walltime_s=1800)

@@ -10,8 +10,8 @@ from gridbridge.decisions.campaigns.throttle import plan as wiping
 from gridbridge.model.campaigns.cancellation import ListedAttempt, WipedFor
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
 from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
-from tests.decisions.campaigns.flooding.test_flood import NOON, PATIENCE, part
-from tests.decisions.campaigns.test_distribution import at, campaign, sends
+from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
+from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 
 NARROW, WIDE = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=4)})
 FAIRLY = UsageSharing(by=ShareBy.USER)

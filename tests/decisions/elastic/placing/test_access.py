@@ -11,7 +11,7 @@ from gridbridge.model.elastic.balance_sections import Pool
 from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, queue_of
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
-from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
+from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 LISTS = {
     "staff": UserList(entries=("alice", "bob")),

@@ -24,7 +24,7 @@ from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread
 from gridbridge.model.elastic.node import NodeState
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
-from tests.decisions.elastic.demand import LAYOUT, RULES, cell, full, plan
+from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 
 NEW = {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G"))}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.decisions.elastic.cells import instance, waiting
-from tests.decisions.elastic.demand import cell, plan
+from tests.decisions.elastic.demand_cells import cell, plan
 
 
 def fits(host: str, queues: tuple[str, ...] = (), **asks: str) -> bool:

@@ -12,7 +12,7 @@ from gridbridge.model.elastic.cell_layout import queue_of
 from gridbridge.model.elastic.published_balance import RecentEnds
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
-from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
+from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 GROUPS = {**LAYOUT.groups, "@big": frozenset(("n2", "n3"))}
 IDLE = ["n1", "n2", "n3"]

@@ -11,7 +11,7 @@ from gridbridge.model.elastic.cell import Host
 from gridbridge.model.elastic.cell_layout import CellResource, ResourceRelation, queue_of
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
-from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
+from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 OWN = (
     CellResource(name="ssd", relation=ResourceRelation.EQUAL),

@@ -1,0 +1,473 @@
+"""What a balancer makes of oarnodes and oarstat: slots, jobs that wait, and nodes that rest."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_demand import read, told_reachable
+from gridbridge.batch.oar.oar_output import MAY_REST
+from gridbridge.batch.oar.resource_levels import WAYS, lies
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand
+from gridbridge.model.elastic.cell import StartedTasks, TaskShape
+from gridbridge.model.elastic.cell_layout import SlotSpread
+from gridbridge.model.states import QueueFact
+from tests.batch.oar.test_oar_output import shown
+
+QUEUE = "all.q"
+
+
+def resource(number: int, host: str, **values: object) -> dict[str, object]:
+    """Return a resource as oarnodes shows it."""
+    usual: dict[str, object] = {
+        "resource_id": number,
+        "network_address": host,
+        "state": "Alive",
+        "next_state": "UnChanged",
+        "type": "default",
+        "drain": "NO",
+        "available_upto": 2147483647,
+    }
+    return usual | values
+
+
+def document(
+    resources: list[dict[str, object]],
+    *jobs: dict[str, object],
+    up: tuple[str, ...] = (),
+    lines: Sequence[str] | None = None,
+) -> bytes:
+    """Return a whole answer; without lines as it was saved when all jobs were shown whole."""
+    table = {str(one["resource_id"]): one for one in resources}
+    listed = {str(one["Job_Id"]): one for one in jobs}
+    parts = [json.dumps(table).encode(), json.dumps(listed).encode()]
+    if lines is not None:
+        parts.append("\n".join(lines).encode())
+    return BREAK.join(parts) + WHOLE + told_reachable(up)
+
+
+TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]
+HALTED = {"state": "Absent", "available_upto": MAY_REST}
+
+
+KIND = "-l \"{type = 'default'}"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "expected"),
+    [
+        (f'{KIND}/resource_id=1,walltime=0:10:0" ', "", (1, "", False)),
+        (f'{KIND}/resource_id=6,walltime=2:0:0" ', "", (6, "any", False)),
+        (f'{KIND}/network_address=1/resource_id=4,walltime=2:0:0" ', "", (4, "one", False)),
+        (f'{KIND}/network_address=3/core=2,walltime=2:0:0" ', "", (6, "each-2", False)),
+        ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', "", (5, "any", False)),
+        ('-l "{a}/network_address=1+{b}/core=3,walltime=2:0:0" ', "", (5, "any", False)),
+        ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', "", (2, "any", False)),
+        ('-l "/network_address=2,walltime=2:0:0" -l "/core=8,w=1:0:0" ', "", (8, "any", False)),
+        (f'{KIND}/network_address=2,walltime=0:2:0" ', "R=4,W=0:2:0", (4, "each-2", True)),
+        (f'{KIND}/host=1,walltime=0:2:0" ', "", (2, "one", True)),
+        (f'{KIND}/nodes=3,walltime=0:2:0" ', "", (6, "each-2", True)),
+        (f'{KIND}/network_address=ALL,walltime=0:2:0" ', "", (6, "all-2", True)),
+        (f'{KIND}/network_address=ALL/core=2,walltime=2:0:0" ', "", (6, "all-2", False)),
+        (f'{KIND}/network_address=2/core=ALL,walltime=2:0:0" ', "", (4, "each-2", True)),
+        (f'{KIND}/resource_id=ALL,walltime=2:0:0" ', "", (7, "all", False)),
+        (f'{KIND}/network_address=BEST,walltime=2:0:0" ', "", (2, "one", True)),
+        (f'{KIND}/cpu=2,walltime=2:0:0" ', "R=8,W=2:0:0", (8, "any", False)),
+        (f'{KIND}/network_address=2/cpu=1,walltime=2:0:0" ', "R=4,W=2", (4, "each-2", False)),
+        (f'{KIND}/cpu=2,walltime=2:0:0" ', "", (2, "any", False)),
+        (f'{KIND}/switch=2/network_address=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        (f'{KIND}/switch=2/network_address=2,walltime=1:0:0" ', "R=8,W=1", (8, "each-2", True)),
+        (f'{KIND}/switch=2/network_address=2/core=1,walltime=1" ', "", (4, "each-1", False)),
+        (f'{KIND}/switch=2/nodes=1/cpu=1,walltime=1:0:0" ', "R=6,W=1", (6, "each-3", False)),
+        (f'{KIND}/switch=1/nodes=ALL,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        (f'{KIND}/nodes=2/cpu=ALL/core=1,walltime=1:0:0" ', "R=8,W=1", (8, "each-4", False)),
+        (f'{KIND}/nodes=2/cpu=1,walltime=1:0:0" ', "R=5,W=1", (4, "each-2", False)),
+        ('-l "/nodes=1+/nodes=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        ('-l "/nodes=1+/nodes=2/core=ALL,walltime=1:0:0" ', "", (6, "each-2", True)),
+        ('-l "/cpu=1+/cpu=1,walltime=1:0:0" ', "R=4,W=1", (4, "any", False)),
+        ("-l \"{path='/a=1/b=2'}/core=3,walltime=1\" ", "", (3, "any", False)),
+        ("-l \"{a='}/b=2+c=3, -l '}/core=3,walltime=1\" ", "", (3, "any", False)),
+        ('-l "/nodes=2,walltime=1" -l "/core=1,walltime=1" ', "R=4,W=1", (1, "", False)),
+        ('-l "/cpu=1,walltime=1" -l "/core=3,walltime=1" ', "R=4,W=1", (3, "any", False)),
+        ('-l "/core=ALL,walltime=1" -l "/nodes=1,walltime=2" ', "", (2, "one", True)),
+        ('-l "/nodes=2,walltime=1" -l "/nodes=1,walltime=2" ', "R=4,W=1", (2, "one", True)),
+        ("", "", (1, "", False)),
+    ],
+)
+def test_a_request_is_read_as_slots_and_how_they_lie(
+    wanted: str, message: str, expected: tuple[int, str, bool]
+) -> None:
+    """On nodes of two, two and three slots; of several ways in which a job may run the least."""
+    assert lies(wanted, (2, 2, 3), message)[:3] == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "groups"),
+    [
+        ("/nodes=1+/core=3", "", [(2, "one", True), (3, "any", False)]),
+        ("{{a}}/nodes=1/core=2+{{b}}/gpu=3", "", [(2, "one", False), (3, "any", False)]),
+        ("/nodes=2/core=1+/nodes=1", "R=4", [(2, "each-1", False), (2, "one", True)]),
+        ("/nodes=1+/cpu=1", "R=6,W=1", [(2, "one", True), (4, "any", False)]),
+        ("/core=2+/nodes=ALL", "", [(2, "any", False), (6, "all-2", True)]),
+        ("/core=2+/core=3", "", []),
+        ("/nodes=1+/nodes=1", "", []),
+    ],
+)
+def test_groups_that_lie_in_different_ways_count_by_themselves(
+    wanted: str, message: str, groups: list[tuple[int, str, bool]]
+) -> None:
+    found = lies(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
+
+    assert [group[:3] for group in found.groups] == groups
+    assert not groups or found.slots == sum(group[0] for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fit"),
+    [
+        ("/nodes=1+/core=1", 1),
+        ("/nodes=1+/core=2", 0),
+        ("/core=1+/nodes=1", 1),
+        ("/nodes=1/core=2+/core=1", 1),
+        ("/nodes=2/core=1+/core=1", 1),
+        ("/nodes=2/core=1+/core=2", 0),
+        ("/nodes=2/core=1+/nodes=1", 0),
+        ("{gpu=1}/nodes=1+{gpu=0}/core=1", 1),
+        ("/nodes=ALL+/core=1", 0),
+    ],
+)
+def test_a_job_of_several_groups_fits_where_all_of_them_do(wanted: str, fit: int) -> None:
+    """With three free slots, of which two are those of an idle node."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+
+    assert _fits(document(TWO, run, _waiting(wanted))) == fit
+
+
+CPUS = [row | {"cpu": (number + 1) // 2, "switch": "s"} for number, row in enumerate(TWO, 1)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "fit"),
+    [
+        ("/cpu=1", "R=2,W=0:2:0", 0),
+        ("/cpu=1", "", 0),
+        ("/cpu=1/core=2", "R=2,W=0:2:0", 0),
+        ("/switch=1/cpu=1", "R=2,W=0:2:0", 0),
+        ("/cpu=2/core=1", "R=2,W=0:2:0", 1),
+        ("/cpu=1/core=1", "R=1,W=0:2:0", 1),
+        ("/core=2", "R=2,W=0:2:0", 1),
+        ("/switch=1/core=2", "R=2,W=0:2:0", 1),
+    ],
+)
+def test_a_unit_of_a_level_inside_nodes_is_on_one_node(wanted: str, message: str, fit: int) -> None:
+    """With one free slot on each of two nodes, whose properties tell that a cpu is of one node."""
+    runs = (shown(Job_Id=at, assigned_resources=[2 * at - 1], queue="default") for at in (1, 2))
+    told = document(CPUS, *runs, _waiting(wanted, message=message))
+
+    assert _fits(told) == fit
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("{type='default'}/core=1+{type='licence'}/licence=2", "R=3,W=0:2:0"),
+        ("{type='default'}/switch=1+{TYPE = 'licence' AND x=1}/licence=2", "R=3,W=0:2:0"),
+        ("{type = 'licence'}/licence=2", "R=2,W=0:2:0"),
+    ],
+)
+def test_resources_that_are_no_slots_need_none(wanted: str, message: str) -> None:
+    """With one free slot."""
+    run = shown(Job_Id=1, assigned_resources=[1, 2, 3], queue="default")
+
+    assert _fits(document(TWO, run, _waiting(wanted, message=message))) == 1
+
+
+def test_a_resource_that_several_jobs_share_is_used_once() -> None:
+    """As by a container job and one inside it, or by two with -t timesharing."""
+    runs = [
+        shown(Job_Id=1, assigned_resources=[1, 2], queue="default", types=["container"]),
+        shown(Job_Id=2, assigned_resources=[2], queue="default", types=["inner=1"]),
+    ]
+    cell, _ = read(document(TWO, *runs), QUEUE)
+
+    assert [one.used for one in cell.instances if one.queue == QUEUE] == [2, 0]
+    shared = [shown(Job_Id=at, assigned_resources=[1], queue="default") for at in (1, 2)]
+    assert _fits(document(TWO, *shared, _waiting("/core=3", message="R=3,W=0:2:0"))) == 1
+
+
+def test_a_job_inside_a_container_job_is_no_demand() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
+    plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
+
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [RefusalKind.INNER])
+
+
+def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1, 2], queue="default")
+    rest = [resource(number, f"n{number // 2}", **HALTED) for number in range(10, 16)]
+    told = document([*TWO, *rest], run, _waiting("/nodes=2+/core=2"))
+
+    assert _plan(told, standby=("n5", "n6", "n7")).wake == ("n5", "n6")
+
+
+def test_a_whole_node_is_one_on_which_nothing_runs() -> None:
+    """A job of two nodes of two slots does not fit into three free ones, but one of a node does."""
+    wanted = "-l \"{{type = 'default'}}/network_address={},walltime=0:2:0\" "
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    both, single = (
+        shown(Job_Id=at, state="Waiting", assigned_resources=[], wanted_resources=wanted.format(n))
+        for at, n in ((2, 2), (3, 1))
+    )
+    fits = [_fits(document(TWO, run, job)) for job in (both, single)]
+
+    assert fits == [0, 1]
+
+
+def _fits(told: bytes) -> int:
+    return _plan(told).figures.fit
+
+
+def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
+    cell, layout = read(told, QUEUE)
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+    situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
+    return decide(situation, Balance(max_nodes=9), Demand(), {})
+
+
+def _waiting(wanted: str, **values: object) -> dict[str, object]:
+    usual: dict[str, object] = {"Job_Id": 9, "state": "Waiting", "assigned_resources": []}
+    return shown(**usual | {"wanted_resources": f'-l "{wanted},walltime=0:2:0" '} | values)
+
+
+def test_a_node_with_a_dead_resource_has_those_that_live() -> None:
+    """A job that needs all of them waits for the dead one."""
+    dead = resource(2, "n1", state="Dead")
+    cell, _ = read(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
+
+    assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [
+        (2, set())
+    ]
+    assert cell.hosts[0].load == 0.0
+
+
+UNLIKE = [*TWO, *(resource(number, "n3") for number in (5, 6, 7, 8))]
+DEAD = [resource(9, "n4", state="Dead")]
+REST = [resource(number, "n5", **HALTED) for number in (10, 11)]
+
+
+@pytest.mark.parametrize(
+    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
+)
+@pytest.mark.parametrize("more", [[], DEAD, REST, DEAD + REST])
+def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, object]]) -> None:
+    plan = _plan(document([*UNLIKE, *more], _waiting(wanted)))
+
+    assert (plan.figures.fit, plan.add) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
+)
+def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
+    """The job would need the new node, too: it waits for those that run."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
+
+    assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
+    assert [refused.cause for refused in plan.refused] == [RefusalKind.ALL_HOSTS]
+
+
+def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
+    wanted = _waiting("/network_address=ALL")
+    resting = [one | HALTED for one in TWO]
+
+    assert _plan(document(resting, wanted), standby=("n1", "n2")).wake == ("n1",)
+
+
+@pytest.mark.parametrize(
+    ("ways", "fit"),
+    [
+        (("/nodes=2", "/core=1"), 1),
+        (("/core=1", "/nodes=2"), 1),
+        (("/nodes=1", "/core=9"), 1),
+        (("/core=8", "/nodes=2", "/nodes=1/core=3", "/nodes=2/core=1"), 1),
+        (("/nodes=1/core=4", "/nodes=ALL"), 0),
+        (("/nodes=2", "/core=4"), 0),
+    ],
+)
+def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
+    """With three free slots on two nodes, two whole nodes are not there, but one core is."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
+    plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
+
+    assert plan.figures.fit == fit
+    assert plan.add == 0 or not fit
+
+
+@pytest.mark.parametrize(
+    ("ways", "add"),
+    [
+        (("/nodes=1/core=8", "/nodes=2"), 1),
+        (("/nodes=ALL", "/nodes=3"), 2),
+        (("/nodes=3", "/core=4"), 1),
+        (("/nodes=1/core=8", "/nodes=1/core=9"), 0),
+    ],
+)
+def test_nodes_are_added_by_the_least_way_that_they_could_run(
+    ways: Sequence[str], add: int
+) -> None:
+    """With three free slots on two nodes of two, of which one is idle."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
+    plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
+
+    assert (plan.figures.fit, plan.add) == (0, add)
+
+
+def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
+    """Nobody makes a round long by a request."""
+    wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))
+    cell, _ = read(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
+
+    shape = cell.waiting[0].shape
+    assert [shape.slots, *(other.slots for other in shape.others)] == list(range(1, WAYS + 1))
+
+
+def test_two_jobs_that_fit_by_another_way_share_no_slot() -> None:
+    """Of two jobs that want eight cores or a whole node, one has the node that is idle."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    wanted = '-l "/core=8,walltime=1:0:0" -l "/nodes=1,walltime=1:0:0" '
+    jobs = [_waiting("", wanted_resources=wanted, Job_Id=number) for number in (8, 9)]
+
+    assert _fits(document(TWO, run, *jobs)) == 1
+
+
+def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1], owner="alice", name="solve", startTime=86400)
+    best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
+    cell, layout = read(document(TWO, run, best), QUEUE)
+
+    usual = {one.host: one for one in cell.instances if one.queue == QUEUE}
+    assert (usual["n1"].running, usual["n1"].free) == ((1,), 1)
+    assert (usual["n2"].running, usual["n2"].free) == ((), 2)
+    assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
+    begun = datetime(1970, 1, 2, tzinfo=UTC)
+    assert usual["n1"].begun == (StartedTasks(owner="alice", name="solve", slots=1, since=begun),)
+    assert layout.queues["besteffort"].is_best_effort
+
+
+def test_a_job_that_is_being_launched_has_its_slots() -> None:
+    cell, _ = read(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
+
+    assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
+
+
+def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None:
+    wanted = "-l \"{type = 'default'}/network_address=2/resource_id=1,walltime=0:10:0\" "
+    usual: dict[str, object] = {"assigned_resources": [], "wanted_resources": wanted}
+    waits = [shown(Job_Id=at, state="Waiting", **usual) for at in (1, 2)]
+    held = shown(Job_Id=3, state="Hold", **usual)
+    after = shown(Job_Id=4, state="Waiting", dependencies=[1], **usual)
+    booked = shown(Job_Id=5, state="Waiting", reservation="Scheduled", **usual)
+    cell, layout = read(document(TWO, *waits, held, after, booked), QUEUE)
+
+    rows = {one.jobs: one for one in cell.waiting}
+    assert rows[1, 2].shape == TaskShape(slots=2, pe="each-1")
+    assert [one.can_start for one in rows.values()] == [True, False, False, False]
+    assert (rows[(4,)].is_dependent, rows[(5,)].is_deferred) == (True, True)
+    assert layout.environments["each-1"].spread is SlotSpread.FIXED
+
+
+def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
+    """They take what others leave, so that no node is woken for them."""
+    names = ("a", "gc.alpha.12.1", "campaign.12", "gc.alpha")
+    jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
+    cell, _ = read(document(TWO, *jobs), QUEUE)
+
+    told = [(one.jobs, one.is_campaign, one.fills_gaps) for one in cell.waiting]
+    assert told == [((1, 4), False, False), ((2, 3), True, True)]
+
+
+def test_an_advance_reservation_keeps_its_slots() -> None:
+    """The node is busy long before: OAR would not wake it."""
+    booked = shown(
+        state="Waiting",
+        reservation="Scheduled",
+        assigned_resources=[],
+        reserved_resources={"3": {"network_address": "n2"}},
+    )
+    told = document(TWO, booked)
+    cell, _ = read(told, QUEUE)
+
+    assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
+    plain = told[: told.index(WHOLE) + len(WHOLE)]
+    assert (node_power.looked(plain, "n1").is_idle, node_power.looked(plain, "n2").is_idle) == (
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "up", "expected"),
+    [
+        ({}, (), set()),
+        ({"drain": "YES"}, (), {QueueFact.DISABLED}),
+        (HALTED, (), {QueueFact.DISABLED, QueueFact.UNREACHABLE}),
+        (HALTED, ("n1",), {QueueFact.DISABLED}),
+        ({"state": "Absent"}, ("n1",), {QueueFact.UNREACHABLE}),
+        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueFact.UNREACHABLE}),
+        ({"state": "Suspected"}, (), {QueueFact.UNREACHABLE}),
+        ({"state": "Dead"}, (), {QueueFact.UNREACHABLE}),
+    ],
+)
+def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
+    values: dict[str, object], up: tuple[str, ...], expected: set[str]
+) -> None:
+    """One that was halted answers once it is up; of all others OAR's word counts."""
+    cell, _ = read(document([resource(1, "n1", **values)], up=up), QUEUE)
+
+    assert cell.instances[0].state.facts == expected
+    assert (cell.hosts[0].load is None) == (QueueFact.UNREACHABLE in expected)
+
+
+@pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])
+def test_half_an_answer_is_none(told: bytes) -> None:
+    """An idle cluster is switched off: nothing may look like one."""
+    with pytest.raises(ParseError):
+        read(told, QUEUE)
+
+
+def test_a_node_in_maintenance_has_no_tag() -> None:
+    """Nobody wakes it then (oarnodesetting -m on)."""
+    table = {
+        "1": resource(1, "n1", gb_tags="htools:standby:auto", **HALTED),
+        "2": resource(2, "n2", gb_tags="htools:standby:3+x", state="Absent", available_upto=0),
+        "3": resource(3, "n3", gb_tags="a+b"),
+        "4": resource(4, "n4", gb_tags=None),
+    }
+
+    expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
+    assert node_power.read_tags(json.dumps(table).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_ours"),
+    [
+        ('ENERGY_SAVING_INTERNAL="no"', True),
+        ('#SCHEDULER_NODE_MANAGER_SLEEP_CMD="/x"', True),
+        ('SCHEDULER_NODE_MANAGER_SLEEP_CMD=""', True),
+        ('ENERGY_SAVING_INTERNAL="yes"', False),
+        ("ENERGY_SAVING_INTERNAL = yes", False),
+        ('SCHEDULER_NODE_MANAGER_WAKE_UP_CMD="/opt/gridbridge/oar-hooks/wake-up"', False),
+        ("  SCHEDULER_NODE_MANAGER_SLEEP_CMD=/x -f", False),
+    ],
+)
+def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
+    assert (node_power.saves_itself(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

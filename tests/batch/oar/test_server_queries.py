@@ -1,0 +1,181 @@
+"""What OAR is asked for grows with our jobs alone; the conditions are tried on tables of SQLite."""
+
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from itertools import count, pairwise
+
+import pytest
+
+from gridbridge.batch.oar import server_queries
+from gridbridge.batch.oar.oar_demand import read
+from gridbridge.model.route import OarServer
+from tests.batch.oar.test_oar_demand import TWO, document
+from tests.batch.oar.test_oar_output import shown
+
+SERVER = OarServer(timeout_s=15)
+COLUMNS = "job_id, array_id, job_user, job_name, state, queue_name, resubmit_job_id, reservation"
+
+
+class Oar:
+    """OAR's database, as far as the questions read it."""
+
+    def __init__(self) -> None:
+        self._tables = sqlite3.connect(":memory:")
+        self._tables.execute(f"CREATE TABLE jobs ({COLUMNS})")
+        self._tables.execute("CREATE TABLE frag_jobs (frag_id_job)")
+        self._ids = count(1)
+
+    def submit(
+        self,
+        tasks: int = 1,
+        state: str = "Waiting",
+        user: str = "bob",
+        *,
+        name: str = "",
+        queue: str = "default",
+        copy_of: int = 0,
+        reservation: str = "None",
+        deleted: bool = False,
+    ) -> int:
+        """Add an array, and return its id."""
+        ids = [next(self._ids) for _ in range(tasks)]
+        rows = [(each, ids[0], user, name, state, queue, copy_of, reservation) for each in ids]
+        self._tables.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * 8)})", rows)
+        if deleted:
+            self._tables.executemany("INSERT INTO frag_jobs VALUES (?)", [(each,) for each in ids])
+        return ids[0]
+
+    def shown(self, argv: tuple[str, ...]) -> list[list[int]]:
+        """Return the jobs that each oarstat of a command would show."""
+        words = shlex.split(argv[-1])
+        return [self._ids_of(condition) for word, condition in pairwise(words) if word == "--sql"]
+
+    def _ids_of(self, condition: str) -> list[int]:
+        return [
+            row[0] for row in self._tables.execute(f"SELECT job_id FROM jobs WHERE {condition}")
+        ]
+
+
+@pytest.fixture
+def oar() -> Iterator[Oar]:
+    database = Oar()
+    yield database
+    database._tables.close()
+
+
+def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) -> None:
+    """Held and deleted jobs don't count, nor campaigns', nor those that make way."""
+    ours, runs = oar.submit(user="alice"), oar.submit(state="Running", user="alice")
+    dying = oar.submit(user="alice", deleted=True)
+    orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
+    copy = oar.submit(state="Waiting", user="alice", name="gb.alpha.2.0.1", copy_of=runs)
+    campaign = oar.submit(3, user="alice", name="gc.alpha.1.1")
+    others = oar.submit(2)
+    oar.submit(state="Hold")
+    oar.submit(state="Terminated", name="gb.alpha.3.0.1", copy_of=runs)
+    oar.submit(queue="besteffort")
+    yields = oar.submit(state="Running", queue="besteffort")
+    wanted = {ours, runs, dying, campaign}
+
+    waiting, whole, lines = oar.shown(server_queries.status(SERVER, wanted, {campaign}))
+
+    assert waiting == [ours, campaign, campaign + 1, campaign + 2]
+    assert whole == [runs, dying, orphan, copy]
+    assert lines == [ours, copy, others, others + 1, yields]
+
+
+@pytest.mark.parametrize("name", ["", "gb.alpha.9.0.1", "gc.alpha.9.1"])
+@pytest.mark.parametrize("state", ["Hold", "Running", "Waiting"])
+def test_what_is_shown_whole_does_not_grow_with_others_jobs(
+    oar: Oar, name: str, state: str
+) -> None:
+    """Whatever they are called: names can be forged. Only what waits has lines."""
+    ours = oar.submit(user="alice")
+    oar.submit(500, state, name=name)
+    waiting, whole, lines = oar.shown(server_queries.status(SERVER, {ours}, ()))
+    oar.submit(4500, state, name=name)
+    later = oar.shown(server_queries.status(SERVER, {ours}, ()))
+
+    assert later[:2] == [waiting, whole]
+    assert later[2] == lines or state == "Waiting"
+
+
+def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
+    oar.submit(server_queries.MOST_LINES * 2)
+
+    *_, lines = oar.shown(server_queries.status(SERVER, (), ()))
+    *_, rows = oar.shown(server_queries.demand(SERVER))
+
+    assert len(lines) == len(rows) == server_queries.MOST_LINES
+
+
+def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
+    """Each has as many places for jobs under our names that we have not sent."""
+    oar.submit(1000, "Hold", name="gb.x")
+    orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
+
+    _, whole, _ = oar.shown(server_queries.status(SERVER, (), ()))
+
+    assert orphan in whole
+    assert len(whole) == server_queries.MOST_OF_ONE + 1
+
+
+def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
+    """And what has slots or reserved some; no person's jobs hide another's."""
+    for _ in range(server_queries.MOST_REQUESTS + 100):
+        oar.submit()
+    array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
+    booked = oar.submit(reservation="Scheduled")
+
+    whole, lines = oar.shown(server_queries.demand(SERVER))
+
+    assert {array, runs, booked} <= set(whole)
+    assert len(whole) <= server_queries.MOST_REQUESTS + 2
+    assert array + 599 in lines
+    assert oar.shown(server_queries.busy(SERVER)) == [[runs, booked]]
+
+
+def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
+    """Nobody's held jobs make its question longer; what waits has its own places."""
+    waits = oar.submit(user="alice")
+    for _ in range(30):
+        oar.submit(200, "Hold")
+    later = oar.submit(3, user="alice")
+
+    whole, lines = oar.shown(server_queries.demand(SERVER))
+
+    assert whole == [waits, later]
+    assert len(lines) == server_queries.MOST_HELD + 4
+    assert {waits, later, later + 2} <= set(lines)
+
+
+def test_tasks_of_an_array_are_counted_by_their_lines() -> None:
+    """The job that is shown whole says what each of them asks for."""
+    waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
+    held = shown(Job_Id=22, array_id=20, state="Hold", assigned_resources=[])
+    lines = [_task(20, "W"), _task(21, "W"), _task(22, "H"), _task(23, "H"), _task(24, "H")]
+    told = document(TWO, waits, held, lines=lines)
+    cell, _ = read(told, "all.q")
+
+    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
+        ((20, 21), 2, True),
+        ((22, 23, 24), 3, False),
+    ]
+
+
+def _task(job: int, letter: str) -> str:
+    """Return a task of array 20 as oarstat --array --format 1 shows it."""
+    place = f"{job:<9} {20:<9} {job - 19:<9} {'solve':10} {'al_gamma':8}"
+    return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
+
+
+def test_held_jobs_of_which_a_line_alone_is_shown_are_told_as_held() -> None:
+    waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
+    lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
+    cell, _ = read(document(TWO, waits, lines=lines), "all.q")
+
+    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
+        ((20, 21), 2, True),
+        ((30, 31), 2, False),
+    ]

@@ -1,0 +1,224 @@
+"""What starters are told of a queue that leads to an OAR server."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch import clusters, submitter
+from gridbridge.batch.gridengine import submit as gridengine
+from gridbridge.batch.oar import submit as oar
+from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
+from gridbridge.errors import ConfigError, UnmappableRequest
+from gridbridge.model import route
+from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import OarServer
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.text_tables import QueueDefaults, Users
+from gridbridge.model.transfer import request_rules
+from gridbridge.model.transfer.mapping_sections import (
+    AmountUnit,
+    AnyRule,
+    PeRule,
+    ProjectRule,
+    QueueRule,
+    Relation,
+    ResourceRule,
+)
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.shell import ssh
+from gridbridge.shell.session_pool import SessionPool
+
+MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
+RULES: dict[tuple[str, str], AnyRule] = {
+    ("resource", "mem_free"): MEMORY,
+    ("resource", "arch"): ResourceRule(),
+    ("resource", "gpu"): ResourceRule(to="/gpu"),
+    ("resource", "soft"): ResourceRule(drop=True),
+    ("project", "*"): ProjectRule(to="foreign"),
+}
+
+
+def a_policy(**more: object) -> Policy:
+    users = Users({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=PushKind.OAR)
+    return Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
+        queues={"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)},
+        maps={"gamma": RULES},
+    )
+
+
+def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
+    """Translate a request with the rules as starters read them."""
+    rules = request_rules.decode(
+        request_rules.encode(clusters.mapping(a_policy(), "gamma", "transfer-gamma"))
+    )
+    request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
+    return translate(request, rules, "gamma")
+
+
+def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
+    """Translate what asks for these queues, in a queue to the OAR server."""
+    rules = dict(RULES)
+    rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
+    policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
+    found = request_rules.decode(
+        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-gamma"))
+    )
+    return translate(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
+
+
+def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
+    """But a job that asks for a queue which is one there gets that."""
+    usual = a_policy().queues["transfer-gamma"]
+    best = replace(usual, oar_queue="best", oar_type="besteffort timesharing=user,*")
+    plain, typed, own = asked_of_queue(usual), asked_of_queue(best), asked_of_queue(best, "long.q")
+
+    assert (plain.queues, plain.types) == ((), ())
+    assert (typed.queues, typed.types) == (("best",), ("besteffort", "timesharing=user,*"))
+    assert (own.queues, own.types) == (("long",), typed.types)
+    assert asked_of_queue(best, "all.q").queues == ("best",)
+    assert {one.spread for one in (plain, typed, own)} == {"4"}
+
+
+def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
+    """And only the adapter of its kind is taken."""
+    told = route.decode(route.encode(clusters.route(a_policy(), "transfer-gamma")))
+    there = told.away_as("alice")
+
+    assert isinstance(there, OarServer)
+    assert there.login
+    assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
+    assert there.ends == there.within(3).ends == "/tmp/gridbridge.gb_gamma/ends"
+    assert (submitter(there), submitter(told.home)) == (oar, gridengine)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
+def test_root_asks_as_the_service_does() -> None:
+    there = clusters.away(a_policy(), "gamma")
+
+    assert there.login
+    assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
+
+
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        ({"mem_free": "1.5G"}, [("memnode>=", "1536")]),
+        ({"arch": "lx-amd64"}, [("arch=", "lx-amd64")]),
+        ({"gpu": "2"}, [("/gpu", "2")]),
+        ({"h_rt": "0:1:0"}, [("h_rt", "0:1:0")]),
+        ({"soft": "1"}, []),
+    ],
+    ids=["converted", "equal", "level", "walltime", "dropped"],
+)
+def test_a_rule_says_what_a_resource_is_there(
+    hard: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    assert list(asked(hard).hard) == expected
+
+
+def test_what_has_no_rule_is_refused_and_its_rule_named() -> None:
+    with pytest.raises(UnmappableRequest, match=r"no virtual_free: \[map\.gamma\.resource\.NAME\]"):
+        asked({"virtual_free": "1M"})
+
+
+def test_nothing_is_asked_for_softly() -> None:
+    there = asked({}, {"mem_free": "1G", "nonesuch": "1", "soft": "1"})
+
+    assert (there.soft, there.project) == ((), "foreign")
+    assert ["knows no soft" in note for note in there.notes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        ({}, [("memnode>=", "65536"), ("h_rt", "3600")]),
+        ({"mem_free": "1G"}, [("memnode>=", "1024"), ("h_rt", "3600")]),
+        ({"mem_free": "INFINITY"}, [("memnode>=", "65536"), ("h_rt", "3600")]),
+    ],
+    ids=["nothing", "the same", "no limit"],
+)
+def test_a_queue_asks_for_what_its_jobs_do_not(
+    hard: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    """In the words of home, which the cluster's rules convert."""
+    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G", "h_rt": "3600"})
+    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
+    rules = request_rules.decode(
+        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-big"))
+    )
+
+    assert sorted(
+        translate(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
+    ) == sorted(expected)
+
+
+def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
+    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G"})
+    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
+
+    assert clusters.mapping(policy, "gamma", "transfer-gamma") == clusters.mapping(
+        a_policy(), "gamma", "transfer-gamma"
+    )
+
+
+def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
+    with pytest.raises(ConfigError) as refused:
+        clusters.away(a_policy(), "beta")
+
+    assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
+
+
+def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
+    clusters.keep_connections(a_policy())
+    first = ssh._carrier
+    clusters.keep_connections(a_policy())
+
+    assert ssh.keeps_connections()
+    assert ssh._carrier is first
+
+
+def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
+    """Clusters of this host are asked meanwhile."""
+    program = """
+import sys
+from gridbridge.batch import clusters
+from gridbridge.errors import NotReached
+from gridbridge.model.route import SshLogin
+from gridbridge.shell import ssh
+from tests.batch.test_clusters import a_policy
+clusters.keep_connections(a_policy())
+print("paramiko" in sys.modules)
+try:
+    ssh.run(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
+except NotReached:
+    print("paramiko" in sys.modules)
+"""
+    root = Path(__file__).parents[2]
+    argv = (sys.executable, "-c", program)
+    ran = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.split() == ["False", "True"]
+
+
+def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = list[str]()
+    monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
+    monkeypatch.setattr(SessionPool, "begin", lambda _, login: begun.append(login.host))
+
+    clusters.open_sessions(a_policy())
+
+    assert begun == ["far"]
+    assert isinstance(ssh._carrier, SessionPool)

@@ -1,0 +1,280 @@
+"""A job runs nothing of its own unless it has its claim; here the wrapper really runs."""
+
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch import wrapper_claim
+from gridbridge.errors import StateError
+from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, name_of
+from gridbridge.transfer.store import claim_folder
+from tests.batch.test_wrapper_script import Site, make_site
+
+RUNS = b"echo ran\n"
+ME = os.getuid()
+BOB = 10002
+ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its claim
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = make_site(tmp_path)
+    (site.spool / FOLDER).mkdir()
+    return site
+
+
+def run(site: Site, token: str = "t0") -> tuple[int, str]:
+    """Run a job with a claim by file, whose key is there; return its exit status and its output."""
+    wrapper_claim.keep_key(f"file.{token}", str(site.spool), ME)
+    return run_without_key(site, token)
+
+
+def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
+    lines = wrapper_claim.lines(f"file.{token}", "file", str(site.spool), ME).replace(":-60", ":-0")
+    status = site.run(script=RUNS, claim=lines)
+    return status, site.out.read_text() if site.out.exists() else ""
+
+
+def test_a_job_claims_itself_and_runs(site: Site) -> None:
+    assert run(site) == (0, "ran\n")
+    assert (site.spool / FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
+
+
+def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
+    claim_folder.take(f"{ME}.t0", ME, str(site.spool))
+
+    assert run(site) == (199, "")
+    (message,) = site.spool.glob("w.*")
+    lines = message.read_text().splitlines()
+    assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= {*lines}
+
+
+def test_a_job_that_its_cluster_starts_again_has_its_claim(site: Site) -> None:
+    run(site)
+
+    assert run(site) == (0, "ran\nran\n")
+
+
+def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) -> None:
+    (site.spool / FOLDER).rmdir()
+
+    assert run_without_key(site) == (200, "")
+    (message,) = site.spool.glob("w.*")
+    assert f"reason=can not claim the job in {site.spool}/claims on" in message.read_text()
+
+
+def told(site: Site) -> set[str]:
+    (message,) = site.spool.glob("w.*")
+    return {*message.read_text().splitlines()}
+
+
+def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
+    """Everybody can read a job's script, and could make the claim first."""
+    of = wrapper_claim.make("file")
+    lines = wrapper_claim.lines(of, "file", str(site.spool), ME)
+    wrapper_claim.keep_key(of, str(site.spool), ME)
+    (key,) = (site.spool / FOLDER).iterdir()
+
+    assert str(key) in lines
+    assert key_of(of, ME)[1] not in lines
+    assert len(key_of(of, ME)[1]) * 4 == 128  # bits
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_job_without_its_key_gives_way(site: Site) -> None:
+    assert run_without_key(site) == (199, "")
+    why = f"reason=fenced: can not claim the job in {site.spool}/{FOLDER}"
+    assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "file"])
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
+    key = site.spool / FOLDER / key_of("file.t0", ME)[0]
+    target = site.spool / "his"
+    target.write_text("0\n")
+    if kind == "pipe":
+        os.mkfifo(key)
+    else:
+        key.symlink_to(target) if kind == "link" else key.write_text("0\n")
+    os.chown(key, BOB, BOB, follow_symlinks=False)
+
+    assert run_without_key(site) == (199, "")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "file", "folder"])
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_what_another_made_in_its_place_fences_nothing_for_ever(site: Site, kind: str) -> None:
+    """It is told as what it is, and neither home's claim nor a fault of the host."""
+    place = site.spool / FOLDER / f"{ME}.t0"
+    makers = {"link": lambda: place.symlink_to("x"), "pipe": lambda: os.mkfifo(place)}
+    {**makers, "file": place.touch, "folder": place.mkdir}[kind]()
+    os.chown(place, BOB, BOB, follow_symlinks=False)
+
+    assert run(site) == (199, "")
+    why = f"reason=fenced: uid {BOB}, who has no claim, made {place}"
+    assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
+
+
+def test_a_key_is_written_again_and_stays_the_same(site: Site) -> None:
+    """A starter that is killed before the submission comes here once more."""
+    assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
+
+
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> None:
+    os.chown(site.spool / FOLDER, BOB, BOB)
+
+    with pytest.raises(StateError, match="not the service's own"):
+        wrapper_claim.keep_key("file.t0", str(site.spool), ME)
+    assert not [*(site.spool / FOLDER).iterdir()]
+
+
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
+    """Whatever others put beside it: set -C alone would open a FIFO or a device."""
+    claim_folder.take(f"{ME}.t0", ME, str(site.spool))
+    os.mkfifo(site.spool / FOLDER / "claimed-by-home")
+    claim_path = str(site.spool / FOLDER / f"{ME}.t0")
+    script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
+    done = subprocess.run(
+        [shell, "-c", script, "sh", claim_path], capture_output=True, text=True, timeout=10
+    )
+
+    assert done.stdout.split()[0] != "0"
+    assert done.stdout.split()[1] == "link"
+
+
+def test_what_another_made_decides_nothing(site: Site) -> None:
+    (site.spool / FOLDER / "1001.t0").touch()
+
+    with pytest.raises(StateError, match=f"made by uid {ME}, who has no claim"):
+        claim_folder.take("1001.t0", 1001, str(site.spool))
+
+
+def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
+    """Everybody may read the log."""
+    name = name_of(of := wrapper_claim.make("file"), 1001)
+    (site.spool / FOLDER / name).touch()
+    half, word = key_of(of, 1001)
+
+    with pytest.raises(StateError) as failed:
+        claim_folder.take(name, 1001, str(site.spool))
+    assert word not in str(failed.value)
+    assert f"{FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
+
+
+def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Path) -> None:
+    """Anybody may make a name in the spool, a link to what is the service's as well."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/old").touch()
+    (site.spool / FOLDER).rmdir()
+    (site.spool / FOLDER).symlink_to(tmp_path / "precious")
+
+    claim_folder.sweep((), time.time() + 10 * claim_folder.MAX_AGE_S, str(site.spool))
+    with pytest.raises(StateError, match="not the service's own"):
+        claim_folder.take(f"{ME}.t0", ME, str(site.spool))
+    assert (tmp_path / "precious/old").exists()
+
+
+def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
+    claim_folder.take(f"{ME}.t1", ME, str(site.spool))
+    for name in (f"{ME}.t0", f"{ME}.t2"):
+        (site.spool / FOLDER / name).touch()
+
+    claim_folder.sweep({f"{ME}.t2"}, time.time() + 2 * claim_folder.MAX_AGE_S, str(site.spool))
+
+    left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
+    assert left == [f"{ME}.t1", f"{ME}.t2"]
+
+
+def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
+    spool = str(site.spool)
+
+    assert [claim_folder.take(f"{ME}.t0", ME, spool), claim_folder.take(f"{ME}.t0", ME, spool)] == [
+        True,
+        True,
+    ]
+
+
+def test_home_does_not_get_what_a_job_has(site: Site) -> None:
+    run(site)
+
+    assert not claim_folder.take(f"{ME}.t0", ME, str(site.spool))
+
+
+def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
+    """The recall comes ever later, until each has won; both are at it in the same moment once."""
+    won: set[int] = set()
+    for turn in range(ROUNDS):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        site = make_site(folder)
+        (site.spool / FOLDER).mkdir()
+        with ThreadPoolExecutor() as threads:
+            home = threads.submit(take_late, str(site.spool), turn * STEP_S)
+            status, ran = run(site)
+        assert (status, ran, home.result()) in [(0, "ran\n", False), (199, "", True)]
+        won.add(status)
+
+    assert won == {0, 199}
+
+
+def take_late(spool: str, late_s: float) -> bool:
+    time.sleep(late_s)  # the pace of the race, not a wait
+    return claim_folder.take(f"{ME}.t0", ME, spool)
+
+
+@pytest.fixture
+def granted(site: Site, tmp_path: Path) -> Path:
+    """Return where the grant of a job has to appear."""
+    return tmp_path / wrapper_claim.GRANTS / f"{ME}.t0"
+
+
+def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
+    """Run a job that waits for its grant; ~ is a folder of ours."""
+    lines = wrapper_claim.lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
+    path = str(granted.parents[2])
+    return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
+
+
+def test_a_job_waits_for_its_grant_and_runs(site: Site, granted: Path) -> None:
+    granted.parent.mkdir(parents=True)
+    wait_s = "until [ -e %s ]; do sleep 0.1; done; sleep 0.5; true >%s"
+    mark = site.tmpdir / ".gridbridge/killed"  # the wrapper has begun
+    with subprocess.Popen(["sh", "-c", wait_s % (mark, granted)]):
+        status = wait(site, granted, 30)
+
+    assert (status, site.out.read_text()) == (0, "ran\n")
+
+
+def test_a_job_without_a_grant_is_fenced(site: Site, granted: Path) -> None:
+    assert wait(site, granted, 1) == 199
+    assert not site.out.exists()
+
+
+def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) -> None:
+    """What the wait for the grant writes is not taken for the shell's word on the job."""
+    granted.parent.mkdir(parents=True)
+    granted.touch()
+    (site.spool / FOLDER).rmdir()
+    lines = wrapper_claim.lines("grant.t0", "grant 5 x", "", ME).replace(
+        "~x", str(granted.parents[2])
+    )
+    ended = site.run(script=b"kill -15 $$\n", claim=lines)
+
+    assert (ended, site.told().signal) == (-15, "15")
+
+
+@pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
+def test_a_claim_that_is_made_is_one(kind: str) -> None:
+    assert is_claim(wrapper_claim.make(kind))
+
+
+@pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])
+def test_what_we_do_not_make_is_no_claim(text: str) -> None:
+    assert not is_claim(text)

@@ -1,0 +1,92 @@
+"""What the picture of a campaign shows: each cluster, what failed, and the forecast."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.dates import date2num
+from matplotlib.figure import Figure
+
+from gridbridge.campaigns.cli import campaign_plot
+from gridbridge.cli.plots import plot_file
+from gridbridge.errors import OutputError
+from gridbridge.model.campaigns.published_tasks import TaskEndTimes
+from tests.campaigns.cli.test_task_argument import SWEEP
+
+BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
+ENDS = (
+    TaskEndTimes(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    TaskEndTimes(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    TaskEndTimes(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+)
+NOW = BEGAN + timedelta(minutes=40)
+BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
+
+
+def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
+    """Return what is drawn."""
+    (found,) = campaign_plot.drawn(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    return found
+
+
+def names(found: Axes) -> list[str]:
+    """Return the labels of the legend, the uppermost stack first."""
+    return [one.get_text() for one in found.get_legend().get_texts()]
+
+
+def test_each_cluster_is_a_stack_as_high_as_what_ended_there() -> None:
+    """The upper edge of the second one is the sum of both."""
+    found = axes()
+    tops = [max(y for _, y in one.get_paths()[0].vertices) for one in found.collections]
+
+    assert [30, 60] == tops
+    assert {"beta: 30", "gamma: 30"} <= {*names(found)}
+
+
+def test_what_failed_is_a_line_of_its_own() -> None:
+    found = axes()
+    (line,) = [one for one in found.lines if str(one.get_label()).startswith("failed")]
+
+    assert "failed, of all: 5" == line.get_label()
+    assert 5 == max(line.get_ydata())
+
+
+def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
+    (band,) = axes().patches
+    corners = [tuple(map(float, each)) for each in band.get_xy()[:3]]
+
+    assert [(date2num(at), y) for at, y in ((NOW, 60), (BAND[0], 100), (BAND[1], 100))] == corners
+    assert "forecast: P50 to P90" in names(axes())
+
+
+@pytest.mark.parametrize(("band", "ended"), [((), 60), (BAND, 100)])
+def test_without_a_forecast_or_after_the_end_there_is_no_band(
+    band: tuple[datetime, ...], ended: int
+) -> None:
+    assert [] == [*axes(band, ended).patches]
+
+
+@pytest.mark.parametrize("ending", plot_file.ENDINGS)
+def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
+    """It is written whole, and nothing stays beside it."""
+    figure = Figure(figsize=(1, 1))
+
+    plot_file.save(figure, f"{tmp_path}/a.{ending.upper()}", 50)
+
+    assert [f"a.{ending.upper()}"] == [one.name for one in tmp_path.iterdir()]
+    assert ending in figure.canvas.get_supported_filetypes()
+
+
+def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    """As where a folder has the name."""
+    (tmp_path / "a.png").mkdir()
+
+    with pytest.raises(OutputError, match=r"a\.png: Is a directory"):
+        plot_file.save(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
+
+    assert ["a.png"] == [one.name for one in tmp_path.iterdir()]

@@ -1,0 +1,69 @@
+"""A site keeps its name while arrays are away that bear it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.runner.sending import site_name
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.state.database import StateFile
+from tests.decisions.campaigns.test_slot_distribution import NOON
+
+
+@pytest.fixture
+def campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    made = CampaignRows(database)
+    jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+    made.add(
+        Campaign(
+            number=1,
+            uid=41000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=2,
+            digest="aa",
+            jdl=jdl,
+        ),
+        "a" * 32,
+    )
+    yield made
+    database.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "runner.site"
+
+
+def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, kept: Path) -> None:
+    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+    campaigns.intend(1, "beta", 2, NOON)
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            site_name.require("omega", campaigns, str(kept), is_dry=False)
+    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+
+
+def test_another_name_is_taken_when_none_is_away(campaigns: CampaignRows, kept: Path) -> None:
+    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+    site_name.require("omega", campaigns, str(kept), is_dry=False)
+    assert kept.read_text() == "omega"
+
+
+def test_a_name_is_taken_that_was_never_kept(campaigns: CampaignRows, kept: Path) -> None:
+    """As by a service of before, whose arrays are away."""
+    campaigns.intend(1, "beta", 2, NOON)
+    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+    with pytest.raises(ConfigError):
+        site_name.require("omega", campaigns, str(kept), is_dry=False)
+
+
+def test_a_dry_run_keeps_nothing(campaigns: CampaignRows, kept: Path) -> None:
+    site_name.require("alpha", campaigns, str(kept), is_dry=True)
+    assert not kept.exists()

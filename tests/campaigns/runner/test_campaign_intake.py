@@ -1,0 +1,910 @@
+"""A file that somebody brings becomes a campaign once, and its owner alone changes that."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from sqlalchemy import delete
+
+from gridbridge.campaigns.runner import campaign_intake
+from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_all
+from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_inbox import A_SCAN
+from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
+from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.event_messages import text
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.campaign import (
+    ArrayState,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+    WaitingTasks,
+)
+from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_names import ADDS_TO
+from gridbridge.model.campaigns.campaign_sections import RunnerSection
+from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LINES
+from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
+from tests.campaigns.runner.intake_site import SWEEP, Site
+
+TOKEN = "0123456789abcdef" * 2
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
+    """Its owner is whoever owns the file, by the kernel's word."""
+    token = site.bring(asdict(SWEEP), "a 1", "b 2")
+
+    assert site.intake.take() == 1
+
+    (found,) = site.campaigns.all()
+    assert site.answer(token) == {"campaign": 1}
+    assert (found.uid, found.tasks, found.jdl) == (os.getuid(), 2, SWEEP)
+    assert site.files() == ["c.1"]
+
+
+def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
+    """The campaign is known by the file's name, and the rest is done again."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
+    (site.published / "taken" / token).unlink()
+
+    assert site.intake.take() == 0
+    assert len(site.campaigns.all()) == 1
+    assert site.answer(token) == {"campaign": 1}
+    assert site.files() == ["c.1"]
+
+
+def test_no_campaigns_file_is_overwritten(site: Site) -> None:
+    """The state file may be an older one, and anybody may make a file of such a name."""
+    (site.brought / "c.1").write_text("another's")
+    site.bring(asdict(SWEEP), "a 1")
+
+    site.intake.take()
+
+    assert [one.number for one in site.campaigns.all()] == [2]
+    assert (site.brought / "c.1").read_text() == "another's"
+
+
+def forgotten(site: Site, *numbers: int) -> Site:
+    """Return the site with a state file that does not know these campaigns."""
+    for number in numbers:
+        for table in (WAITING, PARTS):
+            site.database.execute(delete(table).where(table.c.campaign == number))
+        site.database.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.number == number))
+    return site.again()
+
+
+def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site) -> None:
+    """Their owners say whether they go on; that one of them was purged hides no other."""
+    for _ in range(4):
+        site.bring(asdict(SWEEP), "a", "b")
+        site.intake.take()
+    (site.brought / "c.2").unlink()
+    site = forgotten(site, 2, 3, 4)
+
+    site.intake.recover()
+    site.intake.recover()
+
+    found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
+    assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
+    assert site.ask(OwnerVerb.RESUME, 3) is OwnerReply.DONE
+
+
+@pytest.mark.parametrize(
+    ("days", "is_known", "told"),
+    [(1, False, ["its failed tasks were tried again since"]), (1, True, []), (31, False, [])],
+    ids=["unknown", "known", "long ago"],
+)
+def test_that_tasks_were_tried_again_after_a_backup_is_told(
+    site: Site, days: int, is_known: bool, told: list[str]
+) -> None:
+    """Nothing of such a campaign is sent by itself, and its tasks are shown as they are known."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    at = datetime.now(UTC) - timedelta(days=days)
+    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
+    if is_known:
+        site.campaigns.note_done(TOKEN, 1, at)
+
+    for _ in range(2):
+        site.again().intake.recover()
+
+    found = site.campaigns.find(1)
+    assert found
+    events = CampaignEvents(site.database).open()
+    assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
+    assert all(one.code is EventCode.RESTORED for one in events)
+    assert published_task_files.touching(str(site.published)) == ({1} if told else set())
+    assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
+        "gridevents -c 1 -r takes over what became of them" for _ in told
+    ]
+
+
+def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None:
+    """From cron each cycle is a service of its own."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    at = datetime.now(UTC).timestamp()
+    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at))
+    site.again().intake.recover()
+    (event,) = CampaignEvents(site.database).open()
+
+    assert site.ask(OwnerVerb.FIX, event.number) is OwnerReply.DONE
+    site.again().intake.recover()
+
+    assert not CampaignEvents(site.database).open()
+
+
+def test_no_number_is_given_twice(site: Site) -> None:
+    """Not even if the state file forgot it and its file was purged: root's ledger has it."""
+    for _ in range(2):
+        site.bring(asdict(SWEEP), "a")
+        site.intake.take()
+    (site.brought / "c.2").unlink()
+    site = forgotten(site, 2)
+    site.intake.recover()
+    token = site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+
+    assert site.answer(token) == {"campaign": 3}
+
+
+def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
+    """Anybody may put a file of such a name there, also one that another person wrote."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    for name in ("c.1", "c.2"):
+        (site.brought / name).write_bytes(campaign_files.encode(asdict(SWEEP), ("b",)))
+    site = forgotten(site, 1)
+
+    site.intake.recover()
+
+    assert site.campaigns.all() == ()
+
+
+def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> None:
+    """It is moved aside."""
+    (tmp_path / "given").symlink_to(tmp_path / "other")
+    (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
+
+    given = CampaignRegister(str(tmp_path))
+
+    assert given.highest() == 0
+    given.note(3, 1, TOKEN)
+    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
+    assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
+
+
+def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Path) -> None:
+    """Where nothing was taken in yet; and nobody waits until somebody reads a pipe."""
+    given = CampaignRegister(str(tmp_path))
+    os.mkfifo(tmp_path / "given")
+
+    given.note(3, 1, TOKEN)
+
+    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
+    given.note(4, 1, TOKEN)
+    assert CampaignRegister(str(tmp_path)).highest() == 4
+
+
+def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
+    """What follows begins a line of its own."""
+    CampaignRegister(str(tmp_path)).note(1, 7, TOKEN)
+    with open(tmp_path / "given", "a", encoding="ascii") as file:
+        file.write("c.2 7 0123")
+
+    cut = CampaignRegister(str(tmp_path))
+    cut.note(2, 7, TOKEN)
+
+    assert (cut.highest(), [*CampaignRegister(str(tmp_path)).campaigns()]) == (2, [1, 2])
+    assert CampaignRegister(str(tmp_path)).has(2, 7, TOKEN)
+
+
+def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
+    """Whatever name it has: it is another person's, or another file."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    before = (site.brought / "c.1").read_bytes()
+    data = campaign_files.encode(asdict(SWEEP), ("b",))
+    for name in (token, "c.1"):
+        (site.mine / f"new.{name}").write_bytes(data)
+
+    assert site.intake.take() == 0
+    assert site.answer(token) == {"refused": "another file came by this name"}
+    assert (site.brought / "c.1").read_bytes() == before
+
+
+def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) -> None:
+    """Between the campaign's row and its file's name."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
+    (site.brought / "c.1").write_text("another's")
+
+    site.intake.take()
+
+    odd, own = sorted(site.files(), reverse=True)
+    assert (site.brought / odd).read_text() == "another's"
+    assert (own, (site.brought / own).read_bytes()[-4:]) == ("c.1", b"a 1\n")
+
+
+def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> None:
+    """Until then its tasks may be tried again."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
+    site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
+    events = CampaignEvents(site.campaigns.database)
+    events.put(
+        opened_now(EventKind.TASK, EventCode.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2)
+    )
+
+    site.intake.sweep()
+
+    assert site.files() == ["c.2"]
+    assert [one.campaign for one in events.open()] == [2]
+
+
+def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
+    """A runner from cron begins anew each time; the files go when their time has really passed."""
+    wall_s, steady_s = [datetime.now(UTC).timestamp()], [50.0]
+    site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
+    site.again()
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, site.clock.now())
+    left = []
+    for leap_days, days in ((0, 0), (60, 0), (0, 29), (0, 2)):
+        wall_s[0] += 86400 * (leap_days + days)
+        steady_s[0] += 86400 * days
+        site.again().intake.sweep()
+        left.append(site.files())
+
+    assert left == [["c.1"], ["c.1"], ["c.1"], []]
+
+
+@pytest.mark.parametrize(("kept_d", "left"), [(300.0, [2, 3, 4]), (0.0, [1, 2, 3, 4])])
+def test_a_campaign_that_ended_a_year_ago_is_purged(
+    site: Site, kept_d: float, left: list[int]
+) -> None:
+    """Everybody reads the list of all; not while something of it is still to be deleted."""
+    for _ in range(4):
+        site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
+    ends += [(CampaignState.CANCELLED, 301), (CampaignState.IN_TREATMENT, 0)]
+    array = site.campaigns.intend(3, "beta", 1, datetime.now(UTC))
+    assert array
+    for number, (state, days) in enumerate(ends, start=1):
+        ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
+        site.campaigns.is_now(number, state, ended_at)
+    site.limits = RunnerSection(keep_campaigns_d=kept_d)
+    site.again()
+
+    for _ in range(2):
+        site.intake.sweep()
+
+    known = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PURGED]
+    assert (known, site.files()) == (left, ["c.4"])
+    site.campaigns.array_is(array, ArrayState.OVER)
+    site.intake.sweep()
+    assert site.ask(OwnerVerb.PAUSE, 3) is (
+        OwnerReply.CANCELLED if not kept_d else OwnerReply.UNKNOWN
+    )
+
+
+def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
+    """The oldest end is purged first."""
+    for _ in range(3):
+        site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    assert site.campaigns.intend(1, "beta", 1, datetime.now(UTC))
+    for number, days in ((1, 303), (2, 301), (3, 302)):
+        ended_at = datetime.now(UTC) - timedelta(days=days)
+        site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
+
+    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
+    requests.purge_ended(datetime.now(UTC), 1)
+
+    states = {one.number: one.state for one in site.campaigns.all()}
+    assert [number for number, state in states.items() if state is CampaignState.PURGED] == [3]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_deleted", "is_open"),
+    [
+        (EventCode.SINK, True, False),
+        (EventCode.SINK, False, True),
+        (EventCode.OWNER_UNKNOWN, False, True),
+        (EventCode.NO_LEDGER, True, True),
+    ],
+)
+def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
+    site: Site, code: EventCode, is_deleted: bool, is_open: bool
+) -> None:
+    """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    array = site.campaigns.intend(1, "beta", 1, long_ago)
+    assert array
+    site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
+    site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
+    events = CampaignEvents(site.campaigns.database)
+    events.put([opened_now(EventKind.CAMPAIGN, code, 1, "beta", long_ago)])
+
+    site.intake.sweep()
+
+    assert bool(events.open()) is is_open
+
+
+def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
+    """Who asked has read it, or waits no more."""
+    old, new = (site.bring(asdict(SWEEP), "a") for _ in range(2))
+    site.intake.take()
+    taken = site.published / "taken"
+    long_ago = (datetime.now(UTC) - timedelta(hours=25)).timestamp()
+    os.utime(taken / old, (long_ago, long_ago))
+
+    site.intake.sweep()
+
+    assert os.listdir(taken) == [new]
+
+
+def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign_intake, "MOST_ANSWERS", 2)
+    every = [site.bring(asdict(SWEEP), "a") for _ in range(3)]
+    site.intake.take()
+    taken, now = site.published / "taken", datetime.now(UTC).timestamp()
+    for age, token in enumerate(every):
+        os.utime(taken / token, (now - age, now - age))
+
+    site.intake.sweep()
+
+    assert sorted(os.listdir(taken)) == sorted(every[:2])
+
+
+def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
+    """The rest of its tasks are dropped (CiGri scheduler specification)."""
+    clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+    site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
+
+    site.intake.take()
+
+    assert [one.tasks for one in site.campaigns.all()] == [2]
+
+
+def of_beta(**values: object) -> dict[str, object]:
+    """Return a header that only another program than gridsub writes."""
+    return asdict(SWEEP) | {"clusters": {"beta": {"exec_file": "run"} | values}}
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (asdict(SWEEP) | {"clusters": {"omega": {"exec_file": "x"}}}, "no cluster omega here"),
+        (asdict(SWEEP) | {"clusters": {}}, "no task, or no cluster"),
+        ({"name": "sweep", "type": "odd"}, "not what gridsub writes"),
+        ([1], "not what gridsub writes"),
+        (asdict(SWEEP) | {"name": ""}, "name = ''"),
+        (asdict(SWEEP) | {"name": "a\nb"}, "name = "),
+        (asdict(SWEEP) | {"name": "\ud800"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\x9b31m"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\u2028b"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\u202egnp"}, "name = "),
+        (asdict(SWEEP) | {"outputs": ["../x"]}, "outputs = "),
+        (of_beta(slots=10**30), "beta.slots = 1000000"),
+        (of_beta(slots=0), "beta.slots = 0: out of range"),
+        (of_beta(slots=-5), "beta.slots = -5: out of range"),
+        (of_beta(max_jobs=-(10**25)), "beta.max_jobs = -1"),
+        (of_beta(max_jobs=10**25), "beta.max_jobs = 1"),
+        (of_beta(walltime_s=0), "beta.walltime_s = 0: out of range"),
+        (of_beta(walltime_s=10**12), "beta.walltime_s = 1"),
+        (of_beta(slots=float("inf")), "not what gridsub writes"),
+        (of_beta(exec_file=""), "beta.exec_file = "),
+        (of_beta(exec_file="a\0b"), "beta.exec_file = "),
+        (of_beta(exec_directory="a\nb"), "beta.exec_directory = "),
+        (of_beta(project="-x y"), "beta.project = "),
+        (of_beta(queue="a;b"), "beta.queue = "),
+        (of_beta(environment="*"), "beta.environment = "),
+    ],
+    ids=range(25),
+)
+def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
+    """Anybody may write there without gridsub."""
+    token = site.bring(header, "a")
+
+    assert site.intake.take() == 0
+    assert site.answer(token)["refused"].startswith(why)
+    assert site.files() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "lacks", "why"),
+    [
+        ({}, "is_besteffort", "beta.is_besteffort: missing"),
+        ({}, "slots", "beta.slots: missing"),
+        ({"prologue": "make"}, "prologue_walltime_s", "beta.prologue_walltime_s: missing"),
+        ({"is_besteffort": 1}, "", "beta.is_besteffort = 1: expected True"),
+        ({"slots": "1"}, "", "beta.slots = '1': expected 1"),
+        ({"properties": []}, "", "beta.properties = []: expected '[]'"),
+    ],
+)
+def test_what_root_would_read_otherwise_is_refused(
+    site: Site, values: dict[str, object], lacks: str, why: str
+) -> None:
+    """Root would submit ordinary jobs where the rules saw best-effort ones, or nothing."""
+    table = asdict(SWEEP)["clusters"]["beta"] | values
+    table.pop(lacks, None)
+    token = site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
+
+    assert site.intake.take() == 0
+    assert site.answer(token) == {"refused": why}
+
+
+def test_a_file_may_leave_out_what_nobody_asks_for(site: Site) -> None:
+    table = asdict(SWEEP)["clusters"]["beta"]
+    for key in ("prologue", "epilogue_walltime_s", "properties", "max_jobs"):
+        del table[key]
+    site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
+
+    assert site.intake.take() == 1
+    assert site.campaigns.all()[0].jdl == SWEEP
+
+
+def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
+    """It has the script of each cluster; the parameters follow it."""
+    token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
+
+    assert site.intake.take() == 0
+    assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
+    assert site.files() == []
+
+
+def test_what_is_wrong_with_a_file_fills_no_disk(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither one with names of megabytes, nor very many files."""
+    long = asdict(SWEEP) | {"clusters": {"x" * 3_000_000: {"exec_file": "x"}}}
+    token = site.bring(long, "a")
+    for _ in range(6):
+        for _ in range(A_SCAN):
+            site.bring([1], "a")
+        site.intake.take()
+
+    assert len(site.answer(token)["refused"]) < 5000
+    assert len(caplog.records) == LINES
+    assert len(caplog.text) < 1000 * LINES
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (RunnerSection(files_per_uid=2), "you would have 3 campaign files of "),
+        (RunnerSection(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
+    ],
+    ids=["files", "bytes"],
+)
+def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, why: str) -> None:
+    """With what makes room for more: those of ended campaigns count until they are purged."""
+    site.limits = limits
+    site.again()
+    asked = asdict(SWEEP)
+    site.bring(asked, "a" * 600_000)
+    site.intake.take()
+    site.bring({ADDS_TO: 1}, "b")
+    site.intake.take()
+    token = site.bring(asked, "c" * 600_000)
+    part = site.bring({ADDS_TO: 1}, "c" * 600_000)
+    site.intake.take()
+
+    assert site.answer(token)["refused"].startswith(why)
+    assert site.answer(part)["refused"].startswith(why)
+    assert site.files() == ["c.1", "c.1.1"]
+    assert site.ask(OwnerVerb.CANCEL, 1) is OwnerReply.DONE
+    site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
+    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
+    site.bring(asked, "c" * 600_000)
+    assert site.intake.take() == 1
+
+
+def test_names_that_somebody_puts_beside_the_files_delay_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much a person has there is known without a look at all that bob put there."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    (site.brought / "c.77").write_bytes(b"x")
+    looked = list[object]()
+    really = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or really(path))
+    site.limits = RunnerSection(files_per_uid=2)
+    site.again()
+    site.bring(asdict(SWEEP), "b")
+
+    assert site.intake.take() == 1
+    assert f"{site.brought}/c.1" in looked
+    assert f"{site.brought}/c.77" not in looked
+
+
+def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
+    """Another's file could be brought by a link."""
+    (tmp_path / "other").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
+    os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
+
+    assert site.intake.take() == 0
+    assert "not a regular file of one link" in site.answer(TOKEN)["refused"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (AdmissionRefusal(reason="not here"), "10.py:rule: not here"),
+        (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change it: name: "),
+    ],
+)
+def test_what_did_not_come_by_gridsub_meets_the_rules_here(
+    site: Site, said: AdmissionRefusal | Jdl, why: str
+) -> None:
+    """Anybody may write there; what a rule would still change is refused."""
+    site.rules = (AdmissionRule(name="10.py:rule", judge=lambda _: said),)
+    token = site.bring(asdict(SWEEP), "a 1")
+
+    assert site.intake.take() == 0
+    assert site.answer(token)["refused"].startswith(why)
+
+
+def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
+    """They see who brings it, by the kernel's word."""
+    seen: list[CampaignCandidate] = []
+    site.rules = (AdmissionRule(name="10.py:rule", judge=seen.append),)
+    site.bring(asdict(SWEEP), "a 1", "b 2")
+
+    assert site.intake.take() == 1
+    assert [(one.user, one.tasks) for one in seen] == [(pwd.getpwuid(os.getuid()).pw_name, 2)]
+
+
+@pytest.mark.parametrize(
+    ("verbs", "told", "state"),
+    [
+        ([OwnerVerb.CANCEL], OwnerReply.DONE, CampaignState.CANCELLED),
+        ([OwnerVerb.PAUSE], OwnerReply.DONE, CampaignState.PAUSED),
+        ([OwnerVerb.PAUSE, OwnerVerb.RESUME], OwnerReply.DONE, CampaignState.IN_TREATMENT),
+        ([OwnerVerb.RESUME], OwnerReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        ([OwnerVerb.CANCEL, OwnerVerb.RESUME], OwnerReply.CANCELLED, CampaignState.CANCELLED),
+    ],
+)
+def test_an_owner_changes_a_campaign(
+    site: Site, verbs: list[OwnerVerb], told: OwnerReply, state: CampaignState
+) -> None:
+    """What is cancelled stays so, and nothing of it is sent."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+
+    answers = [site.ask(verb, 1) for verb in verbs]
+
+    (found,) = site.campaigns.all()
+    assert (answers[-1], found.state) == (told, state)
+    assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
+
+
+def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(
+    site: Site,
+) -> None:
+    """So an epilogue that hangs can be ended."""
+    wish = AtCluster(exec_file="run", epilogue="clean")
+    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
+    site.intake.take()
+
+    told = [site.ask(OwnerVerb.CANCEL, 1)]
+    (kept,) = site.campaigns.unfinished()
+    told += [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.CANCEL)]
+
+    assert (kept.is_winding_up, told) == (
+        True,
+        [OwnerReply.DONE, OwnerReply.NOT_ENDED, OwnerReply.DONE],
+    )
+    assert (site.campaigns.unfinished(), site.ask(OwnerVerb.CANCEL, 1)) == (
+        (),
+        OwnerReply.CANCELLED,
+    )
+
+
+def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
+    """Its file is removed last; the epilogues are still to run."""
+    wish = AtCluster(exec_file="run", epilogue="clean")
+    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
+    site.intake.take()
+    requests = OwnerRequests(site.database, Clock())
+    asked = OwnerRequest(token="t", uid=os.getuid(), verb=OwnerVerb.CANCEL, numbers=(1,))
+
+    told = [requests.do(one) for one in (asked, asked)]
+
+    assert (told, len(site.campaigns.unfinished())) == ([{1: OwnerReply.DONE}] * 2, 1)
+    requests.do(replace(asked, token="another"))
+    assert site.campaigns.unfinished() == ()
+
+
+def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Arrays that were intended, or that live at a cluster, count as ended; the log names them."""
+    site.bring(asdict(SWEEP), "a", "b", "c")
+    site.intake.take()
+    now = datetime.now(UTC)
+    intended, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
+    assert intended
+    assert living
+    site.campaigns.array_is(living, ArrayState.RELEASED, 41)
+
+    told = [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.CANCEL)]
+    is_left = site.campaigns.is_unfinished(1)
+    told += [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.ABANDON, OwnerVerb.PURGE)]
+
+    expected = [
+        OwnerReply.NOT_CANCELLED,
+        OwnerReply.DONE,
+        OwnerReply.DONE,
+        OwnerReply.CANCELLED,
+        OwnerReply.DONE,
+    ]
+    assert (told, is_left) == (expected, True)
+    assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
+    touched = {one.task: one.outcome for one in site.intake.touched()}
+    assert touched == dict.fromkeys((0, 1), TaskOutcome.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("before", "verb"),
+    [
+        (None, OwnerVerb.CANCEL),
+        (None, OwnerVerb.PAUSE),
+        (OwnerVerb.PAUSE, OwnerVerb.RESUME),
+        (OwnerVerb.CANCEL, OwnerVerb.PURGE),
+        (None, OwnerVerb.CANCEL_TASK),
+    ],
+)
+def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
+    site: Site, before: OwnerVerb | None, verb: OwnerVerb
+) -> None:
+    """It comes again, also after others; another one finds what became of it."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    if before:
+        site.ask(before, 1)
+    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
+    asked = OwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
+
+    told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
+
+    assert told[::2] == [OwnerReply.DONE] * 2
+    assert told[1] is not OwnerReply.DONE
+
+
+def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
+    """It has ended without success; the others are sent as before."""
+    site.bring(asdict(SWEEP), "a", "b", "c", "d")
+    site.intake.take()
+
+    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+
+    assert told == [OwnerReply.DONE, OwnerReply.TASK_ENDED, OwnerReply.NO_TASK, OwnerReply.NO_TASK]
+    (touched,) = site.intake.touched()
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskOutcome.UNWANTED)
+    (found,) = site.campaigns.all()
+    assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
+    assert site.campaigns.waiting() == {1: 3}
+    array = site.campaigns.intend(1, "beta", 9, found.submitted_at)
+    assert array
+    assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 3]
+    shown = CampaignTasks(site.database).sent(1, 0, 9)
+    assert [(one.number, one.word) for one in shown] == [
+        (0, "sent"),
+        (1, "sent"),
+        (2, "cancelled"),
+        (3, "sent"),
+    ]
+
+
+def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
+    """Nikita deletes it. The others of its array are left alone."""
+    site.bring(asdict(SWEEP), "a", "b")
+    site.intake.take()
+    array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
+    assert array
+
+    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
+
+    assert told == [OwnerReply.DONE, OwnerReply.DONE]
+    assert not site.intake.touched()
+    marks = CancellationMarks(site.database).all()
+    assert marks == {(1, array.number): {2: CancellationMark(wiped_for=WipedFor.UNWANTED)}}
+    ends = [replace(one, outcome=TaskOutcome.SUCCESS) for one in site.campaigns.pending(array)]
+    site.campaigns.ended(ends)
+    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.TASK_ENDED
+
+
+def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
+    """Its first attempt stays what it was."""
+    site.bring(asdict(SWEEP), "a", "b")
+    site.intake.take()
+    site.campaigns.drop_waiting(1)
+    site.campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2))
+
+    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.DONE
+    assert [one.attempt for one in site.intake.touched()] == [2]
+
+
+def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) -> None:
+    """Root's ledger knows that number for ever."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+
+    early = site.ask(OwnerVerb.PURGE, 1)
+    site.ask(OwnerVerb.CANCEL, 1)
+    late = [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.PURGE, OwnerVerb.CANCEL)]
+
+    assert (early, late) == (
+        OwnerReply.NOT_ENDED,
+        [OwnerReply.DONE, OwnerReply.UNKNOWN, OwnerReply.UNKNOWN],
+    )
+    assert site.files() == []
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    assert site.answer(token) == {"campaign": 2}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"verb": "cancel", "campaigns": [1], "task": "x"}',
+        b'{"verb": "rob", "campaigns": [1]}',
+        b"[" * 100_000,
+        b'{"verb": "pause", "campaigns": [1e999]}',
+        b'{"verb": "pause", "campaigns": [99999999999999999999999]}',
+        b'{"verb": "pause", "campaigns": ["1"]}',
+        b'{"verb": "pause", "campaigns": 1}',
+        b'{"verb": "cancel_task", "campaigns": [1], "task": 1e999}',
+        b'{"verb": "fix", "campaigns": [1000000000000000000000000000000]}',
+        b'{"verb": "subscribe", "way": "\\ud800"}',
+    ],
+    ids=range(12),
+)
+def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
+    """Without a word to anybody."""
+    (site.mine / f"ask.{TOKEN}").write_bytes(data)
+
+    assert site.intake.take() == 0
+    assert site.files() == []
+
+
+def test_what_can_not_be_taken_in_stops_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours is told with its traceback; the file is gone at the next look."""
+    bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
+    add = site.intake._campaigns.add
+
+    def fails(campaign: Campaign, token: str) -> int:
+        if token == bad:
+            raise OverflowError
+        return add(campaign, token)
+
+    monkeypatch.setattr(site.intake._campaigns, "add", fails)
+
+    assert site.intake.take() == 1
+    assert site.answer(good) == {"campaign": 1}
+    assert site.files() == ["c.1"]
+    assert f"event=not_taken token={bad}" in caplog.text
+
+
+def test_what_the_state_file_refuses_now_is_taken_later(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told once."""
+    token = site.bring(asdict(SWEEP), "a")
+    with monkeypatch.context() as full:
+        full.setattr(site.intake._campaigns, "add", Mock(side_effect=StateError("disk full")))
+        taken = [site.intake.take() for _ in range(3)]
+
+    assert (taken, caplog.text.count("disk full")) == ([0, 0, 0], 1)
+    assert site.intake.take() == 1
+    assert site.answer(token) == {"campaign": 1}
+
+
+def test_a_campaign_whose_owner_nobody_knows_now_waits(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A directory service that does not answer says the same as an account that is gone."""
+    token = site.bring(asdict(SWEEP), "a")
+    with monkeypatch.context() as away:
+        away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
+        taken = [site.intake.take() for _ in range(3)]
+
+    why = f"uid {os.getuid()} has no account now"
+    assert (taken, caplog.text.count(why)) == ([0, 0, 0], 1)
+    assert site.intake.take() == 1
+    assert site.answer(token) == {"campaign": 1}
+
+
+def test_one_cycle_takes_all_that_came(site: Site) -> None:
+    """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
+    tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
+    tokens += [campaign_files.ask(OwnerVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
+
+    take_all(site.intake.take, site.intake.untaken, Clock())
+
+    assert site.intake.untaken() == []
+    assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
+
+
+def test_who_brings_without_end_stops_no_cycle() -> None:
+    """What is left is taken in between cycles, or by the next one."""
+    now_s = [0.0]
+
+    def take() -> int:
+        now_s[0] += 1.0
+        return 10
+
+    take_all(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
+
+    assert now_s[0] == TAKING_S
+
+
+def test_what_can_not_be_taken_now_is_not_looked_at_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next cycle does."""
+    site.bring(asdict(SWEEP), "a")
+    monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
+    looks: list[int] = []
+
+    def take() -> int:
+        looks.append(site.intake.take())
+        return looks[-1]
+
+    take_all(take, site.intake.untaken, Clock())
+
+    assert (looks, len(site.intake.untaken())) == ([0, 0], 1)
+
+
+def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
+    """A dry run does so: its owner may still take it back."""
+    token = site.bring(asdict(SWEEP), "0")
+    campaign_files.ask(OwnerVerb.CANCEL, (1,), str(site.brought))
+    before = site.files()
+
+    assert len(site.intake.untaken()) == 2
+    assert site.files() == before
+    assert campaign_files.take_back(token, str(site.brought))
+    assert len(site.intake.untaken()) == 1

@@ -1,0 +1,454 @@
+"""Copies of tasks are noted, submitted and ended as everything else: each step may be repeated."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.occupancy import elapsed
+from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.runner.stragglers import Stragglers, besides
+from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.decisions.campaigns import campaign_cycle as cycle
+from gridbridge.decisions.campaigns.speculation_rules import by_task
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    CyclePlan,
+    CycleSituation,
+    KeptOff,
+    TaskSend,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.speculation import (
+    LiveAttempt,
+    ShownCopy,
+    SpeculativeAttempts,
+    StragglerTail,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from tests.campaigns.runner.test_cycle_actions import Grid
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+COPY, SUCCESS, SITE_FAULT = TaskOutcome.COPY, TaskOutcome.SUCCESS, TaskOutcome.SITE_FAULT
+WALLTIME = TaskOutcome.WALLTIME
+OFF_GAMMA = (KeptOff(tasks=1, avoid=("gamma",), never=("gamma",)),)
+RUNNING, WAITING = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
+FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
+
+
+class Copying(Grid):
+    """Clusters that end tasks at places as well."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+        """End them."""
+        self._tell(f"delete_places {array.number} {places[0][0]}")
+
+
+class Site:
+    """A state file with a campaign of two tasks that run at beta."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = StateFile.open(f"sqlite:///{path}/state.db")
+        self.campaigns = CampaignRows(self.database)
+        self.copies = CampaignCopies(self.database, self.campaigns)
+        self.tries = CampaignTries(self.database, self.campaigns)
+        self.grid = Copying()
+        learnt = Observations(self.database)
+        self.actions = CycleActions(self.database, learnt, Clock(), Failures(), self.grid)
+        clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=2,
+            digest="",
+            jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
+        )
+        self.campaigns.add(one, "token")
+        self.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+
+    @property
+    def campaign(self) -> Campaign:
+        """The campaign as it is kept."""
+        found = self.campaigns.find(1)
+        assert found
+        return found
+
+    def copy(self) -> Array:
+        """Copy the second task to gamma."""
+        self.actions.do(CyclePlan(copies=(FIRST,)))
+        return self.campaigns.open_arrays()[-1]
+
+    def cycle(self, *ended: tuple[int, int, TaskOutcome]) -> CyclePlan:
+        """Do what a cycle decides that sees attempts of the second task end."""
+        arrays = self.campaigns.open_arrays()
+        found = tuple(
+            replace(one, outcome=outcome, wallclock_s=9)
+            for array in arrays
+            for one in self.campaigns.pending(array)
+            for task, attempt, outcome in ended
+            if (one.task, one.attempt) == (task, attempt)
+        )
+        over = (
+            array
+            for array in arrays
+            if {*self.campaigns.pending(array)}
+            <= {replace(one, outcome=TaskOutcome.PENDING, wallclock_s=None) for one in found}
+        )
+        seen = CycleSituation(
+            campaigns=self.campaigns.unfinished(),
+            waiting=self.campaigns.waiting(),
+            arrays=arrays,
+            room={name: ClusterRoom(free_slots=0) for name in ("beta", "gamma")},
+            max_tasks=100,
+            ended=found,
+            over=tuple(one for one in over if one.state is ArrayState.RELEASED),
+            earlier=self.tries.earlier(found, by_task(self.copies.rivals([1]))),
+            rivals=self.copies.rivals([1]),
+        )
+        plan = cycle.plan(seen)
+        self.grid.told.clear()
+        self.actions.do(plan)
+        return plan
+
+    def outcomes(self) -> dict[tuple[int, int], TaskOutcome]:
+        """Return what the attempts of both tasks came to."""
+        tasks = CampaignTasks(self.database).sent(1, 0, 1)
+        shown = {(one.number, one.attempt): one.outcome for one in tasks}
+        return shown | {
+            (one.number, each.attempt): each.outcome for one in tasks for each in one.copies
+        }
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.database.close()
+
+
+def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
+    """In an array of its own, which is noted before it is submitted."""
+    array = site.copy()
+
+    assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
+    assert (array.copies_beyond_s, array.state) == (60, ArrayState.RELEASED)
+    assert site.campaigns.waiting() == {}
+
+
+def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
+    """What the decision looked at is looked at again."""
+    site.cycle((1, 1, SUCCESS))
+
+    site.actions.do(CyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
+
+    assert len(site.campaigns.open_arrays()) == 1
+
+
+def test_the_first_success_wins_and_the_others_are_ended_until_they_have(site: Site) -> None:
+    """One task has ended, however often it ran."""
+    site.copy()
+
+    site.cycle((1, 2, SUCCESS))
+
+    assert (site.campaign.ended, site.campaign.failed) == (1, 0)
+    assert site.grid.told == ["delete_places 1 2"]
+    site.grid.failing["delete_places"] = GridbridgeError("no answer")
+    site.cycle()
+    assert site.grid.told == ["delete_places 1 2"]
+    site.cycle((1, 1, TaskOutcome.CANCELLED))
+    assert (site.campaign.ended, site.campaign.failed, site.grid.told) == (1, 0, [])
+    assert site.outcomes() == {(0, 1): TaskOutcome.PENDING, (1, 2): SUCCESS, (1, 1): COPY}
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, first: int) -> None:
+    """Whichever fails first; the other one decides, and the task runs again after both."""
+    site.copy()
+
+    site.cycle((1, first, SITE_FAULT))
+    assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
+    site.cycle((1, 3 - first, SITE_FAULT))
+
+    (waiting,) = site.campaigns.waiting_of(1)
+    assert (waiting.first, waiting.last, waiting.attempt) == (1, 1, 3)
+    assert site.outcomes()[1, 3 - first] is SITE_FAULT
+
+
+@pytest.mark.parametrize(
+    ("looks", "never"),
+    [
+        ([(1, 1, WALLTIME)], "beta"),
+        ([(1, 2, WALLTIME)], "gamma"),
+        ([(1, 1, WALLTIME), (1, 2, TaskOutcome.PREEMPTED)], "beta"),
+    ],
+    ids=["the first overran", "its copy did", "both end in one look"],
+)
+def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
+    site: Site, looks: list[tuple[int, int, TaskOutcome]], never: str
+) -> None:
+    """The other attempt lost its place, and decides that the task runs again."""
+    site.copy()
+    site.cycle(*looks)
+    ((_, overran, _), *_) = looks
+    if len(looks) == 1:
+        site.cycle((1, 3 - overran, TaskOutcome.PREEMPTED))
+
+    (waiting,) = site.campaigns.waiting_of(1)
+    assert (waiting.attempt, waiting.never) == (3, (never,))
+    assert site.outcomes()[1, overran] is COPY
+
+
+def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
+    """Nor where it could not start; the other task has been nowhere else."""
+    site.actions.do(CyclePlan(copies=(FIRST,)))
+    site.cycle((1, 1, TaskOutcome.PREEMPTED), (1, 2, WALLTIME))
+    site.actions.do(
+        CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
+    )
+    rows = (replace(row(1), job_id=73),)
+
+    (tail,) = tails(site, {71: (row(1),), 73: rows})
+
+    assert {one.task for one in tail.live} == {0, 1}
+    assert tail.failed_at == {1: ("gamma",)}
+
+
+@pytest.mark.parametrize("error", [ArrayRefused("no queue"), CampaignRefused("not declared")])
+def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
+    """Neither an event nor an end; the task runs on."""
+    site.grid.failing["submit"] = error
+
+    site.copy()
+
+    assert [one.number for one in site.campaigns.open_arrays()] == [1]
+    assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
+    assert CampaignEvents(site.database).open() == ()
+    assert site.outcomes()[1, 2] is COPY
+
+
+def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> None:
+    """The copy was what it waited for."""
+    site.grid.failing["submit"] = GridbridgeError("no answer")
+    begun = site.copy()
+    site.cycle((1, 1, SITE_FAULT))
+    site.grid.failing["submit"] = ArrayRefused("no queue")
+
+    site.actions.do(CyclePlan(resumed=(begun,)))
+
+    (waiting,) = site.campaigns.waiting_of(1)
+    assert (waiting.first, waiting.attempt) == (1, 3)
+
+
+@pytest.mark.parametrize("step", ["submit", "release"])
+def test_a_copy_that_was_not_released_is_dropped_when_it_has_lost(site: Site, step: str) -> None:
+    """It never starts; what of it may be at its cluster is deleted."""
+    site.grid.failing[step] = GridbridgeError("no answer")
+    site.copy()
+
+    plan = site.cycle((1, 1, SUCCESS))
+
+    assert plan.resumed == ()
+    assert site.grid.told[-1].startswith("delete 2")
+    assert [one.number for one in site.campaigns.open_arrays()] == [1]
+    assert (site.campaign.ended, site.campaign.failed) == (1, 0)
+    assert site.outcomes()[1, 2] is COPY
+
+
+def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
+    """Its copy, which was not released, is not one more."""
+    site.grid.failing["release"] = GridbridgeError("no answer")
+    site.copy()
+    site.campaigns.is_now(1, CampaignState.CANCELLED)
+
+    site.cycle()
+    site.cycle((0, 1, TaskOutcome.CANCELLED), (1, 1, TaskOutcome.CANCELLED))
+
+    assert (site.campaign.ended, site.campaign.failed, site.campaign.cancelled) == (2, 0, 2)
+    assert site.campaigns.unfinished() == ()
+
+
+def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) -> None:
+    """With those beside it, and why they were made; what is published reads back as it was."""
+    site.copy()
+    (_, both) = CampaignTasks(site.database).sent(1, 0, 1)
+    site.cycle((1, 2, SUCCESS))
+    (_, won) = found = CampaignTasks(site.database).sent(1, 0, 1)
+
+    assert (both.attempt, both.copies) == (
+        1,
+        (ShownCopy(attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=60),),
+    )
+    assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
+    assert won.copies == (
+        ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None),
+    )
+    published_task_files.put(1, 0, found, str(tmp_path))
+    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
+
+
+def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
+    site: Site, tmp_path: Path
+) -> None:
+    """With `gridevents -r`, after the copy had failed first."""
+    site.copy()
+    site.cycle((1, 2, SITE_FAULT))
+    site.cycle((1, 1, TaskOutcome.PROGRAM_ERROR))
+    event = CampaignEvent(
+        kind=EventKind.TASK,
+        code=EventCode.EXIT_ERROR,
+        campaign=1,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+
+    OwnerRequests(site.database, Clock(), str(tmp_path))._try_again(event)
+
+    assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
+
+
+def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[LiveAttempt, ...]:
+    """Return what is known of the end after two minutes, when beta lists these rows."""
+    found = tails(site, {71: rows}, waiting=waiting)
+    return found[0].live if found else ()
+
+
+def tails(
+    site: Site, jobs: dict[int, tuple[JobStatus, ...]], *, waiting: bool = False
+) -> tuple[StragglerTail, ...]:
+    """Return the end of the campaign after two minutes, when beta lists these jobs."""
+    answers = {
+        name: ClusterSnapshot(
+            cluster=name,
+            taken_at=NOON + 2 * MINUTE,
+            jobs=jobs if name == "beta" else {},
+            pending=0,
+            free_slots=9,
+        )
+        for name in ("beta", "gamma")
+    }
+    if waiting:
+        del answers["beta"]
+    arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
+    return Stragglers(site.campaigns, Finalize()).look(
+        [site.campaign], arrays, answers, by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
+    )
+
+
+def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobStatus:
+    """Return a task in beta's list, which began some minutes after noon."""
+    return JobStatus(
+        job_id=71,
+        tasks=(range(place, place + 1),),
+        name="n",
+        owner="alice",
+        state=state,
+        since=NOON + minutes * MINUTE,
+    )
+
+
+def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
+    """A task that waits, or that began just now, or is not listed, is none of these."""
+    late = LiveAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
+
+    assert look(site, row(1), row(2, minutes=2)) == (late,)
+    assert look(site, row(1), row(2, WAITING)) == (late,)
+    assert look(site, row(1)) == (late,)
+    assert look(site, row(1), row(2)) == (late, replace(late, task=1))
+
+
+def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
+    site: Site,
+) -> None:
+    """Gamma does not list the copy, so it may have ended."""
+    site.copy()
+
+    assert [one.task for one in look(site, row(1), row(2))] == [0]
+
+
+def test_attempts_that_have_not_run_long_are_not_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An array may have very many of them."""
+    read: list[frozenset[int]] = []
+    pending_at = CampaignTries.pending_at
+
+    def noted(tries: CampaignTries, array: Array, places: frozenset[int]) -> tuple[Attempt, ...]:
+        read.append(places)
+        return pending_at(tries, array, places)
+
+    monkeypatch.setattr(CampaignTries, "pending_at", noted)
+    monkeypatch.setattr(CampaignRows, "pending", None)
+
+    assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
+    assert read == [{1}]
+
+
+def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Site) -> None:
+    """They may never end."""
+    assert [one.elapsed_s for one in look(site, waiting=True)] == [120.0, 120.0]
+
+
+def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
+    """Nor while the campaign is paused."""
+    one = site.campaign
+    look = Stragglers(site.campaigns, Finalize()).look
+    plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
+    paused = replace(one, state=CampaignState.PAUSED)
+
+    assert look([plain, paused], site.campaigns.open_arrays(), {}, {}, NOON) == ()
+
+
+def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
+    """It ends as its copy does, which is like any other task."""
+    site.copy()
+    arrays = site.campaigns.open_arrays()
+    other = replace(row(1), job_id=72, since=NOON + MINUTE)
+    known = {"taken_at": NOON + 2 * MINUTE, "pending": 0, "free_slots": 0}
+    answers = {
+        "beta": ClusterSnapshot(cluster="beta", jobs={71: (row(1), row(2))}, **known),  # type: ignore[arg-type]
+        "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
+    }
+
+    found = elapsed(arrays, answers, besides(site.copies.rivals([1])))
+
+    assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
+
+
+def test_a_copy_counts_as_use_and_not_as_an_end(site: Site) -> None:
+    """Neither in how long tasks take, nor in how many end in an hour."""
+    site.copy()
+    site.cycle((1, 2, SUCCESS))
+    site.cycle((1, 1, SUCCESS))
+
+    assert site.campaigns.durations(1) == {"gamma": (9.0,)}
+    assert PredictionRows(site.database).ended_since(1, NOON).keys() == {"gamma"}

@@ -1,0 +1,343 @@
+"""People subscribe, are told once of what happens, and a mail server that is away stops nothing."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from gridbridge.campaigns.acts import notification_delivery
+from gridbridge.campaigns.runner import notifier as module
+from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
+from gridbridge.campaigns.runner.notifier import Notifier
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.subscription_rows import SubscriptionRows
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel, Severity
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.retry import until
+from gridbridge.state.database import StateFile
+from tests.program.work.test_threads import without_room
+
+POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
+MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
+PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = Clock().now()
+
+    def clock(self) -> Clock:
+        """Return what tells its time."""
+        clock = Clock()
+        clock.now = lambda: self.at  # type: ignore[method-assign]
+        return clock
+
+    def forward(self, seconds: float) -> None:
+        """Move it."""
+        self.at += timedelta(seconds=seconds)
+
+
+class Site:
+    """A site with the folders of people, and what was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.brought, self.published = folder / "campaigns", folder / "published"
+        self.brought.mkdir()
+        self.published.mkdir()
+        self.watch = Watch()
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        places = (str(self.brought), str(self.published))
+        clock = self.watch.clock()
+        self.intake = CampaignIntake(
+            self.database, frozenset({"beta"}), clock, *places, notifications=POLICY
+        )
+        self.told: list[Notification] = []
+        self.error: GridbridgeError | None = None
+        self.notifier = Notifier(self.database, POLICY, clock, self._tell)
+        self.subscriptions = SubscriptionRows(self.database)
+
+    def _tell(self, message: Notification, policy: Notifications) -> None:
+        self.told.append(message)
+        if self.error:
+            raise self.error
+
+    def ask(self, verb: OwnerVerb, wish: dict[str, str]) -> dict[str, Any]:
+        """Ask as a person; return the answer."""
+        token = campaign_files.ask(verb, (), str(self.brought), subscription=wish)
+        self.intake.take()
+        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
+        return told
+
+    def campaign(self) -> int:
+        """Have a campaign of ours come."""
+        one = Campaign(
+            number=0,
+            uid=os.getuid(),
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=self.watch.at,
+            tasks=2,
+            digest="",
+            jdl=Jdl(name="sweep"),
+        )
+        return CampaignRows(self.database).add(one, f"token-{self.watch.at}")
+
+    def event(self, code: EventCode, campaign: int) -> None:
+        """Have something happen to it."""
+        event = CampaignEvent(
+            kind=EventKind.CAMPAIGN,
+            code=code,
+            campaign=campaign,
+            cluster="beta",
+            opened_at=self.watch.at,
+            last_at=self.watch.at,
+        )
+        CampaignEvents(self.database).put([event])
+
+    def codes(self) -> list[list[str]]:
+        """Return the codes of each message."""
+        return [[word.split(":")[1] for word in message.words] for message in self.told]
+
+
+def tells(folder: Path) -> list[str]:
+    """Return the requests to be told by a program that are kept."""
+    return [path.name for path in folder.glob("tell.*")]
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
+    """Each by its way and identity, which come once."""
+    assert site.ask(OwnerVerb.SUBSCRIBE, MAIL) == {"0": "done"}
+    site.ask(OwnerVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
+
+    assert site.ask(OwnerVerb.SUBSCRIPTIONS, {}) == {
+        "subscriptions": [{**MAIL, "severity": "high"}]
+    }
+    assert site.ask(OwnerVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
+    assert site.ask(OwnerVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
+    assert site.ask(OwnerVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
+
+
+@pytest.mark.parametrize(
+    ("wish", "answer"),
+    [
+        ({**MAIL, "identity": "-oQ"}, OwnerReply.WRONG),
+        ({**MAIL, "severity": "dire"}, OwnerReply.WRONG),
+        ({**MAIL, "way": "pigeon"}, OwnerReply.WRONG),
+        ({"way": "jabber", "identity": "a@b", "severity": "low"}, OwnerReply.NO_WAY),
+    ],
+    ids=["an option", "a severity", "a way", "no command here"],
+)
+def test_what_any_program_wrote_is_checked(
+    site: Site, wish: dict[str, str], answer: OwnerReply
+) -> None:
+    assert site.ask(OwnerVerb.SUBSCRIBE, wish) == {"0": answer}
+
+
+def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
+    for n in range(20):
+        site.ask(OwnerVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
+
+    assert site.ask(OwnerVerb.SUBSCRIBE, MAIL) == {"0": "too_many"}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
+def test_the_request_for_a_program_stays_for_root_to_read(site: Site) -> None:
+    _keeps(site)
+
+
+def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is gone when it is wished no more."""
+    monkeypatch.setattr("gridbridge.campaigns.runner.subscription_requests.ROOT", -1)
+    _keeps(site)
+
+
+def _keeps(site: Site) -> None:
+    site.ask(OwnerVerb.SUBSCRIBE, PROGRAM)
+    site.ask(OwnerVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
+    (one,) = site.subscriptions.all()
+
+    assert tells(site.brought) == [f"tell.{one.token}"]
+    assert (one.way, one.severity) == (NotificationChannel.PROGRAM, Severity.LOW)
+    site.ask(OwnerVerb.UNSUBSCRIBE, PROGRAM)
+    assert tells(site.brought) == []
+
+
+def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
+    """At most one message a minute."""
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    number = site.campaign()
+    site.event(EventCode.BLACKLIST, number)
+    site.watch.forward(1)
+    site.notifier.look()
+    site.notifier.look()
+    site.watch.forward(10)
+    site.event(EventCode.SINK, number)
+    site.notifier.look()
+
+    assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
+    site.watch.forward(60)
+    CampaignRows(site.database).is_now(number, CampaignState.TERMINATED, site.watch.at)
+    site.notifier.look()
+    assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
+
+
+def test_what_happened_before_is_not_told(site: Site) -> None:
+    site.event(EventCode.BLACKLIST, site.campaign())
+    site.watch.forward(1)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.notifier.look()
+
+    assert site.told == []
+
+
+def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None:
+    """What was told then is not told again."""
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(86400)
+    number = site.campaign()
+    site.notifier.look()
+    site.watch.forward(-86400)
+    site.notifier.look()
+    for code in (EventCode.BLACKLIST, EventCode.SINK):
+        site.watch.forward(241)  # the longest pause
+        site.event(code, number)
+        site.watch.forward(1)
+        site.notifier.look()
+
+    assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
+
+
+def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each pause is twice as long; what comes then is told."""
+    site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    number = site.campaign()
+    for pause_s in (1, 59, 61, 121, 241, 600):
+        site.notifier.look()
+        site.watch.forward(pause_s)
+
+    assert len(site.told) == 3
+    assert "event=told_nobody" in caplog.text
+    site.error = None
+    site.event(EventCode.BLACKLIST, number)
+    site.watch.forward(60)
+    site.notifier.look()
+    assert site.codes()[3:] == [["BLACKLIST"]]
+    assert site.subscriptions.all()[0].tries == 0
+
+
+def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a second one sent beside it."""
+    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.05)
+    goes_on = threading.Event()
+    slow: list[Notification] = []
+
+    def tell(message: Notification, policy: Notifications) -> None:
+        slow.append(message)
+        goes_on.wait(10)
+
+    notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    notifier.look()
+    site.watch.forward(600)
+    notifier.look()
+    goes_on.set()
+    is_noted = lambda: notifier.look() or site.subscriptions.all()[0].tries == 0  # noqa: E731
+
+    assert until(is_noted, 10)
+    assert len(slow) == 1
+
+
+def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
+    """A campaign may be called anything."""
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    site.notifier.look()
+    text = notification_delivery.mail(site.told[0]).decode()
+
+    head, _, body = text.partition("\n\n")
+    assert "To: alice@example.org" in head
+    assert "Subject: gridbridge: campaign 1: NEW_CAMPAIGN" in head
+    assert "Auto-Submitted: auto-generated" in head
+    assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
+
+
+def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From cron each run ends with its cycle: the next one does not tell the same once more."""
+    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.01)
+    slow: list[Notification] = []
+
+    def tell(message: Notification, policy: Notifications) -> None:
+        time.sleep(0.2)
+        slow.append(message)
+
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    for _ in range(3):
+        notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+        notifier.look()
+        notifier.finish()
+        site.watch.forward(600)
+
+    assert len(slow) == 1
+    assert site.subscriptions.all()[0].tries == 0
+
+
+def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -> None:
+    """Nobody keeps what it says, and that it is so is told."""
+    mailer = tmp_path / "mailer"
+    mailer.write_text("#!/bin/sh\nexec yes\n")
+    mailer.chmod(0o755)
+    site.ask(OwnerVerb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    site.notifier.look()
+
+    with pytest.raises(CommandFailed, match="64 KiB"):
+        notification_delivery.deliver(site.told[0], Notifications(mail=str(mailer)))
+
+
+def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
+    """It is tried again as any that failed, and the cycle goes on."""
+
+    def act(_: Callable[[], None]) -> None:
+        message = cast("Notification", None)
+        sending = module._Sending(message, POLICY, lambda *_: None)
+
+        assert sending.wait(5)
+        assert sending.error == "can't start new thread"
+
+    without_room(act)

@@ -1,0 +1,222 @@
+"""An owner adds tasks to a campaign that goes on, by files of their own, each taken once."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_names import ADDS_TO
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from tests.campaigns.runner.intake_site import SWEEP, Site
+
+ENDED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    site.bring(asdict(SWEEP), "a 1", "b 2")
+    site.intake.take()
+    yield site
+    site.database.close()
+
+
+def add(site: Site, *parameters: str, to: int = 1) -> str:
+    """Bring a part; return its token."""
+    return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
+
+
+def parts(site: Site) -> list[str]:
+    """Return what lies there."""
+    return site.files()
+
+
+def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
+    """Their numbers go on, and they wait as the others did."""
+    tokens = [add(site, "c 3", "d 4"), add(site, "e 5")]
+
+    taken = site.intake.take()
+
+    assert (taken, [site.answer(token)["campaign"] for token in tokens]) == (2, [1, 1])
+    assert parts(site) == ["c.1", "c.1.1", "c.1.2"]
+    (found,) = site.campaigns.all()
+    assert (found.tasks, site.campaigns.waiting()) == (5, {1: 5})
+    assert site.intake.grown() == {1}
+    assert site.intake.grown() == frozenset()
+    array = site.campaigns.intend(1, "beta", 9, ENDED)
+    assert array
+    assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 2, 3, 4]
+    _, lines = campaign_files.brought(1, str(site.brought))
+    assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
+
+
+def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
+    """It is known by the file's name, and the rest is done again."""
+    token = add(site, "c 3")
+    site.intake.take()
+    os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
+    (site.published / "taken" / token).unlink()
+
+    site.intake.take()
+
+    assert (site.campaigns.waiting(), parts(site)) == ({1: 3}, ["c.1", "c.1.1"])
+    assert site.answer(token) == {"campaign": 1, "tasks": 1}
+
+
+@pytest.mark.parametrize(
+    ("verbs", "why"),
+    [
+        ([OwnerVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
+        ([OwnerVerb.CANCEL, OwnerVerb.PURGE], "no campaign 1"),
+    ],
+)
+def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[OwnerVerb], why: str) -> None:
+    """And a line says so."""
+    for verb in verbs:
+        assert site.ask(verb, 1) is OwnerReply.DONE
+    token = add(site, "c 3")
+
+    assert site.intake.take() == 0
+    assert site.answer(token)["refused"] == why
+    assert f"begun/in.{token}" not in parts(site)
+
+
+def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
+    """It has ended."""
+    site.campaigns.is_now(1, CampaignState.TERMINATED, ENDED)
+    token = add(site, "c 3")
+    site.intake.take()
+
+    assert site.answer(token)["refused"].startswith("campaign 1 is terminated")
+
+
+def test_a_paused_campaign_gets_more(site: Site) -> None:
+    """They wait until it goes on."""
+    site.ask(OwnerVerb.PAUSE, 1)
+    add(site, "c 3")
+
+    assert (site.intake.take(), site.campaigns.waiting()) == (1, {1: 3})
+
+
+def test_nobody_adds_to_anothers_campaign(site: Site) -> None:
+    """By the kernel's word, whatever the file says."""
+    site.give_away(1)
+    tokens = [add(site, "c 3"), add(site, "c 3", to=7)]
+    site.intake.take()
+
+    told = [site.answer(token)["refused"] for token in tokens]
+    assert told == ["campaign 1 is another's", "no campaign 7"]
+
+
+def test_what_adds_nothing_is_refused(site: Site) -> None:
+    """As is a test campaign's second part."""
+    empty = add(site)
+    site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
+    site.intake.take()
+    token = add(site, "c", to=2)
+    site.intake.take()
+
+    assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; 1 to 10000000 in all"
+    assert "is a test, which sends one task" in site.answer(token)["refused"]
+
+
+def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
+    """Many small parts pass by no limit."""
+
+    def few(candidate: CampaignCandidate) -> AdmissionRefusal | None:
+        return (
+            AdmissionRefusal(reason=f"{candidate.tasks} are too many")
+            if candidate.tasks > 3
+            else None
+        )
+
+    site.rules = (AdmissionRule(name="10.py:few", judge=few),)
+    tokens = [add(site, "c")]
+    site.intake.take()
+    tokens.append(add(site, "d"))
+    site.intake.take()
+
+    assert site.answer(tokens[0]) == {"campaign": 1, "tasks": 1}
+    assert site.answer(tokens[1])["refused"] == "10.py:few: 4 are too many"
+
+
+def test_what_somebody_put_in_a_parts_place_is_none(site: Site) -> None:
+    """A folder, too: the part is called so all the same."""
+    (site.brought / "c.1.1").mkdir()
+    add(site, "c 3")
+    site.intake.take()
+
+    assert (site.brought / "c.1.1").is_file()
+    assert campaign_files.brought(1, str(site.brought))[1] == ["a 1", "b 2", "c 3"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
+def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
+    """Its owner reads what is theirs."""
+    (site.brought / "c.1.1").write_bytes(b"{}\nevil\n")
+    os.chown(site.brought / "c.1.1", 1, -1)
+
+    assert campaign_files.brought(1, str(site.brought))[1] == ["a 1", "b 2"]
+    site.intake.recover()
+    assert site.campaigns.waiting() == {1: 2}
+
+
+def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site: Site) -> None:
+    """As campaigns do: its owner says whether it goes on. What was foretold is forgotten."""
+    for number in (1, 2):
+        data = campaign_files.encode({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
+        site.give(data, 1, number)
+    planted = campaign_files.encode({ADDS_TO: 1, "token": "z"}, ("evil",))
+    (site.brought / "c.1.3").write_bytes(planted)
+
+    site.again().intake.recover()
+    site.intake.recover()
+
+    (found,) = site.campaigns.all()
+    assert (found.tasks, found.state) == (6, CampaignState.PAUSED)
+    assert site.campaigns.waiting() == {1: 6}
+    add(site, "e")
+    site.intake.take()
+    assert "c.1.3" in parts(site)
+
+
+def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
+    """From its files alone."""
+    site.give(campaign_files.encode(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
+    data = campaign_files.encode({ADDS_TO: 2, "token": "y"}, ("b", "c"))
+    site.give(data, 2, part=1)
+
+    site.again().intake.recover()
+
+    found = site.campaigns.find(2)
+    assert found
+    assert (found.tasks, found.state) == (3, CampaignState.PAUSED)
+
+
+def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
+    """Nothing of it lies there."""
+    add(site, "c 3")
+    add(site, "d 4")
+    site.intake.take()
+    site.ask(OwnerVerb.CANCEL, 1)
+
+    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
+    assert parts(site) == []
+
+
+def test_a_part_of_another_cluster_is_no_campaign(site: Site) -> None:
+    """What says that it adds to a campaign brings none, whatever else it says."""
+    clusters = {"beta": AtCluster(exec_file="evil")}
+    header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
+    site.bring(header, "c")
+    site.intake.take()
+
+    (found,) = site.campaigns.all()
+    assert (found.tasks, found.jdl) == (3, SWEEP)

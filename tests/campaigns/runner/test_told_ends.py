@@ -1,0 +1,115 @@
+"""Root is told of each campaign that has ended."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.runner.sending.ledger_closer import AT_ONCE, LedgerCloser
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.state.database import StateFile
+from tests.campaigns.runner.test_cycle_actions import Grid
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TOKENS = count()
+
+
+class Site:
+    """A state file, and root."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = StateFile.open(f"sqlite:///{path}/state.db")
+        self.campaigns = CampaignRows(self.database)
+        self.grid = Grid()
+        self._ends = LedgerCloser(self.campaigns, self.grid)
+
+    def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
+        """Add a campaign in a state; return its number."""
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=1,
+            digest="",
+            jdl=Jdl(name="one", clusters={"beta": AtCluster(exec_file="run")}),
+        )
+        number = self.campaigns.add(one, f"token{next(TOKENS)}")
+        self.campaigns.is_now(number, state, ended_at)
+        return number
+
+    def tell(self) -> list[str]:
+        """Tell root; return what it was told."""
+        self.grid.told.clear()
+        self._ends.close_ended()
+        return list(self.grid.told)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_each_end_is_told_once(site: Site) -> None:
+    """Not that of a campaign which goes on, or whose epilogues are still to run."""
+    site.add(CampaignState.IN_TREATMENT, None)
+    site.add(CampaignState.CANCELLED, None)
+    ended = [site.add(CampaignState.TERMINATED), site.add(CampaignState.CANCELLED)]
+
+    assert site.tell() == [f"end {number}" for number in ended]
+    assert site.tell() == []
+
+
+def test_the_end_of_a_campaign_that_went_on_is_told_again(site: Site) -> None:
+    number = site.add(CampaignState.TERMINATED)
+    site.tell()
+    site.campaigns.is_now(number, CampaignState.IN_TREATMENT)
+    going = site.tell()
+    site.campaigns.is_now(number, CampaignState.TERMINATED, NOON)
+
+    assert (going, site.tell()) == ([], [f"end {number}"])
+
+
+def test_what_could_not_be_told_is_told_later(site: Site) -> None:
+    """A ledger that is lost lets nothing be sent either."""
+    for _ in range(2):
+        site.add(CampaignState.TERMINATED)
+    site.grid.failing["end"] = GridbridgeError("sudo: no")
+    failed = site.tell()
+    site.grid.failing["end"] = LedgerLost("gone")
+
+    assert (len(failed), len(site.tell()), site.tell()) == (1, 2, [])
+
+
+def test_a_file_that_can_not_be_read_keeps_no_other_end_from_being_told(site: Site) -> None:
+    """It is a person's own, who may remove it; the others are other people's campaigns."""
+    for _ in range(3):
+        site.add(CampaignState.TERMINATED)
+    site.grid.failing["end"] = NotRead("c.1: input/output error")
+
+    assert (len(site.tell()), len(site.tell())) == (3, 3)
+
+
+def test_many_files_that_can_not_be_read_keep_no_other_end_from_being_told(site: Site) -> None:
+    """The next cycle begins where this one ended, and then anew."""
+    for _ in range(AT_ONCE + 1):
+        site.add(CampaignState.TERMINATED)
+    site.grid.failing["end"] = NotRead("c.1: input/output error")
+    site.tell()
+
+    assert [site.tell(), site.tell()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]
+
+
+def test_a_cycle_tells_of_some(site: Site) -> None:
+    for _ in range(AT_ONCE + 2):
+        site.add(CampaignState.TERMINATED)
+
+    assert (len(site.tell()), len(site.tell())) == (AT_ONCE, 2)

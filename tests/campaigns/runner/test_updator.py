@@ -1,0 +1,509 @@
+"""What a cycle reads of what was sent grows with what has ended, not with what runs."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.campaigns.runner.sending.ledger_recovery_steps import LedgerRecovery
+from gridbridge.campaigns.runner.updator import ARRAYS_AT_ONCE, Updator
+from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.decisions.campaigns.ending.ended_attempts import Ends, MissingAttemptJudge
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    LedgerArray,
+    TaskOutcome,
+    WaitingTasks,
+)
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    ClusterSuccessRecord,
+    EventCode,
+    EventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.cycle_plan import KeptOff, PrologueStep
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.prologues import EPILOGUE
+from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from tests.campaigns.runner.test_forecast_updates import RATIO
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUNNING = JobState([JobFact.RUNNING])
+
+
+class Site:
+    """An array of five tasks at beta, of which some places are listed and some have ended."""
+
+    def __init__(self, database: StateFile, ran: str) -> None:
+        self.campaigns = CampaignRows(database)
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=5,
+            digest="",
+            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+        )
+        self.one = one
+        self.campaigns.add(one, "token")
+        array = self.campaigns.intend(1, "beta", 5, NOON)
+        assert array
+        self.campaigns.array_is(array, ArrayState.RELEASED, 7)
+        (self.array,) = self.campaigns.open_arrays()
+        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+        self.others: list[Array] = []  # arrays of the campaign at beta, of which nothing is listed
+        self.ledger: list[LedgerArray] = [LedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
+        self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
+        self.updator = Updator(
+            policy,
+            database,
+            PredictionRows(database),
+            CancellationMarks(database),
+            Clock(),
+            ledger_arrays=self.ledger_arrays,
+            ran=ran,
+        )
+        self.asked = 0
+        self.searched: list[bool] = []  # by question, whether that was for all that is kept
+        self.events: tuple[CampaignEvent, ...] = ()
+        self.late: list[tuple[Array, ...]] = []  # what was asked for, in one question each
+        self.living: frozenset[int] = frozenset()
+        self.within_s = 0.0  # beta tells ends
+
+    def look(self, *rows: range, ended: Ends) -> tuple[list[int], bool]:
+        """Return the places whose attempts have ended, and whether the array is over."""
+        seen = ClusterSnapshot(
+            cluster="beta",
+            taken_at=NOON,
+            queues=(),
+            pending=0,
+            free_slots=0,
+            jobs={7: tuple(_row(some) for some in rows)},
+        )
+
+        def ends(asked: Mapping[Array, range], late: Container[Array]) -> dict[Array, Ends]:
+            self.asked += len(asked)
+            self.searched += [self.array in late]
+            return dict.fromkeys(asked, ended)
+
+        vars(self.updator)["_ends"] = ends
+        self.updator._missing.begin()
+        vars(self.updator)["_living"] = self._living
+        within_s = {"beta": self.within_s}
+        vars(self.updator)["_told_within_s"] = lambda _: within_s
+        marks = self.updator._marks.all()
+        judge = MissingAttemptJudge(self.campaigns.unfinished(), self.events, marks, 60.0)
+        arrays = [self.array, *self.others]
+        found, over = self.updator._ended(arrays, {"beta": seen}, judge)
+        self.campaigns.ended(found)
+        return [one.place for one in found], over == (self.array,)
+
+    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
+        """Tell what root's ledger has."""
+        assert campaign == 1
+        if self.trouble:
+            raise self.trouble
+        return tuple(self.ledger)
+
+    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+        asked = tuple(arrays)
+        self.late += [asked] if asked else []
+        return dict.fromkeys(asked, self.living)
+
+
+def _row(places: range) -> JobStatus:
+    known: dict[str, Any] = {
+        "job_id": 7,
+        "name": "n",
+        "owner": "a",
+        "state": RUNNING,
+        "tasks": (places,),
+    }
+    return JobStatus(**known)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    yield Site(database, str(tmp_path / "runner.ran"))
+    database.close()
+
+
+def test_of_an_array_that_is_listed_whole_nothing_is_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("read")
+
+    monkeypatch.setattr(site.updator._tries, "pending_places", read)
+
+    assert site.look(range(1, 3), range(3, 6), ended={}) == ([], False)
+    assert site.asked == 0
+
+
+def test_what_is_not_listed_has_ended_once_its_cluster_tells(site: Site) -> None:
+    """The array is over with its last task; those that ended before are not asked for again."""
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+
+    assert site.look(range(2, 4), ended={1: well, 5: well}) == ([1, 5], False)
+    assert site.look(range(2, 4), ended={}) == ([], False)
+    assert site.look(ended={2: well, 4: well}) == ([2, 4], False)
+    assert site.look(ended={3: well}) == ([3], True)
+
+
+def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
+    """Nor that it tells what runs, or has ended, twice."""
+    well, ill = JobEnd(exit_status=0), JobEnd(exit_status=3)
+
+    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == (
+        [1, 4],
+        False,
+    )
+    assert site.look(range(2, 3), ended={5: well, 4: ill, 3: ill, 1: well}) == ([3, 5], False)
+
+
+def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
+    first, *_ = site.campaigns.pending(site.array)
+    site.campaigns.ended([replace(first, outcome=TaskOutcome.SUCCESS)])
+    tries = site.updator._tries
+
+    assert tries.pending_places(site.array) == {2, 3, 4, 5}
+    assert [one.place for one in tries.pending_at(site.array, {1, 3, 5})] == [3, 5]
+    assert all(isinstance(one, Attempt) for one in tries.pending_at(site.array, {3}))
+
+
+def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
+    """Nobody saw what it came to, then; what was told of others counts."""
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+    given_up = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.DISPUTED,
+        campaign=1,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+        until=NOON,
+    )
+
+    assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
+    assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
+    site.events = (given_up,)
+    assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SITE_FAULT, TaskOutcome.SUCCESS)
+
+
+def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
+    """The others run again elsewhere."""
+    database = site.campaigns.database
+    known = {"kind": EventKind.CLUSTER, "code": EventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    CampaignEvents(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
+    assert CancellationMarks(database).cancel(1, 3)
+
+    seen = site.updator.look()
+
+    assert [one.outcome for one in seen.ended] == [
+        *[TaskOutcome.SITE_FAULT] * 3,
+        TaskOutcome.UNWANTED,
+        TaskOutcome.SITE_FAULT,
+    ]
+
+
+def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list may leave out what runs; what waited and is neither has been deleted."""
+    missed = site.updator._missing
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, 61.0)
+
+    monkeypatch.setattr(missed, "for_s", for_long)
+    site.living = frozenset({1})
+
+    assert site.look(range(3, 6), ended={}) == ([2], False)
+    assert site.late == [(site.array,)]
+
+
+def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records may have been rotated away while nobody looked."""
+    missed_s = 59.0
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s)
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.living = frozenset({1, 2})
+    site.look(range(3, 6), ended={})
+    missed_s = 61.0
+    for _ in range(2):
+        site.look(range(3, 6), ended={})
+
+    assert site.searched == [False, True, False]
+
+
+def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
+    """The others may have a record that is to be written."""
+    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
+    site.updator._marks.put(
+        ArrayCancellation(**known, places=(range(2, 4),), wiped_for=WipedFor.LEFT)
+    )
+    site.within_s = 15.0
+
+    assert site.look(range(3, 6), ended={}) == ([2], False)
+
+
+@pytest.mark.parametrize(
+    ("wiped_for", "wiped"),
+    [
+        (WipedFor.OVERFLOW, {(1, "beta")}),
+        (WipedFor.WAITED, {(1, "beta")}),
+        (WipedFor.NEVER_BEGAN, {(1, "beta")}),
+        (WipedFor.OVERRAN, set()),
+        (WipedFor.UNWANTED, set()),
+    ],
+)
+def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
+    site: Site, wiped_for: WipedFor, wiped: set[tuple[int, str]]
+) -> None:
+    """As long as their ends are not known."""
+    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
+    site.updator._marks.put(ArrayCancellation(**known, places=(range(2, 3),), wiped_for=wiped_for))
+
+    assert site.updator.look().wiped == wiped
+
+
+def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
+    """What was learnt, what went wrong, what waits where, and what the site says of each."""
+    database, cleaned = site.campaigns.database, AtCluster(exec_file="run", epilogue="clean")
+    jdl = Jdl(name="sweep", clusters={"beta": cleaned})
+    site.campaigns.add(replace(site.one, jdl=jdl), "another")
+    site.campaigns.wait_again(1, WaitingTasks(first=0, last=2, attempt=2, avoid=("beta",)))
+    tries = CampaignTries(database, site.campaigns)
+    tries.intend_step(PrologueStep(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    predictions = PredictionRows(database)
+    predictions.keep([RATIO])
+    event = CampaignEvent(
+        kind=EventKind.CAMPAIGN,
+        code=EventCode.SINK,
+        campaign=1,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+    record = ClusterSuccessRecord(campaign=1, cluster="beta", successes=9)
+    CampaignEvents(database).put([event])
+    CampaignEvents(database).put_records([record])
+    policy = Policy(
+        site=SiteSection(cluster="alpha"),
+        clusters={},
+        queues={},
+        failures=Failures(site_fault=7),
+        finalize=Finalize(copies=1),
+    )
+
+    seen = Updator(policy, database, predictions, CancellationMarks(database), Clock()).look()
+
+    kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
+    assert (seen.ratios, seen.records) == ((kept,), (record,))
+    assert [(one.code, one.cluster) for one in seen.events] == [(EventCode.SINK, "beta")]
+    assert seen.kept_off == {1: (KeptOff(tasks=3, avoid=("beta",)),)}
+    assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
+    assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
+    assert (seen.last_arrays, seen.dropped) == ({2: {"beta": 1}}, {"beta"})
+    assert seen.arrays_at_once == ARRAYS_AT_ONCE
+
+
+def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
+    """Until then nobody noted the ends of tasks there; one that is away now is not back."""
+    away = CampaignEvent(
+        kind=EventKind.CLUSTER,
+        code=EventCode.GET_JOBS,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+    events = CampaignEvents(site.campaigns.database)
+    back = replace(away, cluster="gamma", closed_at=NOON)
+    events.put([away, back])
+
+    assert site.updator.look().back_at == {"gamma": NOON}
+
+
+def test_no_end_is_believed_before_the_true_record_is_written(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forged one may be there while the task runs: beside the true one it is disputed."""
+    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), [14.0]
+    site.within_s = 15.0
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s[0])
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(2, 6), ended={1: well}) == ([], False)
+    assert site.asked == 0
+    missed_s[0] = 15.0
+    assert site.look(range(2, 6), ended={1: well}) == ([1], False)
+
+
+def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of one that ended later may be written later than it is missed for long."""
+    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), {1: 300.0, 2: 120.0}
+    site.within_s = 300.0
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return {one: missed_s[one.place] for one in gone}
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(3, 6), ended={1: well}) == ([1], False)
+    missed_s[2] = 301.0
+    assert site.look(range(3, 6), ended={2: well}) == ([2], False)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
+
+
+def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Successes there were told as deletions once."""
+    missed_s = [61.0]
+    at = datetime.now(UTC) + timedelta(hours=1)
+    well = FutureEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s[0])
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([], False)
+    assert caplog.text.count("event=clock_ahead cluster=beta host='n1' ahead_s=3") == 1
+    assert site.late == []
+    missed_s[0] = 601.0
+    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
+    assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
+
+
+def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a qmaster that lost its spool: it does not count as deleted."""
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, 61.0)
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.look(range(1, 3), ended={})
+    first, second, third, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+
+    assert [one.outcome for one in (first, second)] == [TaskOutcome.PENDING] * 2
+    assert third.outcome is TaskOutcome.CANCELLED
+    monkeypatch.setattr(site, "_living", lambda _: {})
+    assert site.look(ended={}) == ([1, 2], True)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert [one.outcome for one in (first, second)] == [TaskOutcome.SITE_FAULT] * 2
+
+
+DELETED = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+
+
+@pytest.mark.parametrize(
+    ("end", "over"),
+    [(DELETED, []), (JobEnd(signal="KILL"), []), (JobEnd(exit_status=3), [1])],
+    ids=["deleted", "killed", "ended by itself"],
+)
+def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
+    site: Site, end: JobEnd, over: list[int]
+) -> None:
+    """The state file was restored: its task may have been moved, and have run elsewhere."""
+    site.ledger.append(LedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
+
+    assert site.look(range(2, 6), ended={1: end}) == (over, False)
+    assert site.updator._restored.behind == ([] if over else [1])
+
+
+@pytest.mark.parametrize(
+    ("state", "is_restored", "arrays", "behind"),
+    [
+        (CampaignState.IN_TREATMENT, True, 1, [2]),
+        (CampaignState.IN_TREATMENT, True, 0, []),
+        (CampaignState.IN_TREATMENT, False, 1, []),
+        (CampaignState.PAUSED, True, 1, []),
+    ],
+    ids=["restored", "never sent", "new", "paused"],
+)
+def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
+    site: Site, state: CampaignState, is_restored: bool, arrays: int, behind: list[int]
+) -> None:
+    """The state file was lost; a campaign that has arrays here is looked at by their ends."""
+    restored = replace(site.one, number=2, state=state)
+    known = replace(site.one, number=1)
+    events = [opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, n, "", NOON) for n in (1, 2)]
+    ledger = tuple(site.ledger[:arrays])
+    look = LedgerRecovery(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
+
+    assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
+
+
+def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
+    """By its end a task would wait for another attempt, which the ledger has already."""
+    site.campaigns.wait_again(1, WaitingTasks(first=7, last=8))
+    other = site.campaigns.intend(1, "beta", 2, NOON)
+    assert other
+    site.campaigns.array_is(other, ArrayState.RELEASED, 8)
+    site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
+    site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
+    ends = {1: JobEnd(exit_status=66), 2: DELETED}
+
+    assert site.look(range(2, 6), ended=ends) == ([], False)
+    del site.ledger[2:]
+    assert site.look(range(2, 6), ended=ends) == ([1, 1, 2], False)
+    site.others = []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "over"),
+    [(None, [1]), (LedgerLost("root's ledger has nothing of it"), [1]), (NotRead("EIO"), [])],
+    ids=["it knows no more", "it is lost", "it can't be read now"],
+)
+def test_a_deletion_counts_once_the_ledger_knows_no_more(
+    site: Site, trouble: GridbridgeError | None, over: list[int]
+) -> None:
+    """While it can't be read nobody knows, and without one nobody ever will."""
+    site.trouble = trouble
+
+    assert site.look(range(2, 6), ended={1: DELETED}) == (over, False)
+    assert site.updator._restored.behind == []

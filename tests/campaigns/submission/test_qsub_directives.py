@@ -1,0 +1,156 @@
+"""The `#$` lines of a script ask a campaign for what qsub would read in them."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.submission import command_line_campaigns
+from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
+from gridbridge.campaigns.submission.qsub_directives import ScriptRequest, SubmittedScript
+from gridbridge.errors import ConfigError
+from tests.campaigns.submission import qsub_lines
+from tests.campaigns.submission.qsub_lines import REFUSED, TAKEN
+
+AT = CommandLineOptions(clusters=("beta",), by_resource=frozenset({"beta"}))
+YEAR_S = 31_536_000
+
+
+def script(lines: str) -> str:
+    """Return a script with these lines."""
+    return f"#!/bin/sh\n{lines}\necho\n"
+
+
+def read(lines: str) -> SubmittedScript:
+    """Read a script."""
+    found = SubmittedScript("job.sh")
+    found.read(script(lines))
+    return found
+
+
+def shown(asked: ScriptRequest) -> dict[str, str]:
+    """Return what was read in the words of qstat."""
+    limit = [f"h_rt={asked.walltime_s}"] * bool(asked.walltime_s)
+    array = asked.array
+    found = {
+        qsub_lines.NAME: asked.name,
+        qsub_lines.JOIN: "y" * asked.is_joined,
+        qsub_lines.TASKS: f"{array.first}-{array.last}:{array.step}" if array else "",
+        qsub_lines.OUT: asked.output,
+        qsub_lines.ERR: asked.error,
+        qsub_lines.SHELL: asked.shell,
+        qsub_lines.HARD: ",".join(limit + [each.text for each in asked.resources]),
+        qsub_lines.VARIABLES: ",".join(f"{key}={value}" for key, value in asked.variables.items()),
+        qsub_lines.WORK: asked.folder or "",
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+@pytest.mark.parametrize("lines", TAKEN)
+def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
+    """What changes nothing in a campaign is told, and nothing is called unknown."""
+    found = read(lines)
+
+    assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
+    assert (
+        command_line_campaigns.script("job.sh", script(lines), (), AT)
+        .jdl.clusters["beta"]
+        .exec_file
+    )
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_what_qsub_refuses_is_refused(options: str) -> None:
+    """With the line in which it stands."""
+    with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
+        command_line_campaigns.script("job.sh", script(f"#$ {options}"), (), AT)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("-b y", "campaigns do not have it yet; expected a script without it"),
+        ("-ar 5", "campaigns do not have it yet; expected a script without it"),
+        ("-@ file", "campaigns do not have it yet; expected a script without it"),
+        ("-hold_jid x", "campaigns do not have it yet; expected a script without it"),
+        (
+            "-i /etc/motd",
+            "campaigns do not have it yet; expected /dev/null, or a script without it",
+        ),
+        ("-o host:/x", "it is a file of one host; expected a path without HOST:"),
+        ("-v A-B=2", "a shell has no such variable; expected NAME=VALUE,..."),
+        ("-wd /home/$USER", "$USER is not known there; expected /FOLDER, ~/FOLDER or a folder"),
+    ],
+)
+def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, problem: str) -> None:
+    """Though qsub takes it: a task would do something else."""
+    assert read(f"#$ {options}").problems == [f"job.sh:2: {options}: {problem}"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-sc site=x",
+        "-pty n",
+        "-binding pe linear:2",
+        "-C ''",
+        "-S n1:/bin/sh",
+        "-l hostname=n1",
+        "-l h=n1",
+        "-l h=!n1&!n2",
+        "-l q=all.q",
+    ],
+)
+def test_what_changes_nothing_is_told(options: str) -> None:
+    """Each with its value."""
+    said = options.replace("'", "")
+
+    assert read(f"#$ {options}").warnings == [f"job.sh:2: {said}: changes nothing yet"]
+
+
+@pytest.mark.parametrize(
+    ("slots", "least"),
+    [("4-16", 4), ("16-4", 4), ("4-", 4), ("-4", 1), ("8,2-4", 2), ("2:8", 2), ("1", 1), ("04", 4)],
+)
+def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> None:
+    """With which it runs anywhere; the range is told."""
+    found = read(f"#$ -pe smp {slots}")
+
+    unit = "slot" if least == 1 else "slots"
+    note = f"job.sh:2: -pe smp {slots}: each task has the least, {least} {unit}"
+    assert (found.asked.environment, found.asked.slots) == ("smp", least)
+    assert found.warnings == ([] if slots.isdigit() else [note])
+
+
+@pytest.mark.parametrize("word", ["INFINITY", "infinity"])
+@pytest.mark.parametrize("name", ["h_rt", "s_rt"])
+def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> None:
+    """No task has a longer one, and an hour would end it."""
+    said = command_line_campaigns.script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
+
+    assert said.jdl.clusters["beta"].walltime_s == YEAR_S
+    note = f"job.sh:2: -l {name}={word}: each task has a year, the longest walltime"
+    assert said.warnings == (note,)
+
+
+def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
+    """Each task would have the number that -v says."""
+    said = command_line_campaigns.script(
+        "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
+    )
+
+    line = said.jdl.clusters["beta"].exec_file
+    assert "A='1'" in line
+    assert line.index("SGE_TASK_ID='7'") < line.index('SGE_TASK_ID="$1"')
+    assert "JOB_NAME='x'" not in line
+
+
+def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> None:
+    """Whatever the home is called here."""
+    at = [
+        command_line_campaigns.script("job.sh", script(f"#$ -wd {path}"), (), AT)
+        for path in ("~/a", "$HOME/a")
+    ]
+
+    assert {said.jdl.clusters["beta"].exec_directory for said in at} == {"$HOME/a"}
+    elsewhere = command_line_campaigns.script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
+    assert elsewhere.jdl.clusters["beta"].exec_directory == str(tmp_path)

@@ -1,0 +1,82 @@
+"""Owners are told of tasks that may go nowhere, and not of a cluster that is away for a moment."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
+from gridbridge.decisions.campaigns.failures.unplaceable_tasks import is_stuck
+from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation, KeptOff
+from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
+from tests.decisions.campaigns.test_slot_distribution import at, campaign
+
+WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
+LARGE = ClusterRoom(free_slots=0, max_slots=800, slots=800)
+SMALL = ClusterRoom(free_slots=0, max_slots=4, slots=4)
+BARRED = {(1, "gamma"): BlacklistEntry.PROBE}
+OVERRAN = {1: (KeptOff(tasks=1, never=("beta",)),)}
+FAILED = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "known", "expected"),
+    [
+        pytest.param(LARGE, {"kept_off": OVERRAN}, False, id="gamma takes it"),
+        pytest.param(SMALL, {"kept_off": OVERRAN}, True, id="gamma is too small"),
+        pytest.param(SMALL, {"kept_off": FAILED}, False, id="it goes back to beta"),
+        pytest.param(SMALL, {}, False, id="they overran nowhere"),
+        pytest.param(replace(LARGE, is_drained=True), {"kept_off": OVERRAN}, True, id="drained"),
+        pytest.param(replace(LARGE, is_stressed=True), {"kept_off": OVERRAN}, None, id="stressed"),
+        pytest.param(replace(LARGE, max_slots=0), {"kept_off": OVERRAN}, None, id="disabled"),
+        pytest.param(None, {"kept_off": OVERRAN}, None, id="away"),
+        pytest.param(SMALL, {"kept_off": OVERRAN, "waiting": {}}, False, id="nothing waits"),
+    ],
+)
+def test_whose_tasks_may_go_nowhere(
+    gamma: ClusterRoom | None, known: dict[str, object], expected: bool | None
+) -> None:
+    assert is_stuck(WIDE, look(gamma, **known), {}) is expected
+
+
+def look(gamma: ClusterRoom | None, **known: object) -> CycleSituation:
+    """Return a cycle's look at the campaign, at beta and what there is of gamma."""
+    room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
+    return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
+
+
+def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
+    """Nor while it is tried again; nothing of a paused campaign is told."""
+    one = look(LARGE, kept_off=OVERRAN)
+    paused = replace(WIDE, state=CampaignState.PAUSED)
+
+    assert (is_stuck(WIDE, one, BARRED), is_stuck(paused, one, BARRED)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
+)
+def test_the_owner_is_told_until_a_cluster_takes_them(
+    gamma: ClusterRoom | None, is_over: bool
+) -> None:
+    """Once, also while a cluster does not answer in between."""
+    known = event(EventCode.NO_CLUSTER, "")
+
+    first = told(look(SMALL, kept_off=OVERRAN))
+    later = told(look(gamma, kept_off=OVERRAN, events=(known,)))
+
+    assert first[EventCode.NO_CLUSTER].closed_at is None
+    assert (EventCode.NO_CLUSTER in later) is is_over
+
+
+def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
+    """It could only wait there for ever."""
+    overran = ended(TaskOutcome.WALLTIME)
+    small, large = (
+        replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE)
+    )
+
+    assert (plan(small).again, len(plan(large).again)) == ((), 1)
+    assert EventCode.WALLTIME in told(small)

@@ -1,0 +1,161 @@
+"""At the end of a campaign a task that runs long gets a copy at another cluster, twice at most."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns.schedulers import speculative
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignTail
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import AT_THE_END, finalizer_of
+from gridbridge.decisions.campaigns.schedulers.speculative import is_at_end, usual_most_s
+from gridbridge.model.campaigns.campaign_sections import Finalize
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
+from tests.decisions.campaigns.test_slot_distribution import campaign
+
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "campaign-schedulers.md"
+
+
+def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> LiveAttempt:
+    """Return an attempt that runs."""
+    return LiveAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
+
+
+def end(*tasks: LiveAttempt, **known: Any) -> CampaignTail:
+    """Return a campaign with two tasks left; of a hundred that ended most took up to 95 s."""
+    usual: dict[str, Any] = {
+        "campaign": 1,
+        "left": 2,
+        "unsent": 0,
+        "sent_s": 500.0,
+        "free": {"gamma": 2, "delta": 9, "beta": 4},
+        "durations_s": tuple(range(1, 101)),
+        "made": {},
+        "limits": Finalize(),
+    }
+    return CampaignTail(live=tasks, **usual | known)
+
+
+def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
+    """Return which tasks get a copy where."""
+    return {each.cluster: each.tasks for each in speculative.copies(one)}
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        pytest.param(end(live(7, 96)), {"gamma": (7,)}, id="it ran longer than 95 of 100"),
+        pytest.param(end(live(7, 95)), {}, id="it ran as long as one of them"),
+        pytest.param(end(live(7, 0)), {}, id="it waits there, or may have ended"),
+        pytest.param(
+            end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="the longest is the first"
+        ),
+        pytest.param(
+            end(live(7, 96), live(8, 300), live(9, 200), left=3),
+            {"gamma": (8, 9), "delta": (7,)},
+            id="as many as there is room for, then elsewhere",
+        ),
+        pytest.param(
+            end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the cluster that has it"
+        ),
+        pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="nor when no other has room"),
+        pytest.param(
+            end(live(7, 300), failed_at={7: ("gamma",), 8: ("delta",)}),
+            {"delta": (7,)},
+            id="nor where it overran its walltime",
+        ),
+        pytest.param(
+            end(live(7, 300), live(7, 96, "gamma", 2), made={7: 1}),
+            {"delta": (7,)},
+            id="once more when the copy ran as long",
+        ),
+        pytest.param(
+            end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}),
+            {},
+            id="not while the copy is young",
+        ),
+        pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
+        pytest.param(end(live(7, 300), limits=Finalize(copies=0)), {}, id="the site wants none"),
+        pytest.param(
+            end(live(7, 300), limits=Finalize(least_s=400)), {}, id="it ran for too short a time"
+        ),
+        pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few have ended"),
+        pytest.param(
+            end(live(7, 300), left=15), {}, id="as many are left as slots: it is not the end"
+        ),
+        pytest.param(
+            end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all were sent long ago"
+        ),
+        pytest.param(
+            end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="but for one that waits"
+        ),
+    ],
+)
+def test_who_gets_a_copy_where(one: CampaignTail, expected: dict[str, tuple[int, ...]]) -> None:
+    assert chosen(one) == expected
+
+
+def test_a_copy_says_what_it_was_made_for() -> None:
+    """The time is kept, so that `gridbridge why` can tell it."""
+    (one,) = speculative.copies(end(live(7, 96)))
+
+    assert one == SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
+
+
+@pytest.mark.parametrize(
+    ("durations", "expected"),
+    [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)],
+)
+def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float | None) -> None:
+    assert usual_most_s(durations) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "unsent", "free", "sent_s", "expected"),
+    [
+        (3, 0, 4, 0.0, True),
+        (4, 0, 4, 0.0, False),
+        (3, 3, 4, 0.0, True),
+        (9, 0, 0, 3600.0, True),
+        (9, 0, 0, 3599.0, False),
+        (9, 1, 0, 9999.0, False),
+    ],
+)
+def test_when_a_campaign_is_at_its_end(
+    left: int, unsent: int, free: int, sent_s: float, expected: bool
+) -> None:
+    assert is_at_end(left, unsent, free, sent_s, Finalize()) is expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_idempotent", "expected"),
+    [
+        (CampaignType.DEFAULT, True, True),
+        (CampaignType.DEFAULT, False, False),
+        (CampaignType.TEST, True, False),
+    ],
+)
+def test_only_what_may_run_twice_is_copied(
+    type_: CampaignType, is_idempotent: bool, expected: bool
+) -> None:
+    """Two copies that write the same output collide; a test sends one task a cluster, ever."""
+    jdl = Jdl(name="n", type=type_, is_idempotent=is_idempotent)
+
+    found = finalizer_of(replace(campaign(1, {}), jdl=jdl))
+
+    assert (found is not None) is expected
+
+
+def test_the_rule_of_the_manual_works() -> None:
+    """It stands there whole: whoever copies it has one."""
+    texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    module: dict[str, Any] = {}
+    exec(texts[1], module)
+
+    assert module["copies"](end(live(7, 4000))) == (
+        SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
+    )
+    assert {CampaignType.DEFAULT} == set(AT_THE_END)

@@ -1,0 +1,339 @@
+"""Of several attempts of a task one decides, and those that are left of it then are ended."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns.speculation_rules import by_task, numbered, settled
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cycle_plan import (
+    ClusterRoom,
+    ClusterView,
+    CyclePlan,
+    CycleSituation,
+    ProloguePhaseResult,
+    Retry,
+    TaskSend,
+)
+from gridbridge.model.campaigns.prologues import PROLOGUE
+from gridbridge.model.campaigns.speculation import (
+    CompetingAttempt,
+    LiveAttempt,
+    SpeculativeAttempts,
+    StragglerTail,
+    SupersededAttempts,
+)
+from gridbridge.model.campaigns.usage_sharing import UsageSharing
+from gridbridge.model.job import ArrayLimits
+from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
+
+S, E, P = TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.PREEMPTED
+LIVES, COPY, LOST = TaskOutcome.PENDING, TaskOutcome.COPY, TaskOutcome.SITE_FAULT
+TASK = 5
+AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
+
+
+def rival(
+    attempt: int, outcome: TaskOutcome = LIVES, task: int = TASK, place: int = 1
+) -> CompetingAttempt:
+    """Return an attempt of a task that had a copy, the second one."""
+    return CompetingAttempt(
+        campaign=1,
+        task=task,
+        attempt=attempt,
+        array=attempt,
+        place=place,
+        cluster=AT[attempt],
+        outcome=outcome,
+        is_copy=attempt > 1,
+    )
+
+
+def ended(attempt: int, outcome: TaskOutcome, task: int = TASK) -> Attempt:
+    """Return an attempt that has ended now."""
+    return Attempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
+
+
+def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -> Array:
+    """Return an array; all but the first are of copies."""
+    return Array(
+        campaign=1,
+        number=number,
+        cluster=AT[number],
+        state=state,
+        size=size,
+        intended_at=NOON,
+        copies_beyond_s=None if number == 1 else 95,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rivals", "now", "expected"),
+    [
+        pytest.param((LIVES, LIVES), {2: S}, {2: S}, id="the copy is the first success"),
+        pytest.param((LIVES, LIVES), {1: S}, {1: S}, id="the original is"),
+        pytest.param((LIVES, LIVES), {1: S, 2: S}, {1: S, 2: COPY}, id="both in one look"),
+        pytest.param((LIVES, LIVES), {2: E}, {2: COPY}, id="a copy fails, the original lives"),
+        pytest.param((LIVES, LIVES), {1: E}, {1: COPY}, id="the original fails, the copy lives"),
+        pytest.param((LIVES, LIVES), {1: E, 2: S}, {1: COPY, 2: S}, id="one fails, one succeeds"),
+        pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
+        pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
+        pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
+        pytest.param((S, LIVES), {2: TaskOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
+        pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
+        pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
+        pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
+    ],
+)
+def test_which_attempt_decides(
+    rivals: tuple[TaskOutcome, ...], now: dict[int, TaskOutcome], expected: dict[int, TaskOutcome]
+) -> None:
+    known = by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
+
+    found = settled([ended(attempt, outcome) for attempt, outcome in now.items()], known)
+
+    assert {one.attempt: one.outcome for one in found} == expected
+
+
+def test_a_task_without_a_copy_is_as_it_ended() -> None:
+    """It is in no row."""
+    one = ended(1, E, task=9)
+
+    assert settled([one], by_task([rival(1), rival(2)])) == (one,)
+
+
+def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
+    """Root's ledger takes each attempt once."""
+    again = Retry(campaign=1, task=TASK, attempt=1, outcome=P)
+
+    (found,) = numbered([again], by_task([rival(1), rival(2, COPY)]))
+
+    assert found.attempt == 2
+
+
+def seen(*rivals: CompetingAttempt, **known: Any) -> CycleSituation:
+    """Return a look at a campaign of which one task is left."""
+    jdl = replace(SWEEP.jdl, is_idempotent=True)
+    usual: dict[str, Any] = {
+        "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
+        "waiting": {},
+        "arrays": (array(1), array(2)),
+        "room": {"beta": ClusterRoom(free_slots=4), "gamma": ClusterRoom(free_slots=4)},
+        "max_tasks": 100,
+        "at": NOON,
+        "rivals": rivals,
+    }
+    return CycleSituation(**usual | known)
+
+
+def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
+    """However long the loser's cluster takes to end it."""
+    look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
+
+    plan = campaign_cycle.plan(look)
+
+    losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
+    assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
+    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.sentences(plan)
+
+
+def test_a_loser_is_ended_again_until_it_has_ended() -> None:
+    """The first deletion may have been lost; the campaign does not end twice."""
+    over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
+    look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
+
+    again = campaign_cycle.plan(look)
+    last = campaign_cycle.plan(
+        replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),))
+    )
+
+    assert [one.array.number for one in again.losers] == [1]
+    assert (again.finished, last.finished, last.losers) == ((), (), ())
+    assert [one.outcome for one in last.ended] == [COPY]
+    assert campaign_cycle.sentences(last) == ["1 copy ended"]
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "lost", "is_resumed"),
+    [
+        (ArrayState.INTENDED, (), True, False),
+        (ArrayState.SUBMITTED, (), True, False),
+        (ArrayState.SUBMITTED, (rival(2, task=6, place=2), rival(1, task=6, place=2)), False, True),
+    ],
+)
+def test_copies_that_nobody_wants_any_more_are_not_released(
+    state: ArrayState, others: tuple[CompetingAttempt, ...], lost: bool, is_resumed: bool
+) -> None:
+    """Unless another task of their array is wanted: then its losers are ended after that."""
+    copies = array(2, state)
+    look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
+
+    plan = campaign_cycle.plan(look)
+
+    assert (copies in [one.array for one in plan.losers]) is lost
+    assert (copies in plan.resumed) is is_resumed
+
+
+def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
+    """It closes no cluster, spends no retry, and does not run again."""
+    look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
+
+    plan = campaign_cycle.plan(look)
+
+    assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
+    assert [one.outcome for one in plan.ended] == [COPY]
+    assert not plan.finished
+
+
+def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
+    """The host of the original was lost after its copy had failed: the task runs again."""
+    look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
+
+    plan = campaign_cycle.plan(look)
+
+    again = Retry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
+    assert (plan.again, plan.finished) == ((again,), ())
+
+
+TAIL = StragglerTail(
+    campaign=1,
+    sent_s=100,
+    durations_s=(10.0, 11.0, 12.0),
+    live=(LiveAttempt(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
+)
+FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
+
+
+def copied(look: CycleSituation) -> tuple[SpeculativeAttempts, ...]:
+    """Return what is copied."""
+    return campaign_cycle.plan(look).copies
+
+
+def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
+    """The sentence tells beyond which time, and the same rows tell it again."""
+    plan = campaign_cycle.plan(seen(tails=(TAIL,)))
+
+    assert plan.copies == (FIRST,)
+    assert campaign_cycle.sentences(plan) == [
+        "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
+        pytest.param({"events": (event(EventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
+        pytest.param(
+            {"events": (event(EventCode.SETUP_ERROR, "gamma", until=NOON),)},
+            (),
+            id="and gets probes",
+        ),
+        pytest.param({"room": {"beta": ClusterRoom(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param(
+            {"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"
+        ),
+        pytest.param(
+            {"room": {"gamma": ClusterRoom(free_slots=9, is_stressed=True)}},
+            (),
+            id="gamma is stressed",
+        ),
+        pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
+        pytest.param(
+            {"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"
+        ),
+        pytest.param(
+            {"sharing": UsageSharing(mean_s={1: {"beta": 3.0}})},
+            (FIRST,),
+            id="nothing known of gamma",
+        ),
+    ],
+)
+def test_what_a_cycle_knows_of_the_end(
+    known: Any, expected: tuple[SpeculativeAttempts, ...]
+) -> None:
+    assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [(None, ()), (TaskOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
+    ids=["none began", "it runs", "it failed", "it has run"],
+)
+def test_a_copy_goes_only_where_the_prologue_has_run(
+    outcome: TaskOutcome | None, expected: tuple[SpeculativeAttempts, ...]
+) -> None:
+    """None is begun for a copy."""
+    look = seen(tails=(TAIL,))
+    (campaign,) = look.campaigns
+    gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
+    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
+    step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
+    steps = (ProloguePhaseResult(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    plan = campaign_cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
+
+    assert (plan.copies, plan.steps) == (expected, ())
+
+
+def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
+    """Another campaign's tasks go first, whatever its number."""
+    other = replace(SWEEP, number=2)
+    look = seen(tails=(TAIL,), waiting={2: 6})
+    look = replace(look, campaigns=(*look.campaigns, other))
+
+    plan = campaign_cycle.plan(look)
+
+    assert TaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
+    assert plan.copies == (FIRST,)
+    assert copied(replace(look, waiting={2: 7})) == ()
+
+
+def test_a_cycle_without_copies_is_as_before() -> None:
+    """Nothing of it looks at them."""
+    one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
+
+    assert campaign_cycle.plan(seen(campaigns=(one,), arrays=())) == replace(
+        CyclePlan(), finished=(1,)
+    )
+
+
+@pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
+def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
+    listed: int, expected: tuple[SpeculativeAttempts, ...]
+) -> None:
+    """Of the same campaign and cluster, and no other."""
+    look = seen(tails=(TAIL,))
+    (campaign,) = look.campaigns
+    gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
+    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
+    there = (
+        ClusterView(campaign=1, cluster="gamma", waiting=0, listed=listed),
+        ClusterView(campaign=2, cluster="gamma", waiting=0, listed=9),
+        ClusterView(campaign=1, cluster="beta", waiting=0, listed=9),
+    )
+
+    assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
+@pytest.mark.parametrize("kind", ["of_person", "of_all"])
+def test_copies_keep_to_the_arrays_that_a_cluster_takes(
+    kind: str, most: int, expected: tuple[SpeculativeAttempts, ...]
+) -> None:
+    """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
+    look = seen(tails=(TAIL,))
+    limits = ArrayLimits(**{kind: most})
+    room = {**look.room, "gamma": replace(look.room["gamma"], limits=limits)}
+
+    assert [one.cluster for one in look.arrays] == ["beta", "gamma"]
+    assert copied(replace(look, room=room)) == expected

@@ -1,0 +1,91 @@
+"""Which waiting tasks are demand where licences and environments are short."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.elastic.demand.pending_demand import claims
+from gridbridge.model.elastic.balance_plan import RefusalKind
+from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.cell_layout import (
+    CellLayout,
+    CellResource,
+    ConsumableKind,
+    ParallelEnvironment,
+    SlotSpread,
+)
+from tests.decisions.elastic.cells import MASTER, waiting
+from tests.decisions.elastic.demand_cells import LAYOUT, cell, full
+
+SEAT = CellResource(name="seat", counted=ConsumableKind.BY_JOB, default="1")
+TOKEN = CellResource(name="token", counted=ConsumableKind.BY_JOB)
+WIDEST = 4
+
+
+def environment(name: str, slots: int) -> ParallelEnvironment:
+    return ParallelEnvironment(name=name, spread=SlotSpread.ONE_HOST, slots=slots)
+
+
+def more(*of: CellResource | ParallelEnvironment) -> CellLayout:
+    """Return the usual layout with these as well."""
+    resources = {one.name: one for one in of if isinstance(one, CellResource)}
+    environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
+    return replace(
+        LAYOUT,
+        resources={**LAYOUT.resources, **resources},
+        environments={**LAYOUT.environments, **environments},
+    )
+
+
+def claimed(
+    wait: list[WaitingJobs], layout: CellLayout, licences: Mapping[str, str]
+) -> tuple[list[int], list[tuple[RefusalKind | None, str]]]:
+    """Return how many tasks of each row are demand, and what the others lack."""
+    seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
+    found, refused = claims(seen, WIDEST)
+    return [one.tasks for one in found], [(one.cause, one.name) for one in refused]
+
+
+def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
+    wait = [waiting(1, tasks=10, licence="1", token="1")]
+
+    for licences in ({"licence": "5", "token": "1"}, {"licence": "1", "token": "5"}):
+        short = min(licences, key=lambda name: licences[name])
+        assert claimed(wait, more(TOKEN), licences) == ([1], [(RefusalKind.LICENCE, short)])
+
+
+def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
+    wait = [
+        waiting(2, tasks=10, licence="1", token="1"),
+        waiting(1, tasks=5, licence="1", jobs=(8,)),
+    ]
+
+    counts, _ = claimed(wait, more(TOKEN), {"licence": "10", "token": "1"})
+
+    assert counts == [1, 5]
+
+
+def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
+    assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == (
+        [3],
+        [(RefusalKind.LICENCE, "seat")],
+    )
+    assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
+
+
+def test_environments_that_fit_are_filled_one_after_the_other() -> None:
+    both = more(environment("mpi1", 4), environment("mpi2", 5))
+
+    assert claimed([waiting(1, tasks=4, slots=2, pe="mpi*")], both, {}) == ([4], [])
+    assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == (
+        [4],
+        [(RefusalKind.ENVIRONMENT_FULL, "mpi2")],
+    )
+
+
+def test_tasks_for_which_no_environment_has_slots_take_no_licences() -> None:
+    wait = [
+        waiting(2, tasks=3, slots=2, pe="mpi1", licence="1"),
+        waiting(1, tasks=2, licence="1", jobs=(8,)),
+    ]
+
+    assert claimed(wait, more(environment("mpi1", 2)), {"licence": "3"})[0] == [1, 2]

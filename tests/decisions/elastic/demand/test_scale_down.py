@@ -1,0 +1,437 @@
+"""Policy demand: which nodes are given back, and which stay."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.plan_sentence import reason, sentence
+from gridbridge.model.elastic.balance_plan import BalanceSituation, DemandVerdict, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.cell_layout import CellQueue
+from gridbridge.model.elastic.node import Node
+from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
+from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
+
+TWO = (node("n1"), node("n2"))
+MIXED = {"cheap": Pool(slots=4, price=1, limit=3), "dear": Pool(slots=8, price=9, limit=2)}
+
+
+def idle(*nodes: Node, **more: Any) -> BalanceSituation:
+    """Return a master that is full, and idle nodes."""
+    return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
+
+
+def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
+    seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
+    found = plan(seen)
+
+    assert (found.remove, found.verdict) == (("n1",), DemandVerdict.SPARE)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
+
+
+@pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
+def test_a_node_with_reserved_slots_stays(key: str) -> None:
+    """Of an advance reservation; the look before a removal finds it in use."""
+    one = instance("n2")
+    reserved = replace(one, reserved=1) if key == "reserved" else replace(one, promised=1)
+    found = plan(cell(instance("n1"), reserved, nodes=TWO))
+
+    assert found.remove == ("n1",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
+
+
+def test_only_as_many_stay_as_what_waits_needs() -> None:
+    """Jobs that wait for something else keep no node."""
+    nodes = (*TWO, node("n3"))
+
+    assert plan(idle(*nodes, wait=[waiting(1, tasks=5)])).remove == ("n1",)
+    assert plan(idle(*nodes, wait=[waiting(1, state="hqw")])).remove == ("n1", "n2", "n3")
+    assert plan(idle(*nodes, wait=[waiting(1, queues=("gone.q",))])).remove == ("n1", "n2", "n3")
+
+
+def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
+    """The cell lists its host; one that has only best-effort queues is known to be idle."""
+    only_best = instance("n2", queue="be.q")
+    seen = cell(instance("n1"), only_best, nodes=TWO)
+    bare = replace(seen.cell, instances=(only_best,))
+    found = plan(replace(seen, cell=bare))
+
+    assert found.remove == ("n2",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
+
+
+def test_a_node_that_is_in_no_queue_is_given_back() -> None:
+    """As when somebody took its host group out of a queue: nothing can run there."""
+    rest = CellQueue(name="all.q", hosts=("@htc", "n1.example.org"))
+    seen = cell(
+        instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest})
+    )
+    bare = replace(seen, cell=replace(seen.cell, instances=(instance(MASTER),)))
+    found = plan(bare)
+
+    assert found.remove == ("n2",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
+
+
+PAID = {"paid": Pool(slots=4, price=1.0)}
+
+
+@pytest.mark.parametrize(
+    ("spent", "minutes", "expected"),
+    [
+        (97, 50, ()),
+        (97.5, 50, ("n1",)),
+        (99.5, 50, ("n1", "n2")),
+        (999, 50, ("n1", "n2")),
+        (999, 40, ()),
+    ],
+    ids=["enough", "one too many", "none", "long ago", "paid for"],
+)
+def test_a_month_that_is_spent_gives_idle_nodes_back(
+    spent: float, minutes: float, expected: tuple[str, ...]
+) -> None:
+    """Though they are the least, are to be spare, or have become idle just now for tasks."""
+    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
+    seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
+    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
+    month = Demand(billing_s=3600, budget_month=100.0, spare_nodes=2)
+    found = decide(
+        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=9), month, PAID
+    )
+
+    assert (found.remove, found.add) == (expected, 0)
+    assert (found.verdict is DemandVerdict.MONTH_SPENT) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("budget", "minutes", "expected"),
+    [(3.0, 50, ()), (2.9, 50, ("n1",)), (0.5, 50, ("n1", "n2")), (0.5, 40, ()), (0.0, 50, ())],
+    ids=["enough", "one too many", "a busy one stays", "paid for", "no budget"],
+)
+def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
+    budget: float, minutes: float, expected: tuple[str, ...]
+) -> None:
+    """They came when their price was lower: the budget goes before the least, and what waits."""
+    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
+    seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
+    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
+    hour = Demand(billing_s=3600, budget_hour=budget, spare_nodes=2)
+    found = decide(
+        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=4), hour, PAID
+    )
+
+    assert (found.remove, found.add) == (expected, 0)
+    assert (found.verdict is DemandVerdict.TOO_DEAR) == bool(expected)
+
+
+def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
+    kept = node("n1", 50, pool="paid", is_kept=True)
+    seen = idle(kept, node("n2", 50), wait=[waiting(1, tasks=4)], spent=999)
+
+    assert plan(seen, PAID, billing_s=3600, budget_month=100.0).remove == ()
+
+
+def test_a_unit_that_begins_in_the_next_month_is_not_of_this_ones_budget() -> None:
+    seen = idle(node("n1", 50, pool="paid"), wait=[waiting(1, tasks=4)], spent=100)
+    last = replace(seen, now=datetime(2026, 1, 31, 23, 55, tzinfo=UTC))
+
+    assert plan(last, PAID, billing_s=3600, budget_month=100.0).remove == ()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"), [(4.9, ()), (5.1, ("n1",)), (None, ("n1",))], ids=["4", "5", "unknown"]
+)
+def test_a_node_has_been_idle_for_a_while(minutes: float | None, expected: tuple[str, ...]) -> None:
+    assert expected == plan(idle(node("n1", idle=minutes))).remove
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(44.9, ()), (45, ("n1",)), (59.9, ("n1",)), (60, ()), (104.9, ()), (105, ("n1",))],
+)
+def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
+    minutes: float, expected: tuple[str, ...]
+) -> None:
+    assert expected == plan(idle(node("n1", minutes)), billing_s=3600).remove
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (node("n1", is_kept=True), RefusalKind.KEPT),
+        (node("n1", state="draining"), RefusalKind.NOT_READY),
+        (node("n1", None), RefusalKind.UPTIME_UNKNOWN),
+        (node("n1", 2), RefusalKind.IDLE_BRIEFLY),
+        (node(MASTER), RefusalKind.MASTER),
+    ],
+    ids=["kept", "draining", "unknown", "idle", "master"],
+)
+def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: RefusalKind) -> None:
+    found = plan(cell(instance(one.name), nodes=[one]))
+
+    assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
+
+
+def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
+    found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
+
+    said = [reason(one, Balance()) for one in found.refused]
+    assert said == ["it is draining, not ready"]
+
+
+def test_a_node_that_the_cell_does_not_list_stays() -> None:
+    found = plan(cell(instance(MASTER), nodes=[node("n9")]))
+
+    assert [one.cause for one in found.refused] == [RefusalKind.NOT_LISTED]
+
+
+def test_hosts_that_are_not_ours_stay() -> None:
+    assert plan(cell(instance("n1"), instance("n2"), nodes=[node("n1")])).remove == ("n1",)
+
+
+def test_never_fewer_than_the_minimum_are_left() -> None:
+    seen = idle(*TWO, node("n3"))
+
+    assert plan(seen, schedule="0-24 3-9").remove == ("n1",)
+
+
+def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> None:
+    """Two of five nodes are busy, three and the master may be there."""
+    nodes = [node(f"n{number}", 10, idle=0, pool="plain") for number in range(1, 6)]
+    busy = [instance(MASTER, (4,)), *(instance(name, (4,)) for name in ("n1", "n2"))]
+    free = [instance(name) for name in ("n3", "n4", "n5")]
+    seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
+    night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
+
+    assert (night.verdict, night.remove) == (DemandVerdict.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
+    assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
+
+
+@pytest.mark.parametrize("state", ["draining", "removing"])
+def test_nodes_that_leave_already_are_none_of_those_that_stay(state: str) -> None:
+    """One that was drained by hand may have a task for hours."""
+    leaving = [node(name, state=state) for name in ("a", "b")]
+    seen = idle(*leaving, *TWO, node("n3"), wait=[waiting(9, tasks=12)])
+    quiet = replace(seen, cell=replace(seen.cell, waiting=()))
+
+    assert plan(quiet, schedule="0-24 3-9").remove == ("n1",)
+    assert plan(quiet, schedule="0-24 4-9").remove == ()
+    assert plan(seen, schedule="0-24 0-3").remove == ("n1",)
+    assert plan(seen, schedule="0-24 0-4").remove == ()
+
+
+def test_nothing_is_removed_soon_after_a_change() -> None:
+    assert plan(idle(*TWO, last_change=ago(2))).remove == ()
+    assert plan(idle(*TWO, last_change=ago(3))).remove == ("n1", "n2")
+
+
+@pytest.mark.parametrize(("spare", "expected"), [(0, 3), (1, 2), (4, 2), (5, 1), (9, 0)])
+def test_slots_that_are_to_be_spare_keep_their_nodes(spare: int, expected: int) -> None:
+    seen = idle(*TWO, node("n3"))
+
+    assert expected == len(plan(seen, spare_slots=spare).remove)
+    assert len(plan(seen, spare_nodes=2).remove) == 1
+
+
+def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() -> None:
+    nodes = [
+        node("a", 50, pool="cheap"),
+        node("b", 58, pool="cheap"),
+        node("c", 50, pool="dear"),
+        node("d", 50, pool="cheap"),
+        node("e", 50, pool="other"),
+    ]
+    hosts = [instance(one.name, state="au" if one.name == "e" else "") for one in nodes]
+    pools = {"cheap": Pool(slots=4, price=1), "dear": Pool(slots=4, price=9)}
+    seen = cell(instance(MASTER), *hosts, nodes=nodes)
+
+    assert plan(seen, pools, billing_s=3600).remove == ("e", "c", "b", "a", "d")
+
+
+def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
+    nodes = [node("a1", pool="a"), node("a2", pool="a"), node("b1", pool="b")]
+    pools = {"a": Pool(slots=4), "b": Pool(slots=4)}
+    seen = cell(instance("a1"), instance("a2", (1,)), instance("b1"), nodes=nodes)
+
+    assert plan(seen, pools, most=2).remove == ("b1", "a1")
+
+
+def test_best_effort_tasks_keep_no_node() -> None:
+    seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), nodes=TWO[:1])
+
+    assert plan(seen).remove == ("n1",)
+
+
+def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use() -> None:
+    seen = idle(*TWO, wait=[waiting(9, gpu="1")])
+    pools = {"gpus": Pool(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
+    found = plan(seen, pools, most=3)
+
+    assert (found.add, found.remove) == (0, ("n1", "n2"))
+    assert plan(after(seen, found), pools, most=3).add == 1
+
+
+@pytest.mark.parametrize(
+    ("seen", "demand", "expected"),
+    [
+        (
+            cell(*full(MASTER), wait=[waiting(18, tasks=9)]),
+            {},
+            "9 tasks wait 18 min, 0 fit in 0 free slots, 1 of 10 nodes: "
+            "add 3 of pool p at 2 an hour each",
+        ),
+        (
+            cell(instance(MASTER), wait=[waiting(18)]),
+            {},
+            "1 task waits, 1 fits in 4 free slots, 1 of 10 nodes: nothing is done",
+        ),
+        (
+            cell(instance("n1"), nodes=TWO[:1]),
+            {},
+            "no task waits, 1 node idle and not needed, 2 of 10 nodes: remove n1",
+        ),
+        (
+            cell(*full(MASTER), wait=[waiting(1)]),
+            {"wait_s": 90},
+            "1 task waits 60 s, not 90 s yet, 0 fit in 0 free slots: nothing is done",
+        ),
+        (
+            cell(*full(MASTER), FAR, wait=[waiting(1)], elsewhere={"far": 60.0}),
+            {},
+            "1 task waits 60 s, 0 fit in 0 free slots, queue far would start the others in 60 s,"
+            " a new node in 5 min: nothing is done",
+        ),
+        (
+            cell(
+                instance(MASTER, (4,), begun=[begun(20)]),
+                wait=[waiting(9)],
+                runtimes={("alice", "job"): 1200.0},
+            ),
+            {"target_wait_s": 60},
+            "1 task waits 9 min, without a new node all is done in 5 min,"
+            " at most 60 s and a boot of 5 min: nothing is done",
+        ),
+        (
+            cell(instance(MASTER)),
+            {"schedule": "12-13 3-9"},
+            "1 of at least 3 nodes: add 2 of pool p at 2 an hour each",
+        ),
+        (
+            cell(*full(MASTER), wait=[waiting(9)]),
+            {"schedule": "12-13 0-1"},
+            "1 of at most 1 node: nothing is done",
+        ),
+        (
+            cell(*full(MASTER), wait=[waiting(9)], last_change=ago(1)),
+            {"grow_pause_s": 90},
+            "the last change was 60 s ago, less than 90 s: nothing is done",
+        ),
+    ],
+    ids=[
+        "grow",
+        "fits",
+        "shrink",
+        "not yet",
+        "elsewhere",
+        "soon",
+        "hour's least",
+        "hour's most",
+        "pause",
+    ],
+)
+def test_a_round_is_told_in_one_sentence_with_its_numbers(
+    seen: BalanceSituation, demand: dict[str, float], expected: str
+) -> None:
+    rules, own = Balance(max_nodes=10), Demand(**demand)  # type: ignore[arg-type]
+    found = plan(seen, {"p": Pool(slots=4, price=2)}, 10, **demand)
+
+    assert expected == sentence(found, rules, own)
+
+
+HOSTS = some.lists(
+    some.tuples(
+        some.integers(0, 4),
+        some.integers(0, 130),
+        some.sampled_from(["", "", "au", "d"]),
+        some.sampled_from(["", "cheap", "dear"]),
+        some.sampled_from(["ready", "ready", "booting", "draining"]),
+    ),
+    max_size=6,
+)
+WAITS = some.lists(
+    some.tuples(
+        some.integers(0, 90),
+        some.integers(1, 40),
+        some.sampled_from([("", 1), ("smp", 3), ("smp", 8), ("fill", 10), ("pairs", 6)]),
+        some.booleans(),
+    ),
+    max_size=4,
+)
+
+ROUNDS = len(MIXED) + 2 * 3  # one for each pool; at the maximum each old node makes way for another
+
+
+def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> BalanceSituation:
+    """Return a cell with what was drawn; every second host is no node of ours."""
+    names = [f"n{place}" for place in range(len(hosts))]
+    known = list(zip(names, hosts, strict=True))
+    return cell(
+        instance(MASTER),
+        *(
+            instance(name, (1,) * one[0], state=one[2])
+            for name, one in known
+            if one[4] != "booting"
+        ),
+        wait=[
+            waiting(
+                minutes, tasks=tasks, pe=pe, slots=slots, **({"exclusive": "1"} if alone else {})
+            )
+            for minutes, tasks, (pe, slots), alone in waits
+        ],
+        nodes=[
+            replace(node(name, one[1], one[4], pool=one[3]), since=ago(1))
+            for name, one in known[::2]
+        ],
+    )
+
+
+@given(HOSTS, WAITS, some.integers(1, 12), some.integers(0, 6), some.integers(0, 9))
+def test_limits_hold_and_no_node_in_use_is_removed_whatever_the_cell_is_like(
+    hosts: list[tuple[int, int, str, str, str]],
+    waits: list[Any],
+    most: int,
+    spare: int,
+    least: int,
+) -> None:
+    """A round adds or removes, the same situation gives the same plan, and it comes to rest."""
+    seen = drawn(hosts, waits)
+    least = min(least, most)
+    options: dict[str, Any] = {
+        "schedule": f"0-24 {least}-{most}",
+        "spare_slots": spare,
+        "max_booting": 50,
+    }
+    found = plan(seen, MIXED, most, **options)
+    own = {one.name for one in seen.nodes}
+    busy = {one.host for one in seen.cell.instances if one.running}
+
+    assert not (found.add and found.remove)
+    assert not found.add or found.figures.nodes + found.add <= most
+    assert not found.remove or found.figures.nodes - len(found.remove) >= least
+    assert own.issuperset(found.remove)
+    assert busy.isdisjoint(found.remove)
+    assert found == plan(seen, MIXED, most, **options)
+    now = found
+    for _ in range(ROUNDS):
+        seen = after(seen, now)
+        now = plan(seen, MIXED, most, **options)
+    assert not now.add
+    assert sum(one.pool == "cheap" for one in seen.nodes) <= max(
+        3, sum(one[3] == "cheap" for one in hosts)
+    )

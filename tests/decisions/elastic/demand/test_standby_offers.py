@@ -1,0 +1,63 @@
+"""Hosts on standby are offers at no price: those are woken that what waits fits on."""
+
+import pytest
+
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict
+from gridbridge.model.elastic.node import NodeState
+from tests.decisions.elastic.cells import MASTER, instance, node, waiting
+from tests.decisions.elastic.demand_cells import cell, full, plan
+
+SIZES = {"s4": 4, "t4": 4, "s16": 16}
+
+
+def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> BalancePlan:
+    """Return what is done for tasks when these hosts rest; their daemons are silent."""
+    asleep = [instance(name, slots=SIZES[name], state="au") for name in names]
+    seen = cell(
+        *full(MASTER),
+        *asleep,
+        wait=[waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")],
+        nodes=[node(name, state=NodeState.STANDBY.value, pool="rack") for name in names],
+        standby=names if is_told else (),
+    )
+    return plan(seen)
+
+
+@pytest.mark.parametrize(
+    ("names", "slots", "tasks", "wake", "add"),
+    [
+        pytest.param(("s16",), 16, 1, ("s16",), 0, id="it alone could run it"),
+        pytest.param(("s4", "s16"), 16, 1, ("s16",), 0, id="a small one sleeps on"),
+        pytest.param(("s4", "t4"), 1, 4, ("s4",), 0, id="as few as do"),
+        pytest.param(("t4", "s4"), 1, 4, ("t4",), 0, id="in the order of waking"),
+        pytest.param(("s4", "t4"), 1, 99, ("s4", "t4"), 0, id="waking comes before buying"),
+        pytest.param((), 1, 4, (), 1, id="none rests"),
+    ],
+)
+def test_those_are_woken_on_which_tasks_fit(
+    names: tuple[str, ...], slots: int, tasks: int, wake: tuple[str, ...], add: int
+) -> None:
+    found = planned(*names, slots=slots, tasks=tasks)
+
+    assert (found.wake, found.add) == (wake, add)
+    assert found.verdict is DemandVerdict.MORE_WANTED
+
+
+def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
+    found = planned("s16", slots=16, is_told=False)
+
+    assert (found.wake, found.add, found.verdict) == ((), 0, DemandVerdict.NO_NODE)
+    assert [one.job for one in found.refused if one.job] == [7]
+
+
+def test_none_is_woken_for_a_queue_that_somebody_closed() -> None:
+    seen = cell(
+        *(instance(name, state="d") for name in (MASTER, "n1")),
+        instance("s4", state="dau"),
+        wait=[waiting(5)],
+        nodes=[node("s4", state=NodeState.STANDBY.value, pool="rack")],
+        standby=("s4",),
+    )
+    found = plan(seen, {})
+
+    assert (found.wake, found.add) == ((), 0)

@@ -1,0 +1,809 @@
+"""Policy demand: how many nodes what waits is packed into, from which pool."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, RefusalKind
+from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.cell import QueueInstance, StartedTasks, WaitingJobs
+from gridbridge.model.elastic.cell_layout import (
+    CellLayout,
+    CellQueue,
+    ParallelEnvironment,
+    SlotSpread,
+)
+from gridbridge.model.elastic.node import Node
+from gridbridge.model.text_tables import QueueDefaults
+from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
+from tests.decisions.elastic.demand_cells import (
+    F4,
+    FAR,
+    LAYOUT,
+    PLAIN,
+    RULES,
+    after,
+    cell,
+    full,
+    plan,
+)
+
+HTC, HPC = ("htc.q",), ("hpc.q",)
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected", "groups"),
+    [
+        ([waiting(1, tasks=40, queues=HTC)], 10, []),
+        ([waiting(1, tasks=44, queues=HTC)], 10, []),
+        ([waiting(1, tasks=2, queues=HTC), waiting(1, tasks=2, queues=HTC, jobs=(8,))], 1, []),
+        ([waiting(1, tasks=5, queues=HTC, mfree="2G")], 2, []),
+        ([waiting(1, tasks=3, slots=2, pe="smp", queues=HPC)], 2, []),
+        ([waiting(1, slots=10, pe="pairs", queues=HPC)], 5, [5]),
+        ([waiting(1, tasks=2, slots=6, pe="pairs", queues=HPC, exclusive="1")], 6, [3, 3]),
+        ([waiting(1, tasks=4, slots=6, pe="pairs", queues=HPC, exclusive="1")], 9, [3, 3, 3]),
+        ([waiting(1, slots=14, pe="pairs", queues=HPC)], 0, []),
+        ([waiting(1, slots=20, pe="fill", queues=HPC)], 5, [5]),
+        ([waiting(1, slots=28, pe="fill", queues=HPC)], 0, []),
+    ],
+    ids=[
+        "array of 40",
+        "array of 44 and a limit of 10",
+        "two arrays of 2",
+        "memory",
+        "two slots on a host",
+        "two slots a host, 10",
+        "exclusive in groups",
+        "as many groups as there may be",
+        "larger than a group",
+        "fill up",
+        "fill up, larger than a group",
+    ],
+)
+def test_nodes_of_four_slots_and_8_gb(
+    wait: list[WaitingJobs], expected: int, groups: list[int]
+) -> None:
+    """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
+    found = plan(cell(*full(MASTER), wait=wait), F4)
+
+    assert expected == found.add
+    assert groups == [found.groups.count(one) for one in dict.fromkeys(found.groups)]
+
+
+@pytest.mark.parametrize(("age_s", "expected"), [(1799, 0), (1801, 1)])
+def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expected: int) -> None:
+    since = NOON - timedelta(seconds=age_s)
+    late = replace(node("n1", None, "booting"), since=since, pool="plain")
+
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1)], nodes=[late])).add
+
+
+def test_what_fits_in_free_slots_adds_nothing() -> None:
+    seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
+
+    assert plan(seen).verdict is DemandVerdict.ALL_FIT
+    assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
+
+
+def test_a_million_tasks_are_a_few_numbers() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
+
+    assert plan(seen, {"p": Pool(slots=64)}, most=100_000).add == 15625
+
+
+def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() -> None:
+    half = [instance(MASTER, (2,)), instance("n1", (2,))]
+
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="smp")])).add == 1
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="fill")])).add == 0
+    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="fill")])).add == 1
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="pairs")])).add == 0
+    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="pairs")])).add == 1
+
+
+def test_a_task_that_wants_its_host_alone_shares_it_with_none() -> None:
+    part = instance("n1", (1,))
+
+    assert plan(cell(part, wait=[waiting(1, exclusive="true")])).add == 1
+    assert plan(cell(instance("n1"), wait=[waiting(1, tasks=2, exclusive="true")])).add == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "asks", "tasks", "expected"),
+    [
+        ("8G", "2G", 4, 0),
+        ("8G", "2G", 5, 1),
+        ("7.9G", "2G", 4, 1),
+        ("8G", "2000M", 4, 0),
+        ("8g", "2G", 4, 1),
+        ("8388608k", "2G", 4, 1),
+        ("8388608K", "2G", 4, 0),
+    ],
+)
+def test_memory_counts_in_its_units(left: str, asks: str, tasks: int, expected: int) -> None:
+    wait = [waiting(1, tasks=tasks, mfree=asks)]
+
+    assert expected == plan(cell(instance("n1", slots=8), wait=wait, left={"mfree": left})).add
+
+
+def test_what_counts_by_job_is_taken_once_by_a_task_of_many_slots() -> None:
+    wait = [waiting(1, tasks=2, slots=2, pe="smp", scratch="4G")]
+
+    assert plan(cell(instance("n1"), wait=wait, left={"scratch": "8G"})).add == 0
+
+
+def test_queues_may_be_several_and_of_a_host_group() -> None:
+    free = [instance("n1"), instance("n2")]
+
+    def added(*queues: str) -> int:
+        return plan(cell(*free, wait=[waiting(1, tasks=5, queues=queues)])).add
+
+    assert added("all.q") == 0
+    assert added("none.q", "all.*") == 0
+    assert added("all.q@n1", "all.q@@big") == 0
+    assert added("*@@allh*") == 0
+    assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
+    big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
+    assert (big.add, big.refused[0].cause) == (0, RefusalKind.NO_QUEUE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "added", "fit"),
+    [
+        ("n1", 0, 0),
+        ("N1.example.org", 0, 0),
+        ("n2", 0, 1),
+        ("n1|n2", 0, 1),
+        ("n*", 0, 1),
+        ("!n2", 1, 0),
+        ("!n1&!n2", 1, 0),
+        ("(n1|n2)&!n1", 0, 1),
+        ("!(n1|n2)", 1, 0),
+        ("*", 0, 1),
+    ],
+)
+def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, fit: int) -> None:
+    """Nobody knows a new node's name: it is none of those that are asked for."""
+    seen = cell(*full("n1"), instance("n2"), wait=[waiting(1, hostname=asked)])
+    found = plan(seen)
+
+    assert (found.add, found.figures.fit) == (added, fit)
+    causes = [one.cause for one in found.refused if one.job == 7]
+    assert causes == ([] if added or fit else [RefusalKind.NO_VALUE])
+
+
+@pytest.mark.parametrize(
+    ("asked", "queues", "added"),
+    [
+        ("all.q", (), 1),
+        ("other.q", (), 0),
+        ("other.q|all.*", (), 1),
+        ("!all.q", (), 0),
+        ("!a.q&!b.q", (), 1),
+        ("all.q", ("htc.q",), 0),
+        ("all.q", ("*.q",), 1),
+    ],
+)
+def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
+    asked: str, queues: tuple[str, ...], added: int
+) -> None:
+    """As for -q; where both are asked for both have to fit."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
+
+    assert found.add == added
+    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_QUEUE])
+
+
+@pytest.mark.parametrize(
+    ("asked", "added"),
+    [
+        ("!sol-sparc", 1),
+        ("lx-*&!lx-x86", 1),
+        ("(lx-x86|lx-amd64)", 1),
+        ("!lx-amd64", 0),
+        ("lx-*&!*-amd64", 0),
+    ],
+)
+def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(
+    asked: str, added: int
+) -> None:
+    """As gridsub itself asks for a campaign's properties."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
+
+    assert found.add == added
+    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_VALUE])
+
+
+@pytest.mark.parametrize("name", ["h", "hostname"])
+def test_where_no_resource_is_known_a_host_is_asked_for_all_the_same(name: str) -> None:
+    for hosts, added in (("!n1&!n2", 1), ("n1", 0)):
+        asking = cell(*full("n1"), wait=[waiting(1, **{name: hosts})])
+
+        assert plan(replace(asking, layout=CellLayout())).add == added
+
+
+def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None:
+    """`qstat` without -r tells how many a job has, and nothing of its environment."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, slots=9)]))
+
+    assert (found.add, found.figures.fit) == (3, 0)
+    assert plan(cell(instance("n1"), wait=[waiting(1, slots=3)])).figures.fit == 1
+
+
+def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
+    pools = {"big": Pool(slots=4, hostgroups="@allhosts @big"), "all": Pool(slots=4)}
+    found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
+
+    assert (found.add, found.pool) == (1, "big")
+
+
+@pytest.mark.parametrize(
+    ("pools", "expected"),
+    [
+        ({"a": Pool(slots=4, price=1), "b": Pool(slots=4, price=2, priority=1)}, "b"),
+        ({"a": Pool(slots=4, price=3), "b": Pool(slots=8, price=4)}, "b"),
+        ({"a": Pool(slots=4, price=4, spot=True), "b": Pool(slots=8, price=8)}, "b"),
+        ({"a": Pool(slots=16, price=16), "b": Pool(slots=4, price=4)}, "b"),
+        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="22-6=1 11-13=2")}, "b"),
+        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="13-11=2")}, "a"),
+    ],
+    ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
+)
+def test_pools_are_chosen_by_priority_then_price_then_waste(
+    pools: dict[str, Pool], expected: str
+) -> None:
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
+def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expected: str) -> None:
+    pools = {"a": Pool(slots=4, priority=1), "b": Pool(slots=4)}
+    seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
+
+    assert expected == plan(seen, pools).pool
+
+
+def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
+    """A round adds nodes of one pool, the next round those of another."""
+    pools = {"a": Pool(slots=4, priority=1, limit=2), "b": Pool(slots=4)}
+    first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
+    second = plan(after(seen, first), pools)
+    third = plan(after(after(seen, first), second), pools)
+
+    assert [(one.pool, one.add) for one in (first, second, third)] == [("a", 2), ("b", 3), ("", 0)]
+
+
+@pytest.mark.parametrize(
+    ("pool", "demand", "most", "expected", "verdict"),
+    [
+        ({}, {}, 4, 3, DemandVerdict.MORE_WANTED),
+        ({}, {}, 1, 0, DemandVerdict.FULL),
+        ({"limit": 2}, {}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"quota": 11}, {}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"quota": 3}, {}, 99, 0, DemandVerdict.OVER_QUOTA),
+        ({}, {"add_at_once": 2}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({}, {"max_booting": 1}, 99, 1, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 5}, 99, 2, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, DemandVerdict.OVER_BUDGET),
+        ({"price": 2}, {"budget_month": 103}, 99, 1, DemandVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_month": 101}, 99, 0, DemandVerdict.OVER_MONTH),
+        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, DemandVerdict.OVER_BUDGET),
+    ],
+    ids=[
+        *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
+        *("hour", "none", "month", "no month", "neither"),
+    ],
+)
+def test_limits_and_budgets_hold(
+    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: DemandVerdict
+) -> None:
+    pools = {"p": Pool(slots=4, **pool)}  # type: ignore[arg-type]
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
+    found = plan(seen, pools, most, **demand)
+
+    assert (expected, verdict) == (found.add, found.verdict)
+
+
+@pytest.mark.parametrize("state", ["ready", "booting"])
+def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
+    """Two that are up, or on their way, take four of five or six."""
+    pools = {"p": Pool(slots=4, price=2)}
+    nodes = [node(name, 1, state, pool="p") for name in ("n1", "n2")]
+    up = full(MASTER, "n1", "n2") if state == "ready" else full(MASTER)
+    seen = cell(*up, nodes=nodes, wait=[waiting(1, tasks=99)])
+    none, one = (plan(seen, pools, 99, budget_hour=hour) for hour in (5, 6))
+
+    assert (none.add, none.verdict, one.add) == (0, DemandVerdict.OVER_BUDGET, 1)
+
+
+def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
+    """The first pool has no capacity; the other one has, but there may be no more nodes."""
+    pools = {"p": Pool(slots=4, priority=1), "q": Pool(slots=4)}
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
+
+    assert plan(seen, pools, 1).verdict is DemandVerdict.FULL
+
+
+@pytest.mark.parametrize(
+    ("told", "demand", "why"),
+    [
+        ({"failed": {"plain": ago(1)}}, {}, DemandVerdict.NO_CAPACITY),
+        ({}, {"budget_month": 1.0}, DemandVerdict.OVER_MONTH),
+    ],
+    ids=["no capacity", "no money"],
+)
+def test_it_is_told_why_the_least_is_not_there(
+    told: dict[str, object], demand: dict[str, float], why: DemandVerdict
+) -> None:
+    pools = {"plain": Pool(slots=4, price=2)}
+    found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
+
+    assert (found.add, found.verdict, found.hindrance) == (0, DemandVerdict.BELOW_MINIMUM, why)
+
+
+@pytest.mark.parametrize(
+    ("queues", "hostgroups"),
+    [("", "@nogroup"), ("no.q", "@allhosts"), ("all.q no.q", "@big"), ("", "@big"), ("", "@far")],
+    ids=["no group", "no queue", "one queue", "a group of no queue", "queues of others' tasks"],
+)
+def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
+    pools = {"p": Pool(slots=4, queues=queues, hostgroups=hostgroups)}
+    others = {
+        "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
+        "far": CellQueue(name="far", hosts=("@far",), is_away=True),
+    }
+    layout = replace(
+        LAYOUT,
+        groups={**LAYOUT.groups, "@far": frozenset()},
+        queues={**LAYOUT.queues, **others},
+    )
+    found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
+
+    assert (found.add, found.verdict) == (0, DemandVerdict.NO_SUCH_PLACE)
+
+
+def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
+    """Also for a task that asks for the outer one."""
+    pools = {"p": Pool(slots=4, hostgroups="@big")}
+    layout = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
+    wait = [waiting(1, tasks=5, queues=("all.q@@allhosts",))]
+
+    assert plan(cell(*full(MASTER), wait=wait, layout=layout), pools).add == 2
+
+
+def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellLayout())
+
+    assert plan(seen, {"p": Pool(slots=4)}).add == 2
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("0-24 0-3", 2),
+        ("sat-sun 0-24 0-2, 8-20 0-4", 3),
+        ("mon-fri 8-20 0-6", 5),
+        ("thu 12-13 0-9", 8),
+        ("thu 20-13 0-3", 2),
+        ("wed 20-13 0-3, 0-24 0-6", 5),
+    ],
+)
+def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected: int) -> None:
+    """It is a Thursday, and noon."""
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=99)]), schedule=schedule).add
+
+
+def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
+    found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
+
+    assert (found.add, found.pool, found.verdict) == (3, "plain", DemandVerdict.BELOW_MINIMUM)
+
+
+def test_without_pools_a_new_node_is_as_most_of_those_there_are() -> None:
+    seen = cell(*full(MASTER), instance("n1", (8,), slots=8), wait=[waiting(1, tasks=17)])
+
+    assert (plan(seen, {}).add, plan(seen, {}).pool) == (3, "")
+
+
+def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
+    seen = cell(wait=[waiting(0, tasks=99)])
+    coming = after(seen, first := plan(seen, {}))
+
+    assert (first.add, plan(coming, {}).verdict) == (1, DemandVerdict.ON_THEIR_WAY)
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (waiting(9, state="hqw"), RefusalKind.HELD),
+        (waiting(9, is_deferred=True), RefusalKind.FUTURE),
+        (waiting(9, tasks=4, capped=4), RefusalKind.CAPPED),
+        (waiting(9, licence="2"), RefusalKind.LICENCE),
+        (waiting(9, slots=25, pe="round"), RefusalKind.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), RefusalKind.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), RefusalKind.BEST_EFFORT),
+        (waiting(9, is_campaign=True), RefusalKind.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, queues=("gone.q",)), RefusalKind.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), RefusalKind.TOO_WIDE),
+        (waiting(9, mfree="9G"), RefusalKind.TOO_MUCH),
+        (waiting(9, gpu="1"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="nan"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="-5G"), RefusalKind.TOO_MUCH),
+        (waiting(9, mfree="1e400"), RefusalKind.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), RefusalKind.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), RefusalKind.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), RefusalKind.LICENCE),
+        (waiting(9, arch="sol-sparc"), RefusalKind.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), RefusalKind.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), RefusalKind.NO_QUEUE),
+        (waiting(9, h_rt="nan"), RefusalKind.NO_QUEUE),
+    ],
+    ids=lambda one: one.name.lower() if isinstance(one, RefusalKind) else "",
+)
+def test_what_growing_can_not_help_adds_nothing_and_is_told(
+    one: WaitingJobs, cause: RefusalKind
+) -> None:
+    found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
+
+    assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"most": 0}, {"wait_s": 1e6}],
+    ids=["no maximum", "too young"],
+)
+def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str, Any]) -> None:
+    found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
+
+    assert found.add == 0
+    assert [(each.job, each.cause) for each in found.refused] == [(7, RefusalKind.TOO_MUCH)]
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            waiting(9, slots=5, pe="pairs"),
+            "its 5 slots can't be had: pairs gives 2 of them on each",
+        ),
+        (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
+        (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
+        (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),
+        (waiting(9, arch="a\nb\x9b1m"), "it asks for arch=a�b�1m, which"),
+    ],
+)
+def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobs, expected: str) -> None:
+    (told,) = plan(cell(*full(MASTER), wait=[one])).refused
+
+    assert expected in reason(told, RULES)
+
+
+@pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
+def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
+    """Also where nodes of two pools together could run it."""
+    pools = {name: Pool(slots=4, **limits) for name in ("a", "b")}
+    seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
+    found = plan(seen, pools)
+
+    assert (found.add, [one.cause for one in found.refused]) == (0, [RefusalKind.TOO_SPREAD])
+
+
+def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
+    """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
+    rules = {"p2": 2, "p3": 3}
+    environments = {
+        name: ParallelEnvironment(name=name, spread=SlotSpread.FIXED, per_host=each, slots=99)
+        for name, each in rules.items()
+    }
+    queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
+    layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
+    odd = cell(*full(MASTER), wait=[waiting(1, slots=9, pe="p*")], layout=layout)
+    range_ = replace(odd.cell.waiting[0].shape, slots=3, is_range=True)
+    some = replace(odd.cell, waiting=(replace(odd.cell.waiting[0], shape=range_),))
+
+    assert (plan(odd).add, plan(replace(odd, cell=some)).add) == (3, 2)
+
+
+def test_who_asks_not_to_make_way_is_demand() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(9, gb_besteffort="FALSE")])).refused == ()
+
+
+def test_of_a_licence_as_many_tasks_count_as_there_are_licences_for() -> None:
+    wait = [waiting(1, tasks=99, licence="1")]
+
+    assert plan(cell(*full(MASTER), wait=wait, licences={"licence": "6"})).add == 2
+
+
+def test_of_an_array_that_is_limited_as_many_tasks_count_as_may_start() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(1, tasks=99, capped=91)])).add == 2
+
+
+def test_best_effort_tasks_are_no_occupation() -> None:
+    seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
+
+    assert plan(seen).verdict is DemandVerdict.ALL_FIT
+
+
+def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
+    assert plan(cell(*full(MASTER), instance(MASTER, queue="far", slots=50), wait=[waiting(1)])).add
+
+
+def test_a_wait_is_measured_since_a_job_could_start() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(60)])
+    released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
+
+    assert plan(seen, wait_s=300).add == 1
+    assert plan(released, wait_s=300).verdict is DemandVerdict.NOT_YET
+
+
+AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
+
+
+def soon(
+    runs: Iterable[StartedTasks], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
+) -> BalancePlan:
+    """Decide for four slots that tasks have, and for tasks that wait; their run time is known."""
+    used = tuple(one.slots for one in runs)
+    wait = [waiting(60, tasks=tasks)]
+    known = {("alice", "job"): usual_s}
+    seen = cell(instance(MASTER, used, begun=runs), wait=wait, runtimes=known)
+    return plan(seen, AT_ONCE, target_wait_s=target_s)
+
+
+def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
+    """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
+    found = soon([begun(0.5)], target_s=150)
+
+    assert (found.add, found.verdict, found.figures.backlog_s) == (0, DemandVerdict.SOON, 150)
+
+
+@pytest.mark.parametrize(
+    ("runs", "usual_s"),
+    [
+        pytest.param([begun(0)], 3600.0, id="what waits takes long"),
+        pytest.param([begun(120)], 60.0, id="what runs is over its usual time by far"),
+        pytest.param([begun(1, name="other")], 60.0, id="what runs is not known"),
+    ],
+)
+def test_nodes_are_added_when_they_are_not(runs: list[StartedTasks], usual_s: float) -> None:
+    assert soon(runs, usual_s=usual_s).add == 2
+
+
+def test_an_unknown_run_time_is_no_reason_to_wait() -> None:
+    wait = [waiting(60, tasks=8)]
+    runs = instance(MASTER, (4,), begun=[begun(1)])
+
+    assert plan(cell(runs, wait=wait), target_wait_s=60).add == 2
+    known = {("alice", "job"): 60.0}
+    assert plan(cell(*full(MASTER), wait=wait, runtimes=known), target_wait_s=3600).add == 2
+    assert plan(cell(runs, wait=wait, runtimes=known)).add == 2
+
+
+def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
+    """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
+    first = soon([begun(0, slots=4)], tasks=92, target_s=360)
+
+    assert (first.add, first.verdict) == (3, DemandVerdict.MORE_WANTED)
+
+
+def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
+    runs = instance(MASTER, (4,), begun=[begun(0)])
+    known = {("alice", "job"): 60.0}
+    seen = cell(runs, wait=[waiting(60, tasks=92)], runtimes=known)
+    rules = {"target_wait_s": 360.0}
+    second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
+
+    assert (second.add, second.verdict) == (0, DemandVerdict.SOON)
+
+
+@pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
+def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expected: int) -> None:
+    there = {"elsewhere": {"far": wait_s}}
+    seen = cell(*full(MASTER), FAR, wait=[waiting(1)], **there)
+    bound = cell(*full(MASTER), FAR, wait=[waiting(1, queues=("all.q",))], **there)
+
+    assert (expected, 1) == (plan(seen).add, plan(bound).add)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        waiting(1, remote="false"),
+        waiting(1, slots=2, pe="smp"),
+        waiting(1, mfree="4G"),
+        waiting(1, queues=("far@t2", "all.q")),
+    ],
+    ids=["its value is another", "no such environment", "no memory there", "another host's"],
+)
+def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJobs) -> None:
+    """A value, an environment, a consumable and a host are asked of it as of any queue."""
+    seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
+
+    assert (
+        plan(
+            seen, {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G", remote="false"))}
+        ).add
+        == 1
+    )
+
+
+@pytest.mark.parametrize(("asks", "expected"), [({}, 1), ({"remote": "true"}, 0)])
+def test_a_site_may_send_away_only_what_asks_for_it(asks: dict[str, str], expected: int) -> None:
+    """There `remote` is FORCED (complex(5))."""
+    remote = replace(LAYOUT.resources["remote"], is_forced=True)
+    forced = replace(LAYOUT, resources=LAYOUT.resources | {"remote": remote})
+    there = {"layout": forced, "elsewhere": {"far": 30.0}}
+
+    assert plan(cell(*full(MASTER), FAR, wait=[waiting(1, **asks)], **there)).add == expected
+
+
+def test_a_transfer_queue_that_is_shut_is_not_preferred() -> None:
+    shut = instance("t1", queue="far", slots=99, state="d")
+
+    assert plan(cell(*full(MASTER), shut, wait=[waiting(1)], elsewhere={"far": 30.0})).add == 1
+
+
+@pytest.mark.parametrize(("minutes", "wait_s", "expected"), [(1.9, 0, 0), (2.1, 0, 1), (7, 300, 0)])
+def test_a_transfer_queue_that_has_not_started_it_in_time_is_not_waited_for(
+    minutes: float, wait_s: float, expected: int
+) -> None:
+    """It has the time that it told, a round and two looks of the scheduler, since `wait_s`."""
+    seen = cell(*full(MASTER), FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
+
+    assert plan(seen, wait_s=wait_s).add == expected
+
+
+@pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
+def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(
+    free: int, expected: int
+) -> None:
+    """The rest gets nodes of four slots each."""
+    there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
+    seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
+
+    assert plan(seen).add == expected
+    assert plan(replace(seen, elsewhere_free={})).add == 0
+
+
+def test_slots_and_nodes_are_kept_spare() -> None:
+    assert plan(cell(*full(MASTER)), spare_slots=5).add == 2
+    assert plan(cell(instance(MASTER, (1,))), spare_nodes=2).add == 2
+    assert plan(cell(instance(MASTER)), spare_slots=4).add == 0
+
+
+def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
+    dead = [instance(f"n{place}", state="au") for place in range(4)]
+    wait = [waiting(60, tasks=3)]
+
+    assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
+    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is DemandVerdict.UNREADY
+    alive = full(*(f"m{place}" for place in range(5)))
+    assert plan(cell(*alive, *dead, wait=wait)).add == 1
+
+
+def test_without_a_maximum_nothing_is_done() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is DemandVerdict.NO_MAXIMUM
+
+
+def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
+    pools = {**PLAIN, "gpus": Pool(slots=2, resources=QueueDefaults(gpu="2"), priority=-1)}
+    found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
+
+    assert (found.add, found.pool) == (2, "gpus")
+
+
+@pytest.mark.parametrize(
+    ("least", "month", "add"),
+    [(1, 100.0, 2), (1, 98.0, 0), (3, 100.0, 0), (3, 1559.0, 0), (3, 1563.0, 3)],
+    ids=["a unit each", "no unit more", "the least", "of all the month", "and more"],
+)
+def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: int) -> None:
+    """The next hour of two nodes, or all 732 until the month is over where they are the least."""
+    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+    seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
+    rules = Balance(min_nodes=least, max_nodes=9)
+    found = decide(seen, rules, Demand(billing_s=3600, budget_month=month), pools)
+
+    assert found.add == add
+
+
+def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() -> None:
+    """The least are the master and two nodes that cost till the month ends, not one of them."""
+    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+    hosts = full(MASTER, "n1", "n2")
+    seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
+    leaving = replace(seen, nodes=(*nodes, node("n3", 50, state="draining")))
+    rules = Balance(min_nodes=3, max_nodes=9)
+
+    for one in (seen, leaving):
+        for month, add in ((1559.0, 0), (1563.0, 3)):
+            found = decide(one, rules, Demand(billing_s=3600, budget_month=month), pools)
+
+            assert found.add == add
+
+
+@pytest.mark.parametrize(("billing_s", "add"), [(1.0, 5), (3600.0, 5), (7200.0, 2), (86400.0, 0)])
+def test_a_month_has_to_have_a_unit_of_each_new_node_left(billing_s: float, add: int) -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=95.0)
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+
+    assert plan(seen, pools, budget_month=100.0, billing_s=billing_s).add == add
+
+
+CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
+
+
+@pytest.mark.parametrize(
+    ("instances", "nodes", "expected", "verdict"),
+    [
+        pytest.param(CLOSED, [], 0, DemandVerdict.QUEUE_CLOSED, id="on all hosts"),
+        pytest.param((*CLOSED, *full("n2")), [], 1, DemandVerdict.MORE_WANTED, id="not on all"),
+        *(
+            pytest.param(
+                tuple(instance(name, state=state) for name in hosts.split()),
+                [],
+                expected,
+                DemandVerdict.MORE_WANTED if expected else DemandVerdict.QUEUE_CLOSED,
+                id=name,
+            )
+            for name, state, hosts, expected in (
+                ("its calendar disables it", "D", f"{MASTER} n1", 0),
+                ("its calendar disables it on its only host", "D", "n1", 0),
+                ("its calendar suspends it", "C", "n1", 0),
+                ("suspended by hand", "s", f"{MASTER} n1", 0),
+                ("suspended by hand on its only host", "s", "n1", 1),
+                ("suspended by another queue of each host", "S", f"{MASTER} n1", 1),
+            )
+        ),
+        pytest.param(
+            (*CLOSED, instance("n2", state="du")), [], 0, DemandVerdict.QUEUE_CLOSED, id="dead"
+        ),
+        pytest.param(
+            tuple(instance(name, state="du") for name in (MASTER, "n1")),
+            [],
+            1,
+            DemandVerdict.MORE_WANTED,
+            id="hosts that rest, of which nobody knows that",
+        ),
+        pytest.param(CLOSED[:1], [], 1, DemandVerdict.MORE_WANTED, id="its only host"),
+        pytest.param(
+            (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
+            [node("n1", state="draining"), node("n2", state="standby")],
+            1,
+            DemandVerdict.MORE_WANTED,
+            id="by the balancer",
+        ),
+    ],
+)
+def test_a_queue_that_somebody_closed_gets_no_nodes(
+    instances: tuple[QueueInstance, ...], nodes: list[Node], expected: int, verdict: DemandVerdict
+) -> None:
+    """Its tasks would start there, though an administrator wants none to start."""
+    found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
+
+    assert (expected, verdict) == (found.add, found.verdict)
+
+
+def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
+    pools = {"p": Pool(slots=4, queues="all.q htc.q")}
+    own = [waiting(1, queues=("all.q",)), waiting(1, tasks=4, queues=HTC, jobs=(8,))]
+    found = plan(cell(*CLOSED, wait=own), pools)
+
+    assert found.add == 1
+    assert [(one.job, one.cause) for one in found.refused] == [(7, RefusalKind.NO_QUEUE)]
+
+
+def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
+    found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
+
+    assert (found.add, found.verdict) == (0, DemandVerdict.QUEUE_CLOSED)

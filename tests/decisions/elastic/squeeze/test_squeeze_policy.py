@@ -1,0 +1,466 @@
+"""Which nodes rest and which are woken: the reserve is kept, and no task is lost."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.elastic.squeeze.power_actions import deeds, sentence
+from gridbridge.decisions.elastic.squeeze.reserve import ActiveHost, Reserve
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby, working
+from gridbridge.elastic.balancer.squeeze_round import without
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalanceSituation,
+    DemandVerdict,
+    Figures,
+    RefusalKind,
+)
+from gridbridge.model.elastic.balance_sections import Balance, Restriction, Squeeze
+from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, RestCause, RestFacts, StandbyStep
+from tests.decisions.elastic import demand_cells
+from tests.decisions.elastic.cells import MASTER, instance, node, situation
+
+RULES = Balance(max_nodes=20, min_nodes=1)
+NOTHING = Figures(
+    nodes=0,
+    running=0,
+    jobs=0,
+    wanted=0,
+    free=0,
+    slots=0,
+    slots_per_node=None,
+    waited_s=0.0,
+    unchanged_s=None,
+)
+AUTO = (STANDBY_AUTO,)
+
+
+def cell(
+    *running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()
+) -> BalanceSituation:
+    """Return nodes n0, n1, ... of four slots with these tasks, then some on standby."""
+    names = [f"n{at}" for at in range(len(running))]
+    nodes = [node(name, is_kept=at in kept) for at, name in enumerate(names)]
+    asleep = [node(f"s{at}", state="standby") for at in range(sleeping)]
+    on = [instance(name, some) for name, some in zip(names, running, strict=True)]
+    return situation(*on, nodes=(*nodes, *asleep))
+
+
+def shapes(tasks: tuple[int, ...]) -> tuple[TaskShape, ...]:
+    """Return tasks of so many slots each, which may run elsewhere again."""
+    return tuple(TaskShape(slots=one, pe="smp" if one > 1 else "") for one in tasks)
+
+
+def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
+    """Return the nodes on which nothing runs: the policy gives them back."""
+    busy = {one.host for one in seen.cell.instances if one.running}
+    return tuple(one.name for one in seen.nodes if one.name not in busy)
+
+
+def plan(
+    seen: BalanceSituation, add: int = 0, verdict: DemandVerdict = DemandVerdict.SPARE
+) -> BalancePlan:
+    """Return what a policy decided."""
+    return BalancePlan(
+        verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen)
+    )
+
+
+def test_a_host_with_reserved_slots_does_not_rest() -> None:
+    """Be its tasks such as may run elsewhere, or such as nobody minds."""
+    seen = situation(
+        *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
+        nodes=(node("n0"), node("n1")),
+    )
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n0",)
+
+
+@pytest.mark.parametrize(
+    ("running", "off"),
+    [
+        pytest.param(((), (), ()), ("n1", "n2"), id="highest index first, and one works on"),
+        pytest.param(((), (1,), ()), ("n0", "n2"), id="idle ones beside a busy one"),
+        pytest.param(((4,), (2,), ()), (), id="less than the target would remain"),
+        pytest.param(((1,), (1,), (), ()), ("n2", "n3"), id="as long as the target remains"),
+        pytest.param(((1,), (1,), (1,)), (), id="busy ones never rest by default"),
+    ],
+)
+def test_idle_hosts_rest_while_the_target_reserve_remains(
+    running: tuple[tuple[int, ...], ...], off: tuple[str, ...]
+) -> None:
+    seen = cell(*running)
+
+    found = rest(seen, plan(seen), RULES, Squeeze())
+
+    assert (found.off, found.on) == (off, ())
+
+
+def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None:
+    """Though each has as many free slots."""
+    seen = cell((2,), (1, 1), (1, 1))
+
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n2", "n0")
+
+
+def test_the_master_never_rests() -> None:
+    """Whatever the policy gives back, and though it is the last of the list."""
+    hosts = ("n1", MASTER)
+    seen = situation(*map(instance, hosts), nodes=map(node, hosts))
+
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n1",)
+
+
+def test_a_reserve_is_rounded_down() -> None:
+    hosts = [ActiveHost(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    reserve = Reserve(Squeeze(), hosts)
+
+    assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("tags", "on"),
+    [
+        pytest.param({"s0": AUTO, "s1": AUTO}, ("s0",), id="as they come"),
+        pytest.param({"s0": AUTO, "s1": ("htools:standby:2",)}, ("s1",), id="an order before auto"),
+        pytest.param(
+            {"s0": ("htools:standby:10",), "s1": ("htools:standby:9",)}, ("s1",), id="as numbers"
+        ),
+        pytest.param({"s1": ("htools:standby:b",)}, ("s1",), id="only those with a tag"),
+        pytest.param({"s0": ("other",)}, (), id="no other tag"),
+    ],
+)
+def test_hosts_are_woken_in_the_order_of_their_tags(
+    tags: dict[str, tuple[str, ...]], on: tuple[str, ...]
+) -> None:
+    seen = cell((4,), (4,), sleeping=2)
+
+    found = rest(
+        seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts(tags=tags)
+    )
+
+    assert (found.off, found.on) == ((), on)
+    assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
+
+
+def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
+    """Somebody switched it off: nobody wakes it, though it would be of use."""
+    seen = cell((4,), (4,), sleeping=1)
+
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts())
+
+    assert (found.cause, found.untagged) == (RestCause.NO_STANDBY, ("s0",))
+
+
+def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
+    seen = cell((), (), sleeping=3)
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
+
+    found = rest(
+        seen, plan(seen, add=2, verdict=DemandVerdict.MORE_WANTED), RULES, Squeeze(), facts
+    )
+
+    assert (found.cause, found.off, found.on) == (RestCause.ASKED, (), ("s0", "s1"))
+
+
+def test_no_more_nodes_are_woken_than_there_may_be() -> None:
+    seen = cell((4,), (4,), sleeping=3)
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
+    tight = Balance(max_nodes=2, min_nodes=1)
+
+    assert rest(seen, plan(seen), tight, Squeeze(), facts).cause is RestCause.FULL
+
+
+def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
+    seen = cell((4,), sleeping=3)
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
+    now = replace(NOTHING, most=2, least=0)
+
+    found = rest(
+        seen, BalancePlan(verdict=DemandVerdict.NO_NEED, figures=now), RULES, Squeeze(), facts
+    )
+
+    assert (found.cause, found.on) == (RestCause.FULL, ())
+
+
+def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
+    seen = cell((), (), ())
+    now = replace(NOTHING, most=20, least=3)
+
+    found = rest(seen, replace(plan(seen), figures=now), RULES, Squeeze())
+
+    assert found.off == ("n2",)
+
+
+def test_hosts_that_go_down_are_not_among_the_least() -> None:
+    seen = cell((), (), ())
+    down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
+    now = replace(NOTHING, most=20, least=3)
+
+    found = rest(down, replace(plan(seen), figures=now), RULES, Squeeze())
+
+    assert found.off == ("n2",)
+
+
+@pytest.mark.parametrize(
+    ("restriction", "movable", "off"),
+    [
+        (Restriction.IDLE, {"n2": (1,)}, ()),
+        (Restriction.RERUNNABLE, {}, ()),
+        (Restriction.RERUNNABLE, {"n2": (1,)}, ("n2",)),
+        (Restriction.ALL, {}, ("n1", "n2")),
+    ],
+)
+def test_a_restriction_says_which_hosts_may_rest(
+    restriction: Restriction, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
+) -> None:
+    seen = cell((1, 1), (1, 1), (1,))
+    squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
+    facts = RestFacts(movable={name: shapes(some) for name, some in movable.items()})
+
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
+
+    assert found.off == off
+    assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
+
+
+MOVES = Squeeze(restriction=Restriction.RERUNNABLE, target_reserve=1.0)
+
+
+def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, RestFacts]:
+    """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
+    known = demand_cells.cell(
+        instance("n0", (1, 1)),
+        instance("n1", (1,)),
+        nodes=(node("n0"), node("n1")),
+        left={"mfree": left} if left else None,
+    )
+    return known, RestFacts(movable={"n1": (TaskShape(requests=tuple(asks.items())),)})
+
+
+@pytest.mark.parametrize(
+    ("left", "asks", "off"),
+    [
+        ("8G", {"mfree": "4G"}, ("n1",)),
+        ("8G", {"mfree": "9G"}, ()),
+        ("", {"mfree": "4G"}, ()),
+        ("8G", {"arch": "lx-amd64"}, ("n1",)),
+        ("8G", {"arch": "other"}, ()),
+        ("8G", {"nobody_knows": "1"}, ()),
+    ],
+    ids=["fits", "too much", "not told", "value", "another", "unknown"],
+)
+def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
+    left: str, asks: dict[str, str], off: tuple[str, ...]
+) -> None:
+    """And it is said of which hosts the tasks have no room elsewhere."""
+    seen, facts = with_memory(left, **asks)
+    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, MOVES, facts)
+    told = "what runs on n1 has no room elsewhere"
+
+    assert (found.off, found.bound) == (off, () if off else ("n1",))
+    assert (told in sentence(found)) == (not off)
+
+
+def test_what_moved_tasks_take_is_no_reserve() -> None:
+    """A standard request of 4 GB could start beside a task of 4 GB, but not beside one of 5."""
+    asks = type(Squeeze().standard_request)({"mfree": "4G"})
+    squeeze = replace(MOVES, standard_request=asks)
+    offs = []
+    for amount in ("4G", "5G"):
+        seen, facts = with_memory("8G", mfree=amount)
+        found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
+        offs.append((found.off, found.bound))
+
+    assert offs == [(("n1",), ()), ((), ())]
+
+
+def test_a_standard_request_may_ask_for_memory() -> None:
+    seen = cell((), ())
+    squeeze = Squeeze(standard_request=type(Squeeze().standard_request)({"h_vmem": "2G"}))
+
+    assert rest(seen, plan(seen), RULES, squeeze).off == ("n1",)
+
+
+def test_each_host_may_have_to_have_its_reserve() -> None:
+    seen = cell((4,), (), ())
+
+    assert rest(seen, plan(seen), RULES, Squeeze(on_each=True)).cause is RestCause.NO_STANDBY
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause"),
+    [
+        (DemandVerdict.NO_MAXIMUM, RestCause.NO_MAXIMUM),
+        (DemandVerdict.UNREADY, RestCause.UNREADY),
+    ],
+)
+def test_no_host_rests_where_the_policy_does_nothing(
+    verdict: DemandVerdict, cause: RestCause
+) -> None:
+    seen = cell((), (), ())
+
+    found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
+
+    assert (found.cause, deeds(found)) == (cause, ())
+
+
+@pytest.mark.parametrize(
+    "verdict", [DemandVerdict.WAITS, DemandVerdict.NOT_YET, DemandVerdict.NOT_STABLE]
+)
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: DemandVerdict) -> None:
+    """As while tasks wait, or soon after a change; the reserve would allow it."""
+    seen = cell((1,), (), ())
+    squeeze = Squeeze(restriction=Restriction.ALL)
+
+    found = rest(seen, plan(seen, verdict=verdict), RULES, squeeze)
+
+    assert (found.cause, found.off) == (RestCause.BETWEEN, ())
+
+
+def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
+    seen = cell((), (), ())
+    facts = RestFacts(tags={"n1": ("htools:standby:3",)})
+
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(), facts), facts)
+
+    assert [(one.host, one.doing) for one in done] == [
+        ("n1", StandbyStep.DRAIN),
+        ("n1", StandbyStep.STOP),
+        ("n2", StandbyStep.DRAIN),
+        ("n2", StandbyStep.TAG),
+        ("n2", StandbyStep.STOP),
+    ]
+
+
+def test_a_woken_host_loses_auto_alone() -> None:
+    seen = cell((4,), sleeping=2)
+    facts = RestFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
+
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), facts), facts)
+
+    assert [(one.host, one.doing, one.tag) for one in done] == [
+        ("s1", StandbyStep.START, ""),
+        ("s1", StandbyStep.OPEN, ""),
+        ("s1", StandbyStep.UNTAG, STANDBY_AUTO),
+    ]
+
+
+def test_it_is_said_with_its_numbers() -> None:
+    seen = cell((1,), (1,), (), ())
+
+    assert sentence(rest(seen, plan(seen), RULES, Squeeze())) == (
+        "14 standard requests could start on 4 hosts"
+        " (hosts are woken below 1 for each host, and rest above 2):"
+        " n2, n3 can rest"
+    )
+
+
+TASKS = st.lists(st.integers(1, 2), max_size=2).map(tuple)
+CELLS = st.lists(TASKS, min_size=1, max_size=6)
+
+
+@given(
+    running=CELLS,
+    sleeping=st.integers(0, 3),
+    least=st.floats(0, 2),
+    more=st.floats(0, 2),
+    restriction=st.sampled_from(Restriction),
+    bounds=st.tuples(st.integers(0, 4), st.integers(1, 8)),
+    kept=st.sets(st.integers(0, 5)),
+)
+def test_what_is_decided_is_safe(
+    running: list[tuple[int, ...]],
+    sleeping: int,
+    least: float,
+    more: float,
+    restriction: Restriction,
+    bounds: tuple[int, int],
+    kept: set[int],
+) -> None:
+    """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
+    seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
+    facts = RestFacts(
+        tags={f"s{at}": AUTO for at in range(sleeping)},
+        movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
+    )
+    rules = Balance(min_nodes=min(bounds), max_nodes=max(bounds))
+    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
+
+    found = rest(seen, plan(seen), rules, squeeze, facts)
+
+    count = 1 + len(running)  # with the master
+    assert not (found.off and found.on)
+    assert MASTER not in found.off
+    assert not set(found.off) & {f"n{at}" for at in kept}
+    assert not found.off or count - len(found.off) >= rules.min_nodes
+    assert not found.on or count + len(found.on) <= rules.max_nodes
+    left = {f"n{at}": 4 - sum(some) for at, some in enumerate(running) if f"n{at}" not in found.off}
+    for one in found.moved:
+        assert one.source in found.off
+        left[one.target] -= one.slots
+    assert min(left.values(), default=0) >= 0
+    tasks = sorted(one.slots for name in found.off for one in facts.movable[name])
+    assert sorted(one.slots for one in found.moved) == tasks
+    if found.off:
+        assert sum(left.values()) >= int(squeeze.target_reserve * len(left))
+
+
+@given(running=CELLS, least=st.floats(0, 2), more=st.floats(0, 2))
+def test_a_second_squeeze_does_nothing(
+    running: list[tuple[int, ...]], least: float, more: float
+) -> None:
+    seen = cell(*running)
+    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more)
+    found = rest(seen, plan(seen), RULES, squeeze)
+    after = situation(
+        *(one for one in seen.cell.instances if one.host not in found.off),
+        nodes=(
+            Node(name=one.name, state=NodeState.STANDBY) if one.name in found.off else one
+            for one in seen.nodes
+        ),
+    )
+    facts = RestFacts(tags=dict.fromkeys(found.off, AUTO))
+
+    again = rest(after, plan(after), RULES, squeeze, facts)
+
+    assert again.off == ()
+    if found.off:
+        assert again.on == ()
+        assert Reserve(squeeze, working(after, RULES, facts)).is_enough(least)
+        assert len(standby(after.nodes, facts)) == len(found.off)
+
+
+@pytest.mark.parametrize(
+    ("given_back", "off", "last"),
+    [((), ("n1",), ""), ((0,), (), ""), ((0, 1), (), "n1")],
+    ids=["both are the site's own", "one is a pool's", "both are a pool's"],
+)
+def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
+    given_back: tuple[int, ...], off: tuple[str, ...], last: str
+) -> None:
+    """A node that the policy gives back is no reserve, and the last host at work is neither."""
+    seen = cell((), (), kept=given_back)
+    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
+    found = rest(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
+
+    assert (found.off, found.last) == (off, last)
+
+
+def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
+    seen = cell((), sleeping=2, kept=(0,))
+    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
+    given = plan(seen)
+    left = without(given, rest(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"})
+
+    assert (left.remove, left.verdict) == ((), DemandVerdict.NO_NEED)
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", RefusalKind.LAST_AT_WORK)]

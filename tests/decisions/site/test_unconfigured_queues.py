@@ -1,0 +1,35 @@
+"""A transfer queue that the service does not know of is no healthy one."""
+
+import pytest
+
+from gridbridge.decisions.site.unconfigured_queues import findings
+from gridbridge.model.places import METHODS
+from gridbridge.model.site.setup_findings import FindingState
+from tests.decisions.site.test_check_findings import POLICY
+
+
+def a_queue(starter: str = "NONE", remote: str = "FALSE") -> dict[str, str]:
+    return {"starter_method": starter, "complex_values": f"remote={remote}"}
+
+
+@pytest.mark.parametrize(
+    ("queue", "what"),
+    [
+        (a_queue(f"{METHODS}/starter", "TRUE"), "runs gridbridge's starter"),
+        (a_queue(f"{METHODS}/starter"), "runs gridbridge's starter"),
+        (a_queue(remote="TRUE"), "offers remote=TRUE"),
+    ],
+    ids=["whole", "without its resource", "without its starter"],
+)
+def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], what: str) -> None:
+    queues = {"all.q": a_queue(), "transfer-beta": queue, "transfer-gamma": queue}
+    (found,) = findings(queues, POLICY)
+
+    why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
+    assert (found.item, found.state, found.found) == (
+        "queue transfer-gamma",
+        FindingState.BROKEN,
+        why,
+    )
+    assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint
+    assert "qconf -dq transfer-gamma" in found.hint

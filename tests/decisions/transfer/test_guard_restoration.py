@@ -1,0 +1,135 @@
+"""Which guards have to be put back at home, while their jobs are away."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.transfer.guard_restoration import (
+    RequestAtHome,
+    copies_among,
+    jobs_to_check,
+    missing_guard,
+    missing_holds,
+)
+from gridbridge.model.message import DesiredJobState
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_row import Transfer
+from tests.decisions.transfer.test_transfer_policy import (
+    NAME,
+    VERDICT,
+    a_row,
+    a_snapshot,
+    a_transfer,
+)
+
+TASK = "gb.alpha.7.3.1"
+KEPT = RequestAtHome(owner="alice", is_deferred=True, hard=(), queues="")
+OTHER = replace(KEPT, is_deferred=False)
+OURS = ("transfer-beta",)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "letters", "expected"),
+    [
+        (a_transfer(), "r", True),
+        (a_transfer(), "s", True),
+        (a_transfer(), "hr", False),
+        (a_transfer(), "Rq", False),
+        (a_transfer(), "", False),
+        (a_transfer(guard=Guard.START), "r", False),
+        (a_transfer(guard=Guard.NONE), "r", False),
+        (a_transfer(verdict=VERDICT), "r", False),
+        (a_transfer(desired=DesiredJobState.DEAD), "r", False),
+        (a_transfer(pinned=True), "r", False),
+    ],
+    ids=[
+        "released",
+        "released, suspended",
+        "held",
+        "put back",
+        "gone",
+        "has a start time",
+        "needs none",
+        "ends",
+        "is deleted",
+        "is adopted",
+    ],
+)
+def test_a_running_task_without_its_hold_is_held_again(
+    transfer: Transfer, letters: str, expected: bool
+) -> None:
+    rows = [a_row(7, letters)] if letters else []
+
+    assert missing_holds([transfer], a_snapshot("alpha", 9, *rows)) == (
+        {NAME} if expected else set()
+    )
+
+
+def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
+    """Its starter guards it meanwhile."""
+    held, other = a_transfer(), a_transfer(guard=Guard.START)
+    for seconds, expected in ((0, False), (1, True)):
+        seen = a_snapshot("alpha", seconds, a_row(7, "r"))
+
+        assert bool(missing_holds([held], seen)) == expected
+        assert bool(jobs_to_check([other], seen)) == expected
+
+
+def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
+    tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=Guard.NONE) for task in (1, 2)]
+    every = (*tasks, a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.9.0.1"))
+    rows = [a_row(job, "r") for job in (7, 8, 9)]
+
+    assert jobs_to_check(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "kept", "expected"),
+    [
+        (a_transfer(guard=Guard.START), KEPT, ""),
+        (
+            a_transfer(guard=Guard.START),
+            OTHER,
+            Guard.START,
+        ),
+        (
+            a_transfer(guard=Guard.START),
+            replace(OTHER, owner="bob"),
+            "",
+        ),
+        (
+            a_transfer(guard=Guard.NONE),
+            replace(OTHER, queues="transfer-beta"),
+            "",
+        ),
+        (
+            a_transfer(guard=Guard.NONE),
+            replace(OTHER, hard=(("remote", "1"),)),
+            "",
+        ),
+        (a_transfer(guard=Guard.NONE), KEPT, Guard.START),
+        (a_transfer(guard=Guard.NONE, name=TASK), KEPT, Guard.HOLD),
+    ],
+    ids=[
+        "a start time that is ours",
+        "another start time",
+        "another's job",
+        "still needs none",
+        "still asks to leave",
+        "could start here by now",
+        "a task that could start here by now",
+    ],
+)
+def test_what_a_user_has_changed_is_guarded_again(
+    transfer: Transfer, kept: RequestAtHome, expected: str
+) -> None:
+    assert missing_guard(transfer, kept, OURS) == expected
+
+
+def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
+    """One that is away itself is none: its owner can write into its context."""
+    waiting = {
+        number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
+    }
+
+    assert copies_among(waiting, jobs_away=(7, 9)) == (8,)

@@ -1,0 +1,197 @@
+"""What outlives its end or is no transfer's is deleted; what is about to leave never."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.transfer.orphans import holds_outputs, is_unlisted, orphans, survivors
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.transfer.claim import FENCED
+from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.model.transfer.transfer_row import Transfer
+from tests.decisions.transfer.test_transfer_policy import (
+    NAME,
+    NOON,
+    a_row,
+    a_situation,
+    a_snapshot,
+    a_transfer,
+    second,
+)
+from tests.states import job_state
+
+ENDED = a_transfer(closed_at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("letters", "at_s", "expected"),
+    [
+        ("r", 2, False),
+        ("r", 60, False),
+        ("r", 601, True),
+        ("Rq", 1, True),
+        ("hRq", 1, True),
+        ("Rq", 0, False),
+        ("Rt", 9, False),
+        ("Rr", 9, False),
+        ("Rr", 11, True),
+        ("dRr", 60, False),
+        ("dr", 601, False),
+        ("", 601, False),
+    ],
+    ids=[
+        "its end is not heard of yet",
+        "a long epilog",
+        "longer than any epilog",
+        "put back",
+        "put back and held",
+        "put back, in an answer from before the end",
+        "starts again, just now",
+        "runs again, just now",
+        "runs again",
+        "deleted already",
+        "deleted already, long ago",
+        "gone",
+    ],
+)
+def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
+    letters: str, at_s: float, expected: bool
+) -> None:
+    actions = list(survivors([ENDED], a_situation(remote=letters, at_s=at_s)))
+
+    assert [action.act for action in actions] == ([TransferAct.DELETE_REMOTE] if expected else [])
+
+
+def test_it_is_said_why_it_is_deleted() -> None:
+    [action] = survivors([ENDED], a_situation(remote="Rr"))
+
+    assert action.why == "its end was told, and beta lists it as Rr"
+
+
+@pytest.mark.parametrize(
+    ("transfer", "at_s", "remote", "expected"),
+    [
+        (ENDED, 60, "", True),
+        (ENDED, 60, "r", False),
+        (ENDED, 60, "Rr", False),
+        (ENDED, 0, "", False),
+        (ENDED, 60, None, False),
+        (ENDED.but(owner="bob"), 60, "r", True),
+    ],
+    ids=["gone", "listed", "runs again", "an early answer", "no answer", "another's job"],
+)
+def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
+    transfer: Transfer, at_s: float, remote: str | None, expected: bool
+) -> None:
+    assert is_unlisted(transfer, a_situation(remote=remote, at_s=at_s)) == expected
+
+
+@pytest.mark.parametrize("letters", ["qw", "hqw"])
+@pytest.mark.parametrize(
+    ("name", "owner", "expected"),
+    [
+        (ENDED.name, ENDED.owner, True),
+        (ENDED.name, "bob", False),
+        ("gb.alpha.99.0.1", ENDED.owner, False),
+    ],
+    ids=["its own", "another's", "of another transfer"],
+)
+def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
+    letters: str, name: str, owner: str, expected: bool
+) -> None:
+    situation = a_situation(remote="")
+    copy = JobStatus(job_id=99, name=name, owner=owner, state=job_state(letters))
+    remote = replace(situation.snapshots["beta"], copies=(copy,))
+    seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
+
+    found = [action.act for action in survivors([ENDED], seen)]
+    assert found == ([TransferAct.DELETE_REMOTE] if expected else [])
+    assert is_unlisted(ENDED, seen) is not expected
+
+
+def test_anothers_job_of_the_same_id_is_left_alone() -> None:
+    assert list(survivors([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "desired", "expected"),
+    [
+        (TransferOutcome.EXIT, "", True),
+        (TransferOutcome.SIGNAL, DesiredJobState.RUNNING, True),
+        (TransferOutcome.EXIT, DesiredJobState.DEAD, False),
+        (TransferOutcome.ERROR, "", True),
+        ("", "", False),
+    ],
+    ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
+)
+def test_what_a_job_made_is_kept_unless_it_was_deleted(
+    outcome: str, desired: str, expected: bool
+) -> None:
+    ended = ENDED.but(desired=desired, verdict=StarterMessage(outcome=outcome) if outcome else None)
+
+    assert holds_outputs(ended) == expected
+
+
+def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
+    fenced = StarterMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
+
+    assert not holds_outputs(ENDED.but(verdict=fenced))
+
+
+def a_held(**values: object) -> TransferSituation:
+    row = a_row(40, "hqw", **({"name": NAME} | values))
+    return TransferSituation(
+        home="alpha",
+        now=second(61),
+        snapshots={"beta": a_snapshot("beta", 60, row)},
+        asleep=frozenset(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("transfers", "situation", "why"),
+    [
+        ([a_transfer()], a_held(), ""),
+        ([a_transfer(remote_id=0)], a_held(), ""),
+        ([a_transfer(remote_id=39)], a_held(), "another job is the recorded one"),
+        ([], a_held(since=second(0)), "no transfer of that name is open"),
+        ([], a_held(since=second(1)), ""),
+        ([], a_held(since=None), ""),
+        ([], a_held(since=second(0), name="gb.gamma.7.0.1"), ""),
+        ([], a_held(since=second(0), name="gb.alpha.x"), ""),
+        ([], a_held(since=second(0), name="sleep"), ""),
+        ([a_transfer(remote_id=39, owner="bob")], a_held(since=second(9)), ""),
+        (
+            [a_transfer(remote_id=0, owner="bob")],
+            a_held(since=second(0)),
+            "no transfer of that name is open",
+        ),
+    ],
+    ids=[
+        "recorded",
+        "being submitted",
+        "a second one",
+        "nobody's",
+        "nobody's and young",
+        "without age",
+        "of another home",
+        "nearly our name",
+        "any job",
+        "another claims it",
+        "another protects it",
+    ],
+)
+def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
+    transfers: list[Transfer], situation: TransferSituation, why: str
+) -> None:
+    assert [each.why for each in orphans(transfers, situation)] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
+def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
+    row = a_row(40, letters, name=NAME)
+    situation = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
+
+    assert list(orphans([], situation)) == []

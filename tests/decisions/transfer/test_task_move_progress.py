@@ -1,0 +1,100 @@
+"""How far a move of a task that waits away has come, and what keeps it from being done."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.transfer import task_move_progress
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer_row import Transfer
+from tests.decisions.transfer.test_recall_policy import NOW, waiting
+from tests.states import job_state
+
+HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
+
+
+def situation(
+    there: str = "qw", here: str = "", queue: str = "", age_s: float = 1
+) -> TransferSituation:
+    """Return what beta and home list of the task; no letters: nothing."""
+    beta = {7: (JobStatus(**HOME_ROW, state=job_state(there)),)} if there else {}
+    home = {7: (JobStatus(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
+    return TransferSituation(
+        home="alpha",
+        now=NOW,
+        snapshots={
+            name: ClusterSnapshot(
+                cluster=name,
+                taken_at=NOW - timedelta(seconds=age_s),
+                jobs=jobs,
+                pending=0,
+                free_slots=0,
+            )
+            for name, jobs in (("beta", beta), ("alpha", home))
+        },
+        asleep=frozenset({"w7"}),
+        queues=frozenset({"transfer-beta", "transfer-delta"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "there", "expected"),
+    [
+        pytest.param({}, "qw", "", id="it waits"),
+        pytest.param({}, "", "", id="an answer without it"),
+        pytest.param({}, "r", "it has started there", id="it runs"),
+        pytest.param({"closed_at": NOW}, "", "it has ended there", id="over"),
+        pytest.param(
+            {"verdict": StarterMessage(outcome=TransferOutcome.EXIT)},
+            "",
+            "it has ended there",
+            id="ended",
+        ),
+        pytest.param({"desired": DesiredJobState.DEAD}, "qw", "it is to be dead", id="deleted"),
+        pytest.param(
+            {"desired": DesiredJobState.SUSPENDED}, "qw", "it is to be suspended", id="suspended"
+        ),
+    ],
+)
+def test_what_has_started_or_is_unwanted_is_not_moved(
+    changes: dict[str, Any], there: str, expected: str
+) -> None:
+    assert task_move_progress.why_not(waiting(**changes), situation(there)) == expected
+
+
+@pytest.mark.parametrize(
+    ("transfer", "there", "age_s", "expected"),
+    [
+        pytest.param(waiting(), "qw", 1, True, id="it waits"),
+        pytest.param(waiting(), "hqw", 1, False, id="held"),
+        pytest.param(waiting(), "qw", 90, False, id="an old answer"),
+        pytest.param(waiting(wake="w8"), "qw", 1, False, id="its starter is busy"),
+        pytest.param(waiting(minutes=0.05), "qw", 1, False, id="it was just released"),
+    ],
+)
+def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
+    transfer: Transfer, there: str, age_s: float, expected: bool
+) -> None:
+    assert task_move_progress.is_ready(transfer, situation(there, age_s=age_s)) is expected
+
+
+@pytest.mark.parametrize(
+    ("minutes", "here", "queue", "expected"),
+    [
+        pytest.param(0, "", "", "", id="home has not answered since"),
+        pytest.param(1, "qw", "", "", id="it waits at home"),
+        pytest.param(1, "r", "all.q@n1", "it runs here", id="it runs at home"),
+        pytest.param(1, "r", "transfer-delta@n1", "", id="it is about to be sent on"),
+        pytest.param(1, "", "", "it has ended here", id="gone"),
+        pytest.param(11, "qw", "", "nothing took it within 600 s: it may go back", id="for long"),
+    ],
+)
+def test_a_task_that_came_home_keeps_off_until_it_has_started(
+    minutes: float, here: str, queue: str, expected: str
+) -> None:
+    closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
+
+    assert task_move_progress.ended_at_home(closed, situation("", here, queue)) == expected

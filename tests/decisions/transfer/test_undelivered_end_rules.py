@@ -1,0 +1,126 @@
+"""An end that nobody heard at home is kept for the next starter."""
+
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer.undelivered_end_rules import (
+    is_gone,
+    is_unheard,
+    may_be_unheard,
+    of_asker,
+)
+from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_row import Transfer
+from tests.decisions.transfer.test_transfer_policy import (
+    NAME,
+    NOON,
+    VERDICT,
+    a_row,
+    a_snapshot,
+    a_transfer,
+)
+
+ENDED = a_transfer(verdict=VERDICT, closed_at=NOON)
+
+
+def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot:
+    rows = [a_row(7, letters, owner=owner)] if letters else []
+    return a_snapshot("alpha", at_s, *rows)
+
+
+@pytest.mark.parametrize(
+    ("local", "expected"),
+    [
+        (home("hRq"), True),
+        (home("hr"), False),
+        (home("Rq"), True),
+        (home(""), False),
+        (home("hRq", at_s=-1), False),
+        (home("hRq", owner="bob"), False),
+    ],
+    ids=[
+        "put back",
+        "not given up",
+        "without a hold",
+        "gone",
+        "before it ended",
+        "another's",
+    ],
+)
+def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
+    assert is_unheard(ENDED, local) == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "expected"),
+    [(home(""), True), (home("hr"), False), (home("hRq"), False), (home("", at_s=-1), False)],
+    ids=["gone", "still listed", "put back", "before it ended"],
+)
+def test_an_end_was_heard_when_home_lists_the_task_no_more(
+    local: ClusterSnapshot, expected: bool
+) -> None:
+    assert is_gone(ENDED, local) == expected
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        (ENDED, True),
+        (ENDED.but(verdict=VERDICT.but(exit_status="99")), False),
+        (ENDED.but(verdict=VERDICT.but(exit_status="100")), False),
+        (
+            ENDED.but(
+                verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
+            ),
+            True,
+        ),
+        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
+        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
+        (ENDED.but(verdict=None), False),
+        (ENDED.but(desired=DesiredJobState.DEAD), False),
+    ],
+    ids=["exit", "99", "100", "signal", "requeue", "error", "no end", "deleted"],
+)
+def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool) -> None:
+    """A task that is to run again, or to be looked at, was released by its starter."""
+    assert may_be_unheard(ended) == expected
+
+
+ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "message", "expected"),
+    [
+        ((ENDED,), ASK, NAME),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
+        ((ENDED,), ASK.but(restarted=""), ""),
+        ((ENDED.but(closed_at=None),), ASK, ""),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=DesiredJobState.DEAD)), ASK, ""),
+        ((ENDED.but(verdict=VERDICT.but(exit_status="99")),), ASK, ""),
+        ((), ASK, ""),
+    ],
+    ids=[
+        "its end was not heard",
+        "that of the last attempt",
+        "not put back",
+        "open",
+        "the last one was deleted",
+        "to run again",
+        "never sent",
+    ],
+)
+def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
+    attempts: tuple[Transfer, ...], message: StarterMessage, expected: str
+) -> None:
+    found = of_asker(attempts, message)
+
+    assert (found.name if found else "") == expected
+
+
+def test_an_end_without_a_time_is_no_end() -> None:
+    still_open = ENDED.but(closed_at=None)
+
+    assert not is_gone(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))

@@ -1,0 +1,205 @@
+"""What administrators see of the balancer's nodes, and what they ask for."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.elastic.balancer import administrators_nodes
+from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.round_parts import RoundPlan, RoundView
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.membership_steps import HostDeparture
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import WishFor
+from tests.elastic.balancer.world import Trouble, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a world with one node that runs a task of half an hour."""
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    return world
+
+
+def place(world: World) -> str:
+    """Return the path of the state file."""
+    return f"{world.folder}/state.db"
+
+
+def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    told = administrators_nodes.overview(world.now, place(world))
+
+    assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
+    assert (("alpha-n10", "keep"),) == told.asked
+
+
+def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
+    administrators_nodes.ask("alpha-n10.cluster", WishFor.DRAIN, place(world))
+    world.minutes(3)
+    meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
+    world.minutes(40)
+
+    assert ({"alpha-n10": "draining"}, 1, False) == meanwhile
+    assert ({}, {}, 1, 0) == (
+        world.nodes(),
+        world.cloud.made,
+        world.cell.ended,
+        world.cell.killed,
+    )
+
+
+def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    world.minutes(60)
+    kept = world.nodes()
+    administrators_nodes.ask("alpha-n10", WishFor.FREE, place(world))
+    world.minutes(10)
+
+    assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
+
+
+def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_it(
+    world: World,
+) -> None:
+    """It has been idle for long enough just then."""
+    world.minutes(27)
+    ready = world.nodes()
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    world.minutes(1)
+
+    assert {"alpha-n10": "ready"} == ready == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_starcluster_gives_no_kept_node_back(world: World) -> None:
+    world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    world.minutes(60)
+
+    plan = world.round()
+
+    assert plan
+    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+
+
+def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(1)
+    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    world.minutes(2)
+    first = world.nodes()
+    world.minutes(3)
+
+    assert {"alpha-n10": "joining"} == first
+    assert {"alpha-n10": "draining"} == world.nodes()
+    assert () == administrators_nodes.overview(world.now, place(world)).asked
+
+
+def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
+    """The round has read `drain`, and closes the node; then somebody says `keep`."""
+    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    memory = RoundState(world.database())
+    read = memory.asked()
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    memory.forget_asked(read)
+    world.minutes(2)
+
+    assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.all()}
+
+
+def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
+    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    world.minutes(2)
+    administrators_nodes.ask("alpha-n10", WishFor.FREE, place(world))
+    world.minutes(2)
+
+    assert {"alpha-n10": "ready"} == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
+    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    world.minutes(2)
+    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    world.minutes(2)
+
+    assert {"alpha-n10": "ready"} == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+@pytest.mark.parametrize("wish", [WishFor.DRAIN, WishFor.KEEP])
+def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: WishFor) -> None:
+    kept = RoundState(world.database()).nodes
+    (one,) = kept.all()
+    kept.replace([replace(one, state=NodeState.REMOVING)])
+
+    with pytest.raises(StateError, match="it is being removed"):
+        administrators_nodes.ask(one.name, wish, place(world))
+
+
+def test_a_host_that_is_no_node_is_refused(world: World) -> None:
+    with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
+        administrators_nodes.ask("alpha-n9", WishFor.DRAIN, place(world))
+
+
+def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
+        administrators_nodes.overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
+
+
+def test_history_tells_what_was_done_oldest_first(world: World) -> None:
+    told = [one.sentence for one in administrators_nodes.history(2, place(world))]
+
+    assert 2 == len(told)
+    assert all("join alpha-n10" in one for one in told)
+
+
+def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round had read what was asked before."""
+    world.limits["min_nodes"] = 0
+    decide, removed = Balancer.decide, list[str]()
+
+    def decided(balancer: Balancer, seen: RoundView) -> RoundPlan:
+        plan = decide(balancer, seen)
+        removed.extend(plan.plan.remove)
+        for name in plan.plan.remove:
+            administrators_nodes.ask(name, WishFor.KEEP, place(world))
+        return plan
+
+    monkeypatch.setattr(Balancer, "decide", decided)
+    world.minutes(60)
+
+    assert (["alpha-n10"], {"alpha-n10": "ready"}) == (removed, world.nodes())
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is being taken out just then."""
+    world.limits["min_nodes"] = 0
+    leave = world.cell.leave
+
+    def kept_meanwhile(host: str, *, is_dead: bool) -> HostDeparture:
+        monkeypatch.undo()
+        administrators_nodes.ask(host, WishFor.KEEP, place(world))
+        return leave(host, is_dead=is_dead)
+
+    monkeypatch.setattr(world.cell, "leave", kept_meanwhile)
+    world.minutes(60)
+
+    told = [one.getMessage() for one in caplog.records if "too_late" in one.getMessage()]
+    assert ["event=kept_too_late node=alpha-n10"] == told
+    assert ({}, ()) == (world.nodes(), administrators_nodes.overview(world.now, place(world)).asked)

@@ -1,0 +1,824 @@
+"""Rounds that add nodes and remove them, with faults and kills at any call."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.errors import NotReached
+from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.membership_steps import Idleness, JoiningMachine, JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, WishFor
+from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
+
+HOUR = timedelta(hours=1)
+
+
+def forget(world: World) -> None:
+    """Lose the state file."""
+    world.lose_memory()
+    (world.folder / "state.db").unlink()
+
+
+def ended(machine: str) -> str:
+    """Return what is typed to end a machine."""
+    return f"""`echo '{{"id": "{machine}"}}' | /opt/rent destroy`"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a world without faults."""
+    return World(tmp_path, Trouble())
+
+
+def test_a_full_queue_brings_nodes_which_run_it_and_go_again(world: World) -> None:
+    world.cell.waits = [timedelta(minutes=5)] * 6
+    world.minutes(1)
+    first = world.nodes()
+    world.minutes(40)
+
+    assert {"alpha-n10": "booting", "alpha-n11": "booting", "alpha-n12": "booting"} == first
+    assert (6, 0) == (world.cell.ended, world.cell.killed)
+    assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+def test_never_more_nodes_than_the_maximum(world: World) -> None:
+    """The master counts: five are at most four beside it."""
+    world.cell.waits = [HOUR] * 99
+    world.minutes(30)
+
+    assert 4 == world.cloud.most == len(world.cell.hosts)
+
+
+def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
+    """It runs to its end there, and then the node goes."""
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(5)
+    world.cell.slips_in = True
+    world.minutes(8)
+    (back,) = world.nodes().values()
+    world.minutes(20)
+
+    assert ("ready", False) == (back, world.cell.slips_in)
+    assert (2, 0, {}) == (world.cell.ended, world.cell.killed, world.nodes())
+
+
+def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world: World) -> None:
+    """Who closes it before work on the file server is not told of nodes that come."""
+    world.limits["min_nodes"] = 2
+    world.minutes(4)
+    world.cell.waits = [HOUR] * 4
+    world.minutes(1)
+    world.cell.shut(is_shut=True)
+    world.minutes(4)
+    came, running = list(world.nodes().values()), world.running()
+    world.cell.shut(is_shut=False)
+    world.minutes(1)
+
+    assert (["ready"] * 2, 2, 4) == (came, running, world.running())
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
+    tmp_path: Path, own: int
+) -> None:
+    """Each host was opened by itself, and not the queue; also where hosts are the site's own."""
+    world = World(tmp_path, Trouble(), own, min_nodes=3)
+    world.minutes(5)
+    closed = [
+        replace(one, step=JoinStep.CLOSED) for one in RoundState(world.database()).nodes.all()
+    ]
+    RoundState(world.database()).nodes.replace(closed)
+    for host in world.cell.hosts.values():
+        host.is_open = False
+    world.minutes(2)
+
+    assert [True, True] == [one.is_open for one in world.cell.hosts.values()]
+
+
+def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: World) -> None:
+    """The node was waited for, then given up, and its pool left out: a quarter of an hour."""
+    world.trouble.refused = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(2)
+    waits = world.nodes()
+    world.trouble.refused = 0.0
+    world.minutes(1)
+
+    assert ({"alpha-n10": "requested"}, {"alpha-n10": "booting"}) == (waits, world.nodes())
+    assert (3, 1) == (world.cloud.asked, len(world.cloud.made))
+
+
+def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
+    """Another pool has its turn."""
+    world.trouble.refused = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(7)
+
+    assert (3, {}) == (world.cloud.asked, world.nodes())
+    assert "pools had no capacity" in world.round_sentence()
+
+
+def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(
+    world: World,
+) -> None:
+    """Its provider might make a second one."""
+    world.trouble.lost = world.trouble.lies = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(3)
+
+    assert 1 == world.cloud.asked
+
+
+def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: World) -> None:
+    """The fourth is asked for in the round that gives the third up."""
+    world.trouble.never_boots = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(60)
+
+    assert 4 == world.cloud.asked
+    assert ({}, {}) == (world.nodes(), world.cloud.made)
+    assert "pools had no capacity" in world.round_sentence()
+
+
+def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even once the pool is no longer left out; the second was asked for beside the first."""
+    world.limits |= {"protected_s": 600}
+    world.trouble.never_boots, world.cloud.keeps = 1.0, True
+    world.cell.waits = [HOUR]
+    world.minutes(120)
+    (first, *_) = world.cloud.made.values()
+
+    assert 2 == world.cloud.asked
+    assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
+    told = f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}"
+    assert f"{told} mend={ended(first.id)!r}" in caplog.messages
+
+
+def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
+    """It counts against the most alone."""
+    world.trouble.never_boots, world.cloud.keeps = 1.0, True
+    world.cell.waits = [HOUR]
+    world.minutes(30)
+    figures = world.figures()
+
+    assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
+
+
+def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: World) -> None:
+    """By a month: nodes go as soon as they have been idle for a while, and others come."""
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(5)
+    ready = world.nodes()
+    world.now -= timedelta(days=30)
+    world.cell.hosts["alpha-n10"].ends = []
+    world.minutes(6)
+    gone = world.nodes()
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(5)
+
+    assert ({"alpha-n10": "ready"}, {}) == (ready, gone)
+    assert ["ready"] == list(world.nodes().values())
+
+
+def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> None:
+    """Its failures are as old as can be, and no older than now."""
+    world.limits |= {"protected_s": 600}
+    world.trouble.never_boots = 1.0
+    world.cell.waits = [timedelta(hours=9)]
+    world.minutes(45)
+    asked = world.cloud.asked
+    world.now -= timedelta(days=30)
+    world.quiet()
+    world.minutes(5)
+    soon = world.cloud.asked
+    world.minutes(20)
+
+    assert asked == soon < world.cloud.asked
+
+
+def first(world: World, provider: Cloud | None) -> None:
+    """Have a pool that is preferred to all others; None: nobody makes its nodes."""
+    world.pools = {"first": Pool(slots=2, provider="other", priority=1)}
+    world.others = {"first": provider} if provider else {}
+
+
+@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("trouble", ["it refuses", "its list does not come", "no provider"])
+def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
+    world: World, policy: Rules, trouble: str
+) -> None:
+    world.limits |= {"policy": policy, "job_wait_time_s": 0}
+    provider = Cloud(world, world.trouble)
+    provider.refuses = trouble == "it refuses"
+    provider.is_silent = trouble == "its list does not come"
+    first(world, None if trouble == "no provider" else provider)
+    world.cell.waits = [HOUR]
+    world.minutes(8)
+
+    assert [1, 0 + provider.refuses] == [world.cloud.asked, provider.asked]
+    assert ["ready"] == list(world.nodes().values())
+
+
+@pytest.mark.parametrize(
+    ("capacity", "words"), [(9, "wrong image"), (0, "none left")], ids=["refused", "full"]
+)
+def test_why_a_node_was_not_made_is_told_in_its_providers_words(
+    world: World, caplog: pytest.LogCaptureFixture, capacity: int, words: str
+) -> None:
+    world.cloud.refuses, world.cloud.capacity = capacity > 0, capacity
+    world.cell.waits = [HOUR]
+    world.minutes(1)
+
+    assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(
+        caplog, "not_made"
+    )
+
+
+def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
+    """What waits has no node that is made; others are not paid for because of that."""
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(6)
+    first(world, None)
+    world.pools["first"] = replace(world.pools["first"], slots=9)
+    world.wide = 9
+    world.minutes(9)
+
+    assert {} == world.nodes()
+
+
+def test_machines_that_lose_their_tags_are_not_bought_for_ever(world: World) -> None:
+    """Each of them is somebody else's by what its provider says: a boot that failed."""
+    world.cloud.untags, world.cloud.capacity = True, 99
+    world.cell.waits = [HOUR]
+    world.minutes(60)
+
+    assert 3 == world.cloud.asked
+
+
+def test_a_node_that_was_said_to_be_there_and_is_not_is_given_up(world: World) -> None:
+    world.trouble.lies = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(4)
+
+    assert (1, {}, {}) == (world.cloud.asked, world.cloud.made, world.nodes())
+
+
+def test_an_answer_that_was_lost_makes_no_second_node(world: World) -> None:
+    world.trouble.lost = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(6)
+
+    assert (1, {"alpha-n10": "ready"}) == (world.cloud.asked, world.nodes())
+
+
+def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.cell.waits = [timedelta(minutes=5)]
+    world.minutes(6)
+    world.pool = "renamed"
+    world.minutes(12)
+    plan = world.round()
+
+    assert plan
+    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+    mend = (
+        "write [pool.usual] with its provider into gridbridge.toml again, then `gridbridge balance"
+    )
+    told = f"event=no_provider node=alpha-n10 pool=usual machine=m-1 mend='{mend} drain alpha-n10`'"
+    assert told in caplog.messages
+
+
+def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
+    """What is not known is never gone."""
+    world.cell.waits = [timedelta(minutes=5)]
+    world.minutes(5)
+    before = world.nodes()
+    world.cloud.is_silent = True
+    world.minutes(30)
+
+    assert {"alpha-n10": "ready"} == before == world.nodes()
+    assert ["alpha-n10"] == list(world.cell.hosts)
+
+
+def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    (machine,) = world.cloud.made.values()
+    world.cloud.destroy(machine)
+    world.minutes(5)
+
+    assert ({}, {}) == (world.nodes(), world.cell.hosts)
+
+
+def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
+    """Its task is put back, and nobody waits for the end of what is gone."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    ((name, host),) = world.cell.hosts.items()
+    RoundState(world.database()).ask(name, WishFor.DRAIN)
+    world.minutes(2)
+    draining, is_open = world.nodes(), host.is_open
+    world.cloud.made.clear()
+    host.is_silent = True
+    world.minutes(4)
+    dead, restarted = world.nodes(), world.cell.restarted
+    host.ends = []  # they were put back
+    world.minutes(3)
+
+    assert ({name: "draining"}, False, {name: "removing"}) == (draining, is_open, dead)
+    assert restarted > 0
+    assert ({}, {}) == (world.nodes(), world.cell.hosts)
+
+
+def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
+    world: World,
+) -> None:
+    """Its daemon seems to report for some minutes; its task runs again elsewhere."""
+    world.limits |= {"max_nodes": 2}
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    (machine,) = world.cloud.made.values()
+    world.cloud.stopped.add(machine.id)
+    world.minutes(4)
+    doubted = world.nodes()
+    (host,) = world.cell.hosts.values()
+    host.is_silent = True
+    world.minutes(2)
+    world.cell.waits, host.ends = [HOUR], []
+    world.minutes(8)
+
+    assert {"alpha-n10": "ready"} == doubted == world.nodes()
+    assert ["m-2"] == list(world.cloud.made)
+    assert (1, 1, 0) == (world.cloud.most, world.running(), world.cell.killed)
+
+
+def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.cell.waits = [timedelta(minutes=2)]
+    world.cell.named = {"alpha-n10"}
+    world.minutes(12)
+    soon = told_of(caplog, "not_left")
+    world.minutes(8)
+
+    assert ([], {"alpha-n10": "removing"}) == (soon, world.nodes())
+    assert "event=not_left node=alpha-n10 why='@site names it'" in caplog.messages
+
+
+def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
+    """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    (host,) = world.cell.hosts.values()
+    world.cloud.left_out = host.is_silent = True
+    world.minutes(2)
+    first, kept = world.nodes(), world.cell.restarted
+    world.minutes(2)
+    second = world.nodes()
+    world.cloud.left_out = host.is_silent = False
+    world.minutes(2)
+    third, before = world.nodes(), world.cell.restarted
+    world.minutes(28)
+
+    assert [{"alpha-n10": one} for one in ("ready", "removing", "ready")] == [first, second, third]
+    assert (0, before) == (kept, world.cell.restarted)
+    assert (1, 0) == (world.cell.ended, world.cell.killed)
+
+
+def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> None:
+    """Not even late in its boot."""
+    world.trouble.never_boots = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    world.cloud.left_out = True
+    world.minutes(1)
+    doubted = world.nodes()
+    world.cloud.left_out = False
+    world.minutes(2)
+
+    assert {"alpha-n10": "booting"} == doubted == world.nodes()
+
+
+def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> None:
+    """As when the state file is lost: the provider's tags tell whose a node is."""
+    world.cell.waits = [timedelta(minutes=5)] * 4
+    world.minutes(5)
+    before = world.nodes()
+    forget(world)
+    world.minutes(1)
+    after = world.nodes()
+    world.minutes(30)
+
+    assert before == after
+    assert ({}, {}, 4, 0) == (
+        world.nodes(),
+        world.cloud.made,
+        world.cell.ended,
+        world.cell.killed,
+    )
+
+
+@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("minutes", [1, 2])
+def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum(
+    world: World, policy: Rules, minutes: int
+) -> None:
+    """The round that takes machines in counts them already."""
+    world.limits |= {"policy": policy, "job_wait_time_s": 0, "stabilization_s": 0.0}
+    world.limits |= {"min_nodes": 5, "add_nodes_per_iteration": 9}
+    world.cell.waits = [HOUR] * 99
+    world.minutes(minutes)
+    before = world.cloud.most
+    forget(world)
+    world.minutes(9)
+
+    assert (4, 4) == (before, world.cloud.most)
+
+
+@pytest.mark.parametrize("lost_at", ["joining", "draining"])
+def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
+    world: World, lost_at: str
+) -> None:
+    """What closed it is forgotten: it joins anew, which opens it last."""
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(3 if lost_at == "joining" else 5)
+    ((name, host),) = world.cell.hosts.items()
+    if lost_at == "draining":
+        RoundState(world.database()).ask(name, WishFor.DRAIN)
+        world.cell.slips_in = True
+        world.minutes(1)
+    before, was_open = world.nodes(), host.is_open
+    forget(world)
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(2)
+
+    assert ({name: lost_at}, False) == (before, was_open)
+    assert ({name: "ready"}, True, 1) == (world.nodes(), host.is_open, world.cloud.most)
+
+
+def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
+    """It was given up, and its pool may be asked at once."""
+    world.cloud.garbles, world.retry_s = True, 0.0
+    world.cell.waits = [HOUR] * 99
+    world.minutes(9)
+
+    assert 4 == world.cloud.most
+
+
+def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
+    world.cell.hosts["fixed"] = HostThere(address="10.9.9.9", is_open=True)
+    world.cloud.made["m-7"] = Machine(
+        id="m-7", name="fixed", state=MachineState.RUNNING, tags=tags, created=world.now
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.minutes(10)
+
+    assert ({}, True) == (world.nodes(), world.cell.hosts["fixed"].is_open)
+    mend = f"rename it, or {ended('m-7')}"
+    assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
+
+
+def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on the host to which a qmaster has moved, where /etc/hosts lacks its nodes."""
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
+    world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
+    world.cloud.made["m-7"] = Machine(
+        id="m-7",
+        name="fixed",
+        state=MachineState.RUNNING,
+        tags=tags,
+        created=world.now,
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.minutes(2)
+
+    known = "have fixed lead to 10.0.0.7 here if it is that host, else rename it, or "
+    mend = f"{known}{ended('m-7')}"
+    assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
+
+
+@pytest.mark.parametrize("pool", ["former", ""])
+def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
+    world: World, caplog: pytest.LogCaptureFixture, pool: str
+) -> None:
+    """Though two pools have its provider, and so list it; nothing is done about it."""
+    tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
+    world.cloud.made["m-7"] = Machine(
+        id="m-7", name="alpha-n20", state=MachineState.RUNNING, tags=tags, created=world.now
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.pools = {"large": Pool(slots=9, provider="cloud")}
+    world.others = {"large": world.cloud}
+    world.minutes(3)
+
+    told = told_of(caplog, "unknown_pool")
+    assert (3, {}, ["m-7"]) == (len(told), world.nodes(), list(world.cloud.made))
+    lacks = "[pool.former]" if pool else "a tag gridbridge-pool with its pool"
+    mend = f"give it {lacks}, or {ended('m-7')}"
+    assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend={mend!r}" == told[0]
+
+
+def test_machines_of_others_are_left_alone(world: World) -> None:
+    """The fake asserts that nobody destroys it; its number is taken, though."""
+    world.minutes(3)
+
+    assert OTHERS.name == "alpha-n9"
+    assert OTHERS in world.cloud.machines()
+    assert MachineState.RUNNING is OTHERS.state
+    assert {} == world.nodes()
+
+
+SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 150))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(
+    tmp_path: Path, seed: int
+) -> None:
+    """Kills at any call, lost answers, refusals, machines that lie or never boot."""
+    random = Random(seed)
+    trouble = Trouble(random=random, kills=0.04, lost=0.1, refused=0.1, never_boots=0.1, lies=0.05)
+    world = World(tmp_path, trouble, protect_after=1000)
+    for _ in range(6):
+        world.cell.waits += [timedelta(minutes=random.randint(1, 9))] * random.randint(0, 8)
+        world.cell.slips_in = random.random() < 0.5
+        world.minutes(15)
+    submitted = world.cell.ended + len(world.cell.waits) + world.running()
+    world.quiet()
+    world.minutes(90)
+
+    assert 0 == world.cell.killed
+    assert 4 >= world.cloud.most
+    assert submitted <= world.cell.ended
+    assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+@pytest.mark.parametrize("policy", Rules)
+def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Rules) -> None:
+    """Most hosts are silent at once, and for longer than one may be; then they report again."""
+    limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
+    world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
+    world.minutes(6)
+    before = set(world.cloud.made)
+    for host in world.cell.hosts.values():
+        host.is_silent = True
+    told = world.round_sentence()
+    world.minutes(20)
+
+    assert "8 of 9 hosts are silent or in error" in told
+    assert (8, before) == (len(before), set(world.cloud.made))
+    assert set(world.nodes().values()) == {"ready"}
+
+
+def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not before it is too long, and no more once it reports again."""
+    world.cell.waits = [3 * HOUR]
+    world.minutes(5)
+    (host,) = world.cell.hosts.values()
+    host.is_silent = True
+    world.minutes(14)
+    soon = told_of(caplog, "hangs")
+    world.minutes(4)
+    late = told_of(caplog, "hangs")
+    host.is_silent = False
+    world.minutes(9)
+
+    assert ([], late[:1]) == (soon, list(dict.fromkeys(told_of(caplog, "hangs"))))
+    assert len(late) == len(told_of(caplog, "hangs"))
+    assert "event=hangs node=alpha-n10 machine=m-1 mend='clear alpha-n10'" in late[0]
+    assert {"alpha-n10": "ready"} == world.nodes()
+
+
+def told_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    """Return the lines of an event."""
+    return [one for one in caplog.messages if one.startswith(f"event={event} ")]
+
+
+def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9)
+    world.minutes(6)
+    world.cell.hosts["alpha-n10"].is_silent = True
+    world.minutes(20)
+
+    assert "alpha-n10" not in world.nodes()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_node_costs_something_from_the_round_that_makes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    """Whether its provider tells when it was made, or not: each second is a unit here."""
+    now = world.cloud._now
+    world.price = 3600.0
+    world.cell.waits = [HOUR]
+    monkeypatch.setattr(
+        world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None))
+    )
+    world.minutes(6)
+
+    assert 301.0 == RoundState(world.database()).spent(world.now)
+
+
+@pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
+def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: float) -> None:
+    """Three nodes at 1 an hour, whose tasks go on for hours; the month knows it at once."""
+    world.billing_s, world.price = 3600.0, 1.0
+    world.cell.waits = [9 * HOUR] * 6
+    world.minutes(minutes)
+
+    assert spent == RoundState(world.database()).spent(world.now)
+
+
+def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(
+    world: World,
+) -> None:
+    """The node boots for a few minutes, has room for 15, and is idle for long enough by then."""
+    world.cell.never_starts = 1
+    world.minutes(15)
+    kept = world.nodes()
+    world.minutes(8)
+    gone = world.nodes()
+    world.minutes(140)
+    asked = world.cloud.asked
+    world.minutes(20)
+
+    assert ({"alpha-n10": "ready"}, {}) == (kept, gone)
+    assert (1, 2) == (asked, world.cloud.asked)
+
+
+def test_it_is_demand_again_when_another_number_of_its_tasks_waits(world: World) -> None:
+    world.cell.never_starts = 2
+    world.minutes(30)
+    asked = world.cloud.asked
+    world.cell.never_starts = 1
+    world.minutes(1)
+
+    assert (1, 2) == (asked, world.cloud.asked)
+
+
+def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(30)
+    world.cell.waits = [timedelta(minutes=5)]
+    world.minutes(30)
+
+    assert (1, 2, {}) == (world.cell.ended, world.cloud.asked, world.nodes())
+
+
+def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(15)
+    memory = RoundState(world.database())
+    before = memory.watched(world.now)
+    world.round(is_dry=True)
+
+    assert {9: 1} == {job: one.tasks for job, one in before.items()}
+    assert before == memory.watched(world.now)
+
+
+def test_time_in_which_nobody_looked_is_no_time_with_room(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(12)
+    world.now += timedelta(hours=2)
+    world.minutes(10)
+
+    assert {"alpha-n10": "ready"} == world.nodes()
+
+
+def test_a_round_that_does_something_does_not_say_that_nothing_is_done(world: World) -> None:
+    """The policy adds nothing to what is at its maximum, and nodes join meanwhile."""
+    world.cell.waits = [timedelta(hours=1)] * 20
+    told = []
+    for _ in range(12):
+        world.cell.schedule()
+        plan = world.round()
+        assert plan
+        told.append((plan.sentence.rpartition(": ")[2], bool(plan.done)))
+        world.now += timedelta(minutes=1)
+
+    assert ("nothing more is done", True) in told
+    assert ("nothing is done", False) in told
+    assert {("nothing is done", True), ("nothing more is done", False)}.isdisjoint(told)
+
+
+def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_it_out(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody knows whose it was; while a list is missing nobody knows that it is gone."""
+    world.cell.waits = [timedelta(hours=1)] * 2
+    world.minutes(9)
+    (machine,) = world.cloud.made.values()
+    RoundState(world.database()).nodes.replace([])
+    world.cloud.made.clear()
+    world.cell.waits = []
+    world.cell.hosts[machine.name].is_silent = True
+    world.cloud.is_silent = True
+    world.minutes(20)
+    unknown = told_of(caplog, "no_machine")
+    world.cloud.is_silent = False
+    world.minutes(20)
+
+    assert [] == unknown
+    (told,) = set(told_of(caplog, "no_machine"))
+    assert f"host={machine.name} mend='if it is gone: forget {machine.name}'" in told
+    assert machine.name in world.cell.hosts
+
+
+def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_told_as_lost(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Daemons tell their load within a minute; a host that is silent for long is another matter."""
+    world.cell.hosts["alpha-n7"] = HostThere(address="", is_silent=True)
+    world.minutes(10)
+    at_first = told_of(caplog, "no_machine")
+    world.cell.hosts["alpha-n7"].is_silent = False
+    world.minutes(1)
+    world.cell.hosts["alpha-n7"].is_silent = True
+    world.minutes(10)
+    again = told_of(caplog, "no_machine")
+    world.minutes(10)
+
+    assert ([], []) == (at_first, again)
+    assert told_of(caplog, "no_machine")
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
+@pytest.mark.parametrize("cause", [NodeCause.NOT_NEEDED, NodeCause.NEVER_JOINED, NodeCause.SILENT])
+def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
+    world: World, cause: NodeCause, is_open: bool
+) -> None:
+    """What a round saw is over when it acts: whoever may be alive is looked at again."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    (node,) = RoundState(world.database()).nodes.all()
+    host = world.cell.hosts[node.name]
+    host.is_open = is_open
+    removing = node.entering(NodeState.REMOVING, world.now, cause)
+
+    done = world.acts(world.site()).do(DueAct(node=removing, before=node, act=NodeAct.EVICT))
+
+    assert done.state in (NodeState.JOINING, NodeState.READY)
+    assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
+    assert (0, {node.name}) == (world.cell.restarted, {*world.cell.hosts})
+
+
+def test_a_machine_that_boots_and_never_joins_is_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can log in there. Another one comes when it is late, and no third beside them."""
+
+    def join(node: JoiningMachine) -> JoinStep:
+        raise NotReached(("ssh", node.name), 255)
+
+    monkeypatch.setattr(world.cell, "join", join)
+    world.cell.waits = [HOUR]
+    world.minutes(60)
+    failures = RoundState(world.database()).records()[POOL].failures
+    world.cell.waits = []
+    world.minutes(60)
+
+    assert failures
+    assert 2 >= world.cloud.most
+    assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+def test_what_is_meant_is_kept_before_it_is_done(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill after a node was closed leaves none closed that counts as one that works."""
+    killed, seen = list[str](), list[dict[str, str]]()
+
+    def look(host: str) -> Idleness:
+        monkeypatch.undo()
+        killed.append(host)
+        raise Killed
+
+    world.cell.waits = [timedelta(minutes=3)]
+    monkeypatch.setattr(world.cell, "look", look)
+    while not killed and len(seen) < 40:
+        world.minutes(1)
+        seen.append(world.nodes())
+    world.cell.waits = [HOUR]
+    world.minutes(9)
+
+    assert (["alpha-n10"], {"alpha-n10": "draining"}) == (killed, seen[-1])
+    assert 1 == world.running()

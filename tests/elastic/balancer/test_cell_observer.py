@@ -1,0 +1,131 @@
+"""What a round knows besides the cell: how long jobs take, and which other clusters have room."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.store import recent_ends, saved_round_folder
+from gridbridge.model.elastic.balance_plan import BalanceSituation, Watched
+from gridbridge.model.elastic.published_balance import RecentEnds, learnt
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.published import ShownCluster
+from gridbridge.shell import files
+from gridbridge.state import published_json
+from tests.decisions.elastic.cells import MASTER, NOON, instance
+from tests.decisions.elastic.demand_cells import cell
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[cluster.beta]
+qmaster_port = 6454
+execd_port = 6455
+[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 9
+slots = 5
+"""
+ROOM = ShownCluster(
+    cluster="beta", asked_at=NOON, taken_at=NOON - timedelta(seconds=9), pending=0, free_slots=7
+)
+
+
+def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSituation:
+    """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
+    if there:
+        (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
+        files.replace(f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.encode(there))
+    queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
+    seen = cell(instance(MASTER), queue)
+    policy = policy_file.parse("FILE", SITE.encode())
+    with (
+        patch.object(cell_observer.cell_queries, "printed", return_value=((), ())),
+        patch.object(cell_observer.cell_queries, "situation", return_value=seen),
+    ):
+        return cell_observer.look(policy, NOON, str(folder / "ends.json"), str(folder))
+
+
+def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
+    found = look(tmp_path, ROOM)
+    fewer = look(tmp_path, replace(ROOM, free_slots=2))
+
+    assert (found.elsewhere, found.elsewhere_free) == (
+        {"transfer-beta": 30.0},
+        {"transfer-beta": 4},
+    )
+    assert fewer.elsewhere_free == {"transfer-beta": 2}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        None,
+        replace(ROOM, pending=1),
+        replace(ROOM, free_slots=0),
+        replace(ROOM, trouble="it does not answer"),
+        replace(ROOM, taken_at=NOON - timedelta(seconds=61)),
+        replace(ROOM, taken_at=None),
+    ],
+    ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
+)
+def test_else_it_starts_nothing_at_once(tmp_path: Path, there: ShownCluster | None) -> None:
+    assert look(tmp_path, there).elsewhere == {}
+
+
+@pytest.mark.parametrize("state", ["d", "au", "a", "E"])
+def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
+    assert look(tmp_path, ROOM, state).elsewhere == {}
+
+
+def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
+    assert look(tmp_path, None).runtimes == {}
+    runs = learnt((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
+    recent_ends.write(str(tmp_path / "ends.json"), RecentEnds(runs=runs))
+
+    assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
+
+
+def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
+    (tmp_path / "ends.json").write_text("{")
+
+    assert look(tmp_path, None).runtimes == {}
+
+
+def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
+    (tmp_path / published_json.CLUSTERS).mkdir()
+    files.replace(f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode(ROOM))
+    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
+    queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
+    with (
+        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
+        patch.object(cell_observer.cell_queries, "situation", return_value=cell(queue)),
+    ):
+        cell_observer.save(
+            policy_file.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
+        )
+    kept = saved_round_folder.read(str(tmp_path / "saved"))[1]
+
+    assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
+
+
+def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
+    known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
+    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
+    with (
+        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
+        patch.object(cell_observer.cell_queries, "situation", return_value=cell(instance(MASTER))),
+        patch.object(
+            cell_observer.round_state_reader, "filled", lambda seen, _: replace(seen, watched=known)
+        ),
+    ):
+        cell_observer.save(policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON)
+
+    assert saved_round_folder.read(str(tmp_path))[1].watched == known

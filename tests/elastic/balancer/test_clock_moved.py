@@ -1,0 +1,142 @@
+"""The clock of the balancer's machine is set between two rounds: what is kept is set with it."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.elastic import clock_step
+from gridbridge.elastic.balancer import balance_service
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.model.elastic.balance_plan import Watched
+from gridbridge.model.elastic.clocks import HostClocks
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from tests.elastic.balancer import test_balance_service
+
+wanted = test_balance_service.wanted  # a fixture
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BOOT = "b"
+DAYS_AHEAD = timedelta(days=2)
+NODE = OwnedNode(
+    name="alpha-n3",
+    pool="usual",
+    state=NodeState.BOOTING,
+    since=NOON - HOUR,
+    machine="m-3",
+    up_since=NOON - 2 * HOUR,
+    idle_since=NOON - HOUR / 2,
+)
+RECORD = PoolRecord(failures=2, failed_at=NOON - HOUR, no_capacity_at=NOON - 2 * HOUR)
+SEEN = Watched(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[RoundState]:
+    """Return what is kept after a round at noon."""
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    memory = RoundState(database)
+    memory.follow(clocks(NOON, 0.0))
+    memory.nodes.replace([NODE])
+    memory.keep_records({"usual": RECORD})
+    memory.keep_unlisted({"alpha-n3 m-3": NOON})
+    memory.keep_silent({"alpha-n3 m-3": NOON - HOUR})
+    memory.keep_eligible({17: NOON - HOUR})
+    memory.keep_watched({17: SEEN})
+    memory.note_round(NOON, NOON - HOUR, 12.5)
+    yield memory
+    database.close()
+
+
+def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClocks:
+    """Return what both clocks say."""
+    return HostClocks(boot=boot, wall=wall, steady_s=steady_s)
+
+
+@pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
+def test_all_that_is_kept_is_as_old_as_before(memory: RoundState, by: timedelta) -> None:
+    after = NOON + timedelta(minutes=1) + by
+    told = memory.follow(clocks(after, 60.0))
+
+    assert by == told
+    assert (
+        replace(
+            NODE,
+            since=NOON - HOUR + by,
+            up_since=NOON - 2 * HOUR + by,
+            idle_since=NOON - HOUR / 2 + by,
+        ),
+    ) == memory.nodes.all()
+    assert {
+        "usual": replace(RECORD, failed_at=NOON - HOUR + by, no_capacity_at=NOON - 2 * HOUR + by)
+    } == memory.records()
+    assert {"alpha-n3 m-3": NOON + by} == memory.unlisted()
+    assert {"alpha-n3 m-3": NOON - HOUR + by} == memory.silent()
+    assert {17: NOON - HOUR + by} == memory.eligible([17], after)
+    assert {
+        17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)
+    } == memory.watched(after)
+    assert (NOON + by, NOON - HOUR + by) == (memory.last_round(), memory.last_change())
+    assert 12.5 == memory.spent(NOON)
+
+
+def test_a_clock_that_is_right_again_has_all_as_it_was(memory: RoundState) -> None:
+    memory.follow(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
+    memory.follow(clocks(NOON + timedelta(minutes=2), 120.0))
+
+    assert (NODE,) == memory.nodes.all()
+    assert NOON == memory.last_round()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        clocks(NOON + DAYS_AHEAD, DAYS_AHEAD.total_seconds()),
+        clocks(NOON + timedelta(seconds=90), 60.0),
+        clocks(NOON + DAYS_AHEAD, 60.0, boot="c"),
+        clocks(NOON + DAYS_AHEAD, 60.0, boot=""),
+    ],
+    ids=["time passed", "a little", "the machine was started", "nobody knows"],
+)
+def test_without_a_step_that_is_known_nothing_moves(memory: RoundState, after: HostClocks) -> None:
+    """While a machine is off its nodes go on, and are paid for."""
+    told = memory.follow(after)
+
+    assert timedelta() == told
+    assert (NODE,) == memory.nodes.all()
+
+
+def test_a_moment_that_would_be_none_stays() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+
+    assert last == clock_step.moved(last, HOUR)
+
+
+def test_a_round_follows_the_clock_and_tells_so(
+    wanted: BalanceOptionsOfProgram,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One that only looks keeps nothing, and so moves nothing."""
+    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path))
+    ahead = NOON + DAYS_AHEAD
+    for wall, is_acting in ((NOON, True), (ahead, False), (ahead, True), (ahead, True)):
+        clock = Clock(wall.timestamp, lambda: 0.0)
+        with (
+            caplog.at_level(logging.WARNING, balance_service.__name__),
+            BalanceDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
+        ):
+            pass
+
+    assert ["event=clock_moved by_s=172800"] == [one.getMessage() for one in caplog.records]

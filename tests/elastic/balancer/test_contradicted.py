@@ -1,0 +1,79 @@
+"""Rounds whose lists, cell and state file contradict each other: nobody's task ends for that."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.elastic.balancer.round_state import RoundState
+from tests.elastic.balancer.world import Trouble, World
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a world without faults."""
+    return World(tmp_path, Trouble())
+
+
+def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(
+    world: World,
+) -> None:
+    """Names are used again: the file has a machine that is long gone in the place of this one."""
+    world.cell.waits = [timedelta(minutes=20)] * 4
+    world.minutes(5)
+    nodes = RoundState(world.database()).nodes
+    nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
+    world.minutes(1)
+    first = {one.machine for one in nodes.all()}
+    world.minutes(4)
+    later = {one.machine: one.state.value for one in nodes.all()}
+    world.minutes(20)
+
+    assert {"old-alpha-n10", "old-alpha-n11"} == first
+    assert {"m-1": "ready", "m-2": "ready"} == later
+    assert (4, 0, 2) == (world.cell.ended, world.cell.killed, world.cloud.asked)
+    assert {} == world.cloud.made
+
+
+def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when its provider is asked in another region now, which would not end its machine."""
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(5)
+    world.cloud.left_out = True
+    world.minutes(2)
+    soon = [one for one in caplog.messages if "event=not_listed" in one]
+    world.minutes(8)
+    kept, (told, *_) = world.nodes(), [one for one in caplog.messages if "not_listed" in one]
+    world.cloud.left_out = False
+    world.minutes(8)
+
+    assert ([], {"alpha-n10": "ready"}) == (soon, kept)
+    assert told.startswith("event=not_listed node=alpha-n10 pool=usual provider=cloud machine=m-1")
+    assert told.endswith("then `gridbridge balance drain alpha-n10`'")
+    assert ({}, {}) == (world.nodes(), world.cloud.made)
+
+
+def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(
+    world: World,
+) -> None:
+    """They go last; the machine is gone, and its address may soon be somebody else's."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    world.cell.is_root_away = True
+    world.cloud.made.clear()
+    (host,) = world.cell.hosts.values()
+    world.cell.killed, host.ends, host.is_silent = 1, [], True
+    world.minutes(9)
+    before, exports = world.nodes(), set(world.cell.exports)
+    world.cell.is_root_away = False
+    world.minutes(3)
+
+    assert ({"alpha-n10": "removing"}, {"alpha-n10"}, {}) == (before, exports, world.cell.hosts)
+    assert ({}, set()) == (world.nodes(), world.cell.exports)

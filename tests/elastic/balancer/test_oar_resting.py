@@ -1,0 +1,302 @@
+"""Rounds that switch an OAR server's nodes off and on, killed at each call that they make."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.oar import node_power
+from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_demand import told_reachable
+from gridbridge.batch.oar.oar_output import MAY_REST
+from gridbridge.elastic.acts import cell_queries
+from gridbridge.elastic.acts.oar_nodes import OarNodes
+from gridbridge.errors import CommandFailed
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from tests.elastic.balancer.world import Killed, Trouble, World
+
+MINE, NEVER = "htools:standby:auto", 2147483647
+MANY = 175  # calls: no fewer than a rest and a waking have
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class Bomb(Trouble):
+    """Ends the program at one call, counted from the first."""
+
+    at: int = 0
+    calls: int = 0
+
+    def may_end(self) -> None:
+        """Count a call."""
+        self.calls += 1
+        if self.calls == self.at:
+            raise Killed
+
+
+@dataclass
+class Row:
+    """A node as OAR keeps it."""
+
+    state: str = "Alive"
+    next_state: str = "UnChanged"
+    drain: str = "NO"
+    upto: int = NEVER
+    tags: str = ""
+
+
+@dataclass
+class Server:
+    """OAR: nodes of two slots, and jobs; a change of state is taken up at the next look."""
+
+    world: World
+    rows: dict[str, Row]
+    looks: int = 0
+    lands: str = ""  # a job starts on this node while it is being drained
+    seen_drained: dict[str, int] = field(default_factory=dict)
+
+    def document(self) -> bytes:
+        """Return what oarnodes and oarstat print, and which halted nodes answer."""
+        self._turn()
+        cell = self.world.cell
+        resources, jobs = dict[str, object](), dict[str, object]()
+        for at, (host, row) in enumerate(self.rows.items()):
+            for slot in (1, 2):
+                number = str(2 * at + slot)
+                resources[number] = self._resource(number, host, row)
+        for host, there in cell.hosts.items():
+            first = 2 * list(self.rows).index(host) + 1
+            for at, _ in enumerate(there.ends):
+                jobs[str(len(jobs) + 1)] = _job(len(jobs) + 1, "Running", [first + at])
+        for _ in cell.waits:
+            jobs[str(len(jobs) + 1)] = _job(len(jobs) + 1, "Waiting", [])
+        told = json.dumps(resources).encode() + BREAK + json.dumps(jobs).encode() + WHOLE
+        up = [host for host in self.rows if self._is_up(host)]
+        return told + told_reachable(up)
+
+    def look(self, host: str) -> node_power.OarNodeFacts:
+        """Ask about a node."""
+        self.world.trouble.may_end()
+        self.looks += 1
+        told, whole, _ = self.document().rpartition(WHOLE)
+        return node_power.looked(told + whole, host)
+
+    def root(self, word: str, host: str) -> None:
+        """Do what root is asked for, by oarnodesetting's own words."""
+        self.world.trouble.may_end()
+        row, words = self.rows[host], node_power.setting(word, host)[3:]
+        said = (
+            dict(zip(words[::2], words[1::2], strict=False))
+            if "-n" not in words
+            else {
+                "-s": "Absent",
+                "-p": words[-1],
+            }
+        )
+        row.next_state = said.get("-s", row.next_state)
+        row.drain = {"on": "YES", "off": "NO"}.get(said.get("-d", ""), row.drain)
+        if "-p" in said:
+            row.upto = int(said["-p"].partition("=")[2])
+        if word == "drain" and self.lands == host:
+            self.lands = ""  # by a pass of the scheduler that had begun before
+            self.world.cell.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
+        self.world.trouble.may_end()
+
+    def situation(self) -> BalanceSituation:
+        """Return what a round looks at."""
+        kept = SavedRound(now=self.world.now, master="gamma-master")
+        return cell_queries.situation(PrintedOutputs(oar=self.document()), kept, "gamma")
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """Return the tags that nodes have."""
+        told, _, _ = self.document().partition(BREAK)
+        return dict(node_power.read_tags(told))
+
+    def tag(self, host: str, tag: str, is_wanted: bool) -> None:
+        """Give a node a tag, or take it."""
+        self.world.trouble.may_end()
+        self.rows[host].tags = tag if is_wanted else ""
+        self.world.trouble.may_end()
+
+    def _turn(self) -> None:
+        """Take up changes of state: setting a node absent kills what runs there."""
+        cell = self.world.cell
+        for host, row in self.rows.items():
+            if row.next_state == "Absent":
+                cell.killed += len(cell.hosts[host].ends)
+                cell.hosts[host].ends = []
+            row.state = row.state if row.next_state == "UnChanged" else row.next_state
+            row.next_state = "UnChanged"
+            cell.hosts[host].is_open = row.state == "Alive" and row.drain == "NO"
+
+    def _is_up(self, host: str) -> bool:
+        at = self.world.switches.up_at[host]
+        return at is not None and at <= self.world.now
+
+    def _resource(self, number: str, host: str, row: Row) -> dict[str, object]:
+        is_lost = row.state == "Alive" and not self._is_up(host)
+        return {
+            "resource_id": number,
+            "network_address": host,
+            "state": "Suspected" if is_lost else row.state,
+            "next_state": row.next_state,
+            "type": "default",
+            "drain": row.drain,
+            "available_upto": row.upto,
+            "gb_tags": row.tags or None,
+        }
+
+
+def _job(number: int, state: str, resources: list[int]) -> dict[str, object]:
+    return {
+        "Job_Id": number,
+        "name": "",
+        "owner": "alice",
+        "queue": "default",
+        "state": state,
+        "message": "",
+        "submissionTime": 1795205634,
+        "startTime": 0,
+        "exit_code": None,
+        "assigned_resources": resources,
+        "assigned_network_address": [],
+        "wanted_resources": "-l \"{type = 'default'}/resource_id=1,walltime=0:10:0\" ",
+        "events": [],
+    }
+
+
+class OarWorld(World):
+    """Four nodes of an OAR server, of which all but one may rest."""
+
+    def __init__(self, folder: Path, trouble: Trouble) -> None:
+        super().__init__(folder, trouble, own=4, max_nodes=9)
+        self.server = Server(self, {name: Row() for name in self.cell.hosts})
+        self.membership = OarNodes(
+            look_at=self.server.look, root=self.server.root, pause=lambda _: None
+        )
+        self.look, self.tags, self.tag = (
+            self.server.situation,
+            self.server.tags,
+            self.server.tag,
+        )
+
+    @property
+    def resting(self) -> list[str]:
+        """The nodes that OAR may wake, and has not."""
+        return [name for name, row in self.server.rows.items() if row.state == "Absent"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> OarWorld:
+    return OarWorld(tmp_path, Trouble())
+
+
+def test_nodes_rest_absent_with_a_tag_and_fit_to_be_woken(world: OarWorld) -> None:
+    world.minutes(12)
+
+    rested = [world.server.rows[name] for name in world.resting]
+    assert rested == [Row(state="Absent", upto=MAY_REST, tags=MINE)] * 3
+    assert sorted(world.resting) == sorted(world.switches.off)
+
+
+def test_jobs_that_wait_wake_them_and_their_tag_goes(world: OarWorld) -> None:
+    world.minutes(12)
+    world.cell.waits = [timedelta(minutes=20)] * 8
+    world.minutes(8)
+
+    assert (world.resting, world.running(), world.cell.killed) == ([], 8, 0)
+    assert {row.tags for row in world.server.rows.values()} == {""}
+    assert {row.drain for row in world.server.rows.values()} == {"NO"}
+
+
+def test_a_job_that_lands_while_its_node_is_drained_goes_on(world: OarWorld) -> None:
+    """The scheduler had begun before; the node works on."""
+    world.minutes(1)
+    world.server.lands = "alpha-n4"
+    world.minutes(8)
+
+    assert not world.server.lands
+    assert world.cell.killed == 0
+    assert "alpha-n4" not in world.resting
+
+
+def test_a_node_in_maintenance_is_neither_woken_nor_halted(world: OarWorld) -> None:
+    """An administrator's `oarnodesetting -m on` makes available_upto 0."""
+    world.minutes(12)
+    chosen = world.resting[0]
+    world.server.rows[chosen].upto = 0
+    world.cell.waits = [HOUR] * 8
+    world.minutes(9)
+
+    assert world.resting == [chosen]
+    assert chosen not in world.switches.on
+
+
+def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> None:
+    world.server.rows["alpha-n1"].drain = "YES"
+    world.server.rows["alpha-n2"].state = "Suspected"
+    world.minutes(12)
+
+    assert not {"alpha-n1", "alpha-n2"} & set(world.switches.off)
+    assert world.server.rows["alpha-n1"].drain == "YES"
+
+
+def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
+    """The server is down: its database still answers, and the node stays on."""
+    stuck = node_power.OarNodeFacts(
+        is_listed=True,
+        is_idle=True,
+        is_drained=True,
+        is_alive=True,
+        is_halted=False,
+        is_settled=False,
+    )
+    asked = list[tuple[str, ...]]()
+    one = OarNodes(
+        look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None
+    )
+
+    with pytest.raises(CommandFailed, match="did not take up"):
+        one.close("alpha-n1")
+    assert asked == [("settle", "alpha-n1")]
+
+
+def steps() -> Iterator[int]:
+    """Give the numbers of calls; one in seventeen for a usual run."""
+    for at in range(1, MANY):
+        yield pytest.param(at, marks=() if at % 17 == 1 else pytest.mark.long)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("at", list(steps()))
+def test_a_round_killed_at_any_call_is_gone_on_with(tmp_path: Path, at: int) -> None:
+    """Nodes rest and are woken as if it had not been, and no job is ended."""
+    world = OarWorld(tmp_path, Bomb(at=at))
+    world.minutes(6)
+    world.cell.waits = [timedelta(minutes=5)] * 8
+    world.minutes(4)
+    busy = world.running()
+    world.minutes(20)
+
+    assert (world.cell.ended, world.cell.killed) == (8, 0)
+    assert busy
+    off = [name for name, up in world.switches.up_at.items() if up is None]
+    assert sorted(off) == sorted(world.resting)
+    assert len(off) == 3
+    assert {world.server.rows[name].tags for name in off} == {MINE}
+    assert {row.drain for row in world.server.rows.values()} == {"NO"}
+
+
+def test_the_kills_reach_each_part_of_a_rest_and_of_a_waking(tmp_path: Path) -> None:
+    """As many calls are made as are tried, or the test above would prove less than it says."""
+    trouble = Bomb()
+    world = OarWorld(tmp_path, trouble)
+    world.minutes(6)
+    world.cell.waits = [timedelta(minutes=5)] * 8
+    world.minutes(30)
+
+    assert world.resting
+    assert trouble.calls < MANY

@@ -1,0 +1,274 @@
+"""What a round writes down: its row, and what ended of late, over rotation and faults."""
+
+import gzip
+import logging
+import os
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.balancer.round_statistics import RoundStatistics, accounting_of, note
+from gridbridge.elastic.store import saved_round_folder, statistics_file
+from gridbridge.elastic.store.recent_ends import read
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceStatistics, learnt
+from tests.elastic.balancer.test_plan_preview import BUSY, kept
+
+NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
+RECORD = (
+    "all.q:alpha-n1:alice:alice:job:{job}:sge:0:{submitted}:{started}:{ended}:{failed}:0:0:0.1:0.1"
+    ":4796.0:0:0:0:0:680:0:0:24.0:16:0:0:0:19:9:NONE:defaultdepartment:NONE:1:{task}:0.1:0.0:0.0:"
+    "-l a=b,c=x\\:y:0.0:{part}:0.0:0:0\n"
+)
+
+
+def record(
+    minutes: float,
+    run_s: float,
+    wait_s: float = 0.0,
+    *,
+    failed: int = 0,
+    part: str = "NONE",
+    task: int = 0,
+) -> str:
+    """Return the accounting record of a job that ended so many minutes ago."""
+    ended = int(NOW.timestamp() - minutes * 60)
+    return RECORD.format(
+        job=7,
+        submitted=int(ended - run_s - wait_s),
+        started=int(ended - run_s),
+        ended=ended,
+        failed=failed,
+        part=part,
+        task=task,
+    )
+
+
+class Round:
+    """A cell that is looked at again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        saved_round_folder.write(str(folder / "seen"), BUSY, kept())
+        self.seen: BalanceSituation = replace(cell_observer.look_at(str(folder / "seen")), now=NOW)
+        self.accounting = folder / "accounting"
+        self.stats = folder / "stats.csv"
+        self.kept = folder / "ends.json"
+
+    def note(self, later: timedelta = timedelta()) -> BalanceStatistics:
+        """Do a round's part."""
+        seeing = RoundStatistics(
+            accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats)
+        )
+        return note(replace(self.seen, now=NOW + later), "all.q", seeing)
+
+    def add(self, *records: str) -> None:
+        """Let jobs end."""
+        with self.accounting.open("a") as file:
+            file.write("".join(records))
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Round:
+    """Return the golden cell in a folder of its own."""
+    (tmp_path / "seen").mkdir()
+    return Round(tmp_path)
+
+
+def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) -> None:
+    cell.add(record(5, 3600, 60), record(1, 1800, 30))
+    found = cell.note()
+
+    assert cell.stats.read_text() == (
+        f"2026-03-01T12:00:30+00:00,3,{found.running},{found.queued},{found.slots},2700,45,"
+        f"{found.load:.2f}\n"
+    )
+
+
+def test_rows_are_added_and_read_again(cell: Round) -> None:
+    found = [cell.note(timedelta(minutes=n)) for n in range(3)]
+
+    assert statistics_file.read(str(cell.stats)) == (
+        tuple(replace(one, load=round(one.load, 2)) for one in found),
+        (),
+    )
+
+
+def test_without_accounting_the_means_are_0(cell: Round) -> None:
+    found = cell.note()
+
+    assert (found.duration_s, found.wait_s) == (0, 0)
+    assert not cell.kept.exists()
+
+
+def test_what_was_read_is_not_read_again(cell: Round) -> None:
+    cell.add(record(5, 10))
+    cell.note()
+    place = read(str(cell.kept)).place
+    cell.add(record(1, 30))
+
+    assert place.offset == len(record(5, 10))
+    assert cell.note().duration_s == 20
+    assert read(str(cell.kept)).place.offset == place.offset + len(record(1, 30))
+
+
+@pytest.mark.parametrize("is_copied", [False, True], ids=["renamed", "copied and cut"])
+def test_what_ended_around_a_rotation_counts(cell: Round, is_copied: bool) -> None:
+    cell.add(record(9, 10))
+    cell.note()
+    cell.add(record(8, 20))
+    old = cell.accounting.with_name("accounting.1")
+    if is_copied:
+        shutil.copy(cell.accounting, old)
+        cell.accounting.write_text("")
+    else:
+        cell.accounting.rename(old)
+    os.utime(old, (NOW.timestamp(),) * 2)  # long enough ago that nobody still writes to it
+    cell.add(record(7, 60))
+    cell.note(timedelta(minutes=1))
+
+    assert cell.note(timedelta(minutes=2)).duration_s == 30
+
+
+def test_a_rotation_that_compresses_at_once_loses_only_what_was_not_read(cell: Round) -> None:
+    cell.add(record(9, 10))
+    cell.note()
+    cell.accounting.with_name("accounting.1.gz").write_bytes(
+        gzip.compress(cell.accounting.read_bytes())
+    )
+    cell.accounting.unlink()
+    cell.add(record(7, 30))
+
+    assert cell.note().duration_s == 20
+
+
+def test_what_never_ran_to_an_end_is_left_out(cell: Round) -> None:
+    """Put back to run again, a part of a parallel task, never started, and what is no record."""
+    never = record(3, 100).replace(f":{int(NOW.timestamp() - 280)}:", ":0:")
+    cell.add(
+        "# a comment\n",
+        "a line of something else\n",
+        record(5, 40),
+        record(5, 900, failed=25),
+        record(5, 900, failed=24),
+        record(5, 900, part="1.alpha-n2"),
+        never,
+    )
+
+    assert cell.note().duration_s == 40
+
+
+def test_each_task_of_an_array_counts(cell: Round) -> None:
+    """StarCluster keeps one place for all tasks of a job."""
+    cell.add(*(record(5, 10 * n, task=n) for n in (1, 2, 6)))
+
+    assert cell.note().duration_s == 30
+
+
+def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
+    cell.add(record(5, 40))
+    cell.kept.write_text('{"place": 7')
+
+    assert cell.note().duration_s == 40
+    assert read(str(cell.kept)).place.offset == len(record(5, 40))
+
+
+def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
+    """Over rounds; of many runs those of late count more."""
+    cell.add(record(9, 10), record(8, 30))
+    cell.note()
+    first = read(str(cell.kept)).runtimes
+    cell.add(record(5, 80))
+    cell.note()
+    second = read(str(cell.kept)).runtimes
+    cell.add(*(record(4, 40) for _ in range(100)), *(record(3, 400) for _ in range(60)))
+    cell.note()
+
+    (whose,) = first
+    assert (whose[0], first[whose], second[whose]) == ("alice", 20.0, 40.0)
+    plain = (10 + 30 + 80 + 100 * 40 + 60 * 400) / 163
+    assert plain + 50 < read(str(cell.kept)).runtimes[whose] < 400
+
+
+def test_names_that_ended_long_ago_are_forgotten() -> None:
+    many = [("alice", f"job{number}", 1.0) for number in range(3000)]
+    found = learnt(learnt((), many), [("alice", "job1001", 1.0)])
+
+    assert (len(found), found[-1].name, found[0].name) == (2000, "job1001", "job1000")
+
+
+def test_nobodys_many_names_forget_anothers() -> None:
+    many = [("bob", f"job{number}", 1.0) for number in range(3000)]
+    found = learnt((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
+
+    assert [(one.owner, one.name) for one in found[:3]] == [
+        ("alice", "align"),
+        ("carol", "sort"),
+        ("bob", "job1002"),
+    ]
+    assert len(found) == 2000
+
+
+def test_of_very_many_owners_those_of_late_are_known() -> None:
+    found = learnt((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
+
+    assert (len(found), found[0].owner, found[-1].owner) == (2000, "owner500", "owner2499")
+
+
+def test_what_is_kept_stays_small(cell: Round) -> None:
+    """A row a minute of the last week, however many tasks ended."""
+    cell.add(*(record(minutes, 10) for minutes in (20000, *(3 for _ in range(500)))))
+    cell.note()
+
+    kept_now = read(str(cell.kept)).minutes
+    assert [(one.tasks, one.run_s) for one in kept_now] == [(500, 5000.0)]
+
+
+def test_a_file_that_cannot_be_written_ends_no_round(
+    cell: Round, caplog: pytest.LogCaptureFixture
+) -> None:
+    cell.stats.mkdir()
+    with caplog.at_level(logging.WARNING):
+        found = cell.note()
+
+    assert found.hosts == 3
+    assert f"{cell.stats}: Is a directory" in caplog.text
+
+
+def test_everybody_may_read_the_rows_and_only_their_owner_adds_any(cell: Round) -> None:
+    before = os.umask(0)
+    try:
+        cell.note()
+    finally:
+        os.umask(before)
+
+    assert cell.stats.stat().st_mode & 0o777 == 0o644
+
+
+def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
+    older = "2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n"
+    cell.stats.write_text(older)
+    cell.note()
+
+    found, left_out = statistics_file.read(str(cell.stats))
+    assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
+    assert cell.stats.read_text().startswith(older)
+
+
+def test_half_a_row_spoils_no_other(cell: Round) -> None:
+    cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
+    cell.note()
+
+    found, left_out = statistics_file.read(str(cell.stats))
+    assert ([one.at for one in found], left_out) == ([NOW], (1,))
+
+
+def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
+    usual = Cluster(root="/sge", cell="")
+
+    assert accounting_of(usual, "alpha") == "/sge/alpha/common/accounting"
+    assert accounting_of(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"

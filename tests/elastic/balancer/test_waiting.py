@@ -1,0 +1,45 @@
+"""No round waits for a machine: that boots while rounds go on, and other nodes with them."""
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.shell.clock import Clock
+from tests.elastic.balancer.world import Trouble, World
+
+BUSY = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have whoever waits fail."""
+
+    def sleep(*_: object) -> None:
+        raise AssertionError("a round waits")
+
+    monkeypatch.setattr(Clock, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
+
+
+def test_a_machine_that_never_boots_holds_up_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble(never_boots=1.0))
+    world.cell.waits = [BUSY] * 2
+    world.minutes(1)
+    world.trouble.never_boots = 0.0
+    world.cell.waits += [BUSY] * 2
+    world.minutes(5)
+
+    assert sorted(world.nodes().values()) == ["booting", "ready"]
+
+
+def test_several_machines_boot_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [BUSY] * 6
+    world.minutes(1)
+    asked = world.nodes()
+    world.minutes(4)
+
+    assert list(asked.values()) == ["booting"] * 3
+    assert list(world.nodes().values()) == ["ready"] * 3

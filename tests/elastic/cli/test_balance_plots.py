@@ -1,0 +1,241 @@
+"""gridbridge balance: what is printed, and the exit status, about folders."""
+
+import json
+import shutil
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.batch.gridengine.standby import gb_tags
+from gridbridge.cli.main import gridbridge
+from gridbridge.elastic.acts import cell_queries, host_tags
+from gridbridge.elastic.balancer import round_state_reader
+from gridbridge.elastic.store import saved_round_folder
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+NOW = "2126-01-01T12:00:00+00:00"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the golden cell, long after it was seen: what waits there waits for ever."""
+    shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
+    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
+    (tmp_path / "state.json").write_text(json.dumps({"now": NOW, "master": "alpha-master"}))
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    """Run a command of gridbridge's."""
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def plan(folder: Path, *words: str) -> dict[str, object]:
+    """Return what is decided about a folder."""
+    done = run("plan", "--from", str(folder), "--json", *words)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_plan_is_printed_as_json(folder: Path) -> None:
+    found = plan(folder, "--max-nodes", "9", "--add-nodes-per-iteration", "2")
+
+    assert (found["add"], found["pool"], found["remove"]) == (2, None, [])
+    assert str(found["sentence"]).endswith("3 of 9 nodes: add 2")
+    assert {"it is held", "it is in error"} == {
+        str(one["reason"])
+        for one in found["refused"]  # type: ignore[attr-defined]  # a list
+    }
+
+
+def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) -> None:
+    found = plan(folder, "--max-nodes", "0")
+
+    assert (found["add"], found["remove"]) == (0, [])
+    assert str(found["sentence"]).endswith("max_nodes is not set: nothing is added or removed")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "9", "-n", "1", "-a", "2", "-w", "60", "-k", "45", "-s", "180"),
+        ("--max_nodes", "9", "--add_nodes_per_iter", "2", "--job_wait_time", "60"),
+        ("--max-nodes", "9", "--add-nodes-per-iter", "2", "--stabilization-time", "180"),
+        ("--max_nodes", "9", "--add_nodes_per_iteration", "2", "--kill_after", "45"),
+        ("--policy", "starcluster", "--max-nodes", "9", "-a", "2", "--min_nodes", "1"),
+    ],
+    ids=["short", "StarCluster's", "with -", "its guide's", "policy"],
+)
+def test_options_have_the_names_that_users_of_starcluster_know(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    assert plan(folder, *words)["add"] == 2
+
+
+def test_who_wants_starclusters_very_numbers_has_them(folder: Path) -> None:
+    """It ends where hosts have several slot counts, as those of the golden cell do."""
+    words = ("--max-nodes", "9", "--add-nodes-per-iteration", "2")
+
+    assert plan(folder, *words, "--policy", "starcluster")["add"] == 2
+    for policy in ((), ("--policy", "starcluster")):
+        assert plan(folder, *words, *policy, "--faithful")["add"] == 0
+
+
+def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
+    lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
+
+    assert lines[0].endswith(": add 6")
+    assert all(line.startswith("  job ") for line in lines[1:])
+
+
+def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Options come before it; without its name none is read."""
+    config = tmp_path / "gridbridge.toml"
+    config.write_text(
+        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+        "[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n"
+    )
+    named = plan(folder, "--config", str(config))
+    option = plan(folder, "--config", str(config), "-a", "2")
+
+    assert (named["add"], named["pool"]) == (3, "big")
+    assert (option["add"], option["pool"]) == (2, "big")
+    assert plan(folder, "-m", "9")["pool"] is None
+
+
+def test_without_a_maximum_nothing_would_be_done(folder: Path) -> None:
+    found = plan(folder)
+
+    assert (found["add"], found["remove"]) == (0, [])
+    assert found["sentence"] == "max_nodes is not set: nothing is added or removed"
+
+
+def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
+    (folder / "qstat.xml").write_text("error: commlib error")
+    done = run("plan", "--from", str(folder), "-m", "9")
+
+    assert (done.exit_code, done.stdout) == (75, "")
+    assert f"gridbridge: {folder}: qstat: no XML but 'error: commlib error'\n" == done.stderr
+
+
+def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: Path) -> None:
+    """It is no idle cell, though the document is whole and nobody tells of a layout."""
+    (folder / "qstat.xml").write_text("<job_info><queue_info/><job_info/></job_info>")
+    bare = run("plan", "--from", str(folder), "-m", "9").exit_code
+    node = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
+    state = {"now": NOW, "master": "alpha-master", "nodes": {"alpha-n1": node}}
+    (folder / "state.json").write_text(json.dumps(state))
+    done = run("plan", "--from", str(folder), "-m", "9")
+
+    assert (bare, done.exit_code, done.stdout) == (0, 75, "")
+    assert "no queue on any host" in done.stderr
+
+
+def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
+    done = run("plan", "--from", str(folder), "-m", "2", "-n", "3")
+
+    assert str(done.exception) == "min_nodes is 3; expected at most max_nodes (2)"
+
+
+@pytest.mark.parametrize("words", [("-m", "-1"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
+def test_an_option_that_is_wrong_is_a_mistake_of_usage(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    assert run("plan", "--from", str(folder), *words).exit_code == 2
+
+
+def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_tags, "require_host", lambda *_: None)
+    monkeypatch.setattr(host_tags, "change", lambda *_, **__: ("htools:standby:1",))
+
+    done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
+
+    assert json.loads(done.stdout) == {"host": "alpha-n1", "tags": ["htools:standby:1"]}
+
+
+@pytest.mark.parametrize("more", [(), ("--remove",)])
+def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Nothing is asked of the cell but which hosts it has."""
+    monkeypatch.setattr(gb_tags, "hosts", lambda _: ("alpha-n1.cluster",))
+    change = Mock(return_value=())
+    monkeypatch.setattr(host_tags, "change", change)
+    config = ("--config", site(tmp_path))
+
+    unknown = run("tag", "alpha-n77", "1", *more, *config)
+    known = run("tag", "alpha-n1", "1", *more, *config)
+
+    assert str(unknown.exception) == "alpha-n77: cluster alpha has no such execution host"
+    assert known.exit_code == 0
+    assert change.call_count == 1
+
+
+def test_a_snapshot_tells_as_json_where_it_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    target = str(tmp_path / "saved")
+
+    done = run("snapshot", target, "--config", site(tmp_path), "--json")
+
+    assert json.loads(done.stdout) == {"folder": target}
+    assert plan(tmp_path / "saved", "--max-nodes", "9")["add"] == 6
+
+
+def test_who_may_not_know_the_nodes_is_told_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
+
+    done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
+    of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
+
+    assert "nodes are not known here: root and gridbridge-admin" in done.stderr
+    assert of_folder.stderr == ""
+
+
+RACK = """
+[provider.rack]
+kind = "power"
+way = "command"
+program = "/bin/true"
+[power.alpha-n1]
+provider = "rack"
+[squeeze]
+enabled = {}
+"""
+
+
+@pytest.mark.parametrize(("enabled", "lines"), [("true", 2), ("false", 1)])
+def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
+) -> None:
+    """In the JSON as well: a round may decide otherwise."""
+    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
+    config = site(tmp_path)
+    with open(config, "a", encoding="utf-8") as end:
+        end.write(RACK.format(enabled))
+
+    done = run("plan", "--config", config, "--max-nodes", "9", "--json")
+
+    assert len(done.stderr.splitlines()) == lines
+    assert json.loads(done.stdout)["unseen"] == done.stderr.splitlines()
+    assert ("nothing is squeezed in this plan" in done.stderr) == (enabled == "true")
+
+
+def site(folder: Path) -> str:
+    """Write a configuration, and return its path."""
+    path = folder / "site.toml"
+    path.write_text(
+        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+    )
+    return str(path)

@@ -1,0 +1,369 @@
+"""gridbridge-balance's options, and what it refuses before it looks at anything."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.elastic.balancer import balance_service as service
+from gridbridge.elastic.balancer import loop
+from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
+from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.cli.balance_program import balance
+from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.model.policy import Policy
+from gridbridge.program.version import version
+from gridbridge.shell.poller_lock import MomentaryLock
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[balance]
+{balance}
+"""
+
+
+def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
+    """Run it with a configuration."""
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(SITE.format(balance=balance_keys))
+    return CliRunner().invoke(balance, ["--config", str(path), *words])
+
+
+FIGURES = Figures(
+    nodes=1,
+    running=1,
+    jobs=0,
+    wanted=0,
+    free=4,
+    slots=4,
+    slots_per_node=4,
+    waited_s=0.0,
+    unchanged_s=None,
+)
+PROVIDED = """
+max_nodes = 5
+[provider.rented]
+program = "/opt/rented"
+[pool.usual]
+provider = "rented"
+"""
+NOTHING = RoundPlan(
+    plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES),
+    dues=(),
+    told=PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
+)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalanceOptionsOfProgram]:
+    """Return how rounds are wanted, each of which decides to do nothing."""
+    rounds = list[BalanceOptionsOfProgram]()
+
+    def decided(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+        rounds.append(wanted)
+        return NOTHING
+
+    monkeypatch.setattr(service, "run_once", decided)
+    return rounds
+
+
+def test_help_has_an_example_and_both_forms_of_names() -> None:
+    done = CliRunner().invoke(balance, ["--help"])
+
+    assert 0 == done.exit_code
+    for word in ("--max-nodes, --max_nodes", "--plot-output-dir, --plot_output_dir", "Example:"):
+        assert word in done.output
+
+
+def test_it_tells_its_version() -> None:
+    done = CliRunner().invoke(balance, ["--version"], prog_name="gridbridge-balance")
+
+    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version()}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "keys", "line"),
+    [
+        (["beta"], "", "beta: [site] cluster is alpha"),
+        (["-K"], "", "--kill-master: [balance] kill_master is not true"),
+        (["--loop"], "", "--loop needs --apply, or apply = true in [balance]"),
+        (["--interval", "1"], "", "Invalid value for '-i'"),
+        (["--max-nodes", "many"], "", "'many' is not a valid integer"),
+        (["--no-such"], "", "No such option"),
+        (["--kill_cluster"], "", "--kill-master: [balance] kill_master is not true"),
+    ],
+    ids=["another cluster", "master", "loop", "interval", "number", "option", "old name"],
+)
+def test_wrong_words_are_usage(tmp_path: Path, words: list[str], keys: str, line: str) -> None:
+    done = run(tmp_path, *words, balance_keys=keys)
+
+    assert 2 == done.exit_code, done.output
+    assert line in done.output
+
+
+def test_without_a_maximum_it_refuses_to_act(tmp_path: Path) -> None:
+    done = run(tmp_path, "--apply")
+
+    assert "max_nodes is 0: nothing is added or removed" in str(done.exception)
+
+
+def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
+    done = run(tmp_path, "--apply", "--max-nodes", "5")
+
+    assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "key", "found"),
+    [
+        ("-i --interval", "70", "interval_s", 70),
+        ("-m --max_nodes", "9", "max_nodes", 9),
+        ("-n --min_nodes", "2", "min_nodes", 2),
+        ("-a --add_nodes_per_iter --add_nodes_per_iteration", "3", "add_nodes_per_iteration", 3),
+        ("-w --job_wait_time", "600", "job_wait_time_s", 600),
+        ("-k --kill_after", "50", "kill_after_min", 50),
+        ("-s --stabilization_time", "200", "stabilization_s", 200),
+    ],
+)
+def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
+    tmp_path: Path,
+    asked: list[BalanceOptionsOfProgram],
+    names: str,
+    value: str,
+    key: str,
+    found: float,
+) -> None:
+    words = names.split()
+    for name in [*words, *(one.replace("_", "-") for one in words)]:
+        assert 0 == run(tmp_path, name, value, balance_keys="max_nodes = 20").exit_code, name
+
+    assert {found} == {getattr(one.rules, key) for one in asked}
+    assert found != getattr(Balance(), key)
+
+
+def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalanceOptionsOfProgram]) -> None:
+    for words in ((), ("-l", "90"), ("--lookback_window", "90"), ("--lookback-window", "90")):
+        run(tmp_path, *words)
+
+    assert [timedelta(minutes=180), *[timedelta(minutes=90)] * 3] == [one.lookback for one in asked]
+
+
+@pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
+def test_the_master_may_go_where_the_file_lets_it(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
+) -> None:
+    run(tmp_path, word, balance_keys="kill_master = true")
+    run(tmp_path, balance_keys="kill_master = true")
+
+    assert [True, False] == [one.kills_master for one in asked]
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "stats", "drawn"),
+    [
+        ("-d --dump_stats", "", BALANCE_STATS, ""),
+        ("-D --dump_stats_file", "/own.csv", "/own.csv", ""),
+        ("-p --plot_stats", "", BALANCE_STATS, BALANCE_PLOTS),
+        ("-P --plot_output_dir", "/own", BALANCE_STATS, "/own"),
+    ],
+)
+def test_rows_and_pictures_go_where_they_are_wanted(
+    tmp_path: Path,
+    asked: list[BalanceOptionsOfProgram],
+    names: str,
+    value: str,
+    stats: str,
+    drawn: str,
+) -> None:
+    words = names.split()
+    for name in [*words, *(one.replace("_", "-") for one in words)]:
+        assert 0 == run(tmp_path, *filter(None, (name, value))).exit_code, name
+
+    assert {stats} == {one.stats for one in asked}
+    assert {(stats, drawn) if drawn else ()} == {
+        one.after.args if isinstance(one.after, partial) else () for one in asked
+    }
+
+
+def test_places_are_named_from_where_they_were_typed(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round that acts goes to / before it writes there."""
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path, "-D", "own.csv", "-P", "own")
+
+    (one,) = asked
+    assert f"{tmp_path}/own.csv" == one.stats
+    assert isinstance(one.after, partial)
+    assert (one.stats, f"{tmp_path}/own") == one.after.args
+
+
+def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_again = list[str]()
+    monkeypatch.setattr(loop, "run_forever", lambda _, path, __: read_again.append(path))
+    (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
+
+    assert (0, [f"{tmp_path}/own.toml"]) == (done.exit_code, read_again), done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [((), "nothing waits\nnothing waits\n"), (("--quiet",), "")],
+    ids=["", "quiet"],
+)
+def test_rounds_that_go_on_say_each_what_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
+) -> None:
+    """Also one that does nothing, and one by a changed file."""
+    told = PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
+    quiet = RoundPlan(
+        plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
+    )
+
+    def rounds(
+        wanted: BalanceOptionsOfProgram, _: str, renew: Callable[[Policy], BalanceOptionsOfProgram]
+    ) -> None:
+        wanted.tell(quiet)
+        renew(wanted.policy).tell(quiet)
+
+    monkeypatch.setattr(loop, "run_forever", rounds)
+    done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
+
+    assert (0, printed) == (done.exit_code, done.stdout)
+
+
+@pytest.mark.parametrize("word", ["-D", "-P"])
+def test_an_empty_name_is_usage(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
+) -> None:
+    assert 2 == run(tmp_path, word, "").exit_code
+    assert [] == asked
+
+
+def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+) -> None:
+    line, as_json = run(tmp_path), run(tmp_path, "--json")
+
+    assert (0, "nothing waits\n") == (line.exit_code, line.stdout)
+    assert 0 == as_json.exit_code
+    assert {"add", "pool", "remove", "sentence", "refused", "done"} == json.loads(
+        as_json.stdout
+    ).keys()
+    assert [False, False] == [one.is_acting for one in asked]
+
+
+def test_a_round_acts_where_that_is_asked_for(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+) -> None:
+    run(tmp_path, "--apply")
+    run(tmp_path, balance_keys="apply = true")
+
+    assert [True, True] == [one.is_acting for one in asked]
+
+
+def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
+    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+) -> None:
+    run(tmp_path, "--faithful")
+    run(tmp_path)
+
+    assert [True, False] == [one.is_faithful for one in asked]
+
+
+def test_a_source_that_fails_ends_a_round_with_75(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(_: BalanceOptionsOfProgram) -> None:
+        raise NotSeen("qstat: no answer")
+
+    monkeypatch.setattr(service, "run_once", silent)
+    done = run(tmp_path)
+
+    assert (75, "", "gridbridge-balance: qstat: no answer\n") == (
+        done.exit_code,
+        done.stdout,
+        done.stderr,
+    )
+
+
+def test_a_second_one_that_acts_ends_with_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
+    monkeypatch.setattr(service, "become", lambda *_: None)
+    monkeypatch.setattr(service.service_process, "start_log", lambda _: None)
+    with MomentaryLock(f"{tmp_path}/lock"):
+        done = run(tmp_path, "--apply", balance_keys=PROVIDED)
+
+    assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
+
+
+def test_pictures_that_can_not_be_drawn_end_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def acted(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+        wanted.after()
+        told = PlanReport(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
+        return RoundPlan(plan=Mock(), dues=(), told=told)
+
+    monkeypatch.setattr(service, "run_once", acted)
+    (tmp_path / "stats").write_text("2026-03-01T12:00:00+00:00,3,4,24,6,2700,45,3.18\n")
+    (tmp_path / "taken").touch()
+    words = ("--plot-output-dir", str(tmp_path / "taken"), "-D", str(tmp_path / "stats"))
+    done = run(tmp_path, *words)
+
+    assert (0, "nothing is done\n") == (done.exit_code, done.stdout)
+    assert f"{tmp_path}/taken" in done.stderr
+
+
+ROUND = """
+import sys
+from gridbridge.elastic.cli import balance_program as program
+from tests.elastic.cli.test_balance_program import NOTHING
+program._tell(NOTHING.told, ("h1 is added",), is_json=False)
+sys.argv = ["gridbridge-balance", "--config", "{0}/none"]
+program.main()
+"""
+AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
+
+
+@pytest.mark.parametrize(
+    ("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"]
+)
+def test_lines_that_are_appended_to_a_file_begin_with_the_time(
+    tmp_path: Path, redirection: str, begins: str
+) -> None:
+    """Cron appends what a round says, and why none could be done, to balance.log."""
+    log = tmp_path / "balance.log"
+    script = f'exec "$0" -c "$1" {redirection}{log} 2>&1'
+    argv = ("sh", "-c", script, sys.executable, ROUND.format(tmp_path))
+    subprocess.run(argv, check=False, timeout=60)
+
+    lines = log.read_text().splitlines()
+    expected = ("gridbridge-balance: .*", "nothing waits", "  h1 is added")
+    whole = [re.compile(begins + words) for words in expected]
+    assert [sum(bool(one.fullmatch(line)) for line in lines) for one in whole] == [1, 1, 1]

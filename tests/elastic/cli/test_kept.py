@@ -1,0 +1,195 @@
+"""gridbridge balance status, drain, keep and history: what is printed of a state file."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.elastic.balancer import administrators_nodes, balance_journal
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.owned_nodes import PoolRecord, WishFor
+from gridbridge.state.database.decisions import DecisionRows
+from tests.elastic.balancer.world import POOL, Trouble, World
+
+NODE = "alpha-n10"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a world whose state file the commands read: its one node runs a task."""
+    for name in ("overview", "ask", "history"):
+        known = partial(getattr(administrators_nodes, name), path=f"{tmp_path}/state.db")
+        monkeypatch.setattr(administrators_nodes, name, known)
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    return world
+
+
+def run(*words: str) -> Result:
+    """Run a command of gridbridge balance."""
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def as_json(*words: str) -> object:
+    """Return what a command prints with --json."""
+    done = run(*words, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_status_tells_each_node_and_the_pools(world: World) -> None:
+    memory = RoundState(world.database())
+    memory.ask(NODE, WishFor.KEEP)
+    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    now = datetime.now(UTC)
+    memory.note_round(now, None, 12.5)
+    (owned,) = memory.nodes.all()
+
+    assert as_json("status") == {
+        "nodes": [
+            {
+                "name": NODE,
+                "state": "ready",
+                "since": owned.since.isoformat(),
+                "pool": POOL,
+                "machine": "m-1",
+                "address": "10.0.0.1",
+                "idle_since": None,
+                "kept": False,
+                "why": "",
+            }
+        ],
+        "pools": [{"pool": POOL, "failures": 2}],
+        "last_round": now.isoformat(),
+        "spent": 12.5,
+        "asked": {NODE: "keep"},
+    }
+
+
+def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
+    memory = RoundState(world.database())
+    memory.ask(NODE, WishFor.DRAIN)
+    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    head, row, failed, last = run("status").stdout.splitlines()
+
+    assert head.split() == ["node", "state", "since", "pool", "machine", "idle", "since", "why"]
+    assert row.split()[:2] == [NODE, "ready"]
+    assert row.endswith("asked: drain")
+    assert failed.startswith(f"pool {POOL}: 2 nodes in a row failed, the last at ")
+    assert last.startswith("last round ")
+    assert last.endswith(", spent this month 0.00")
+
+
+def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
+    known = PoolRecord(failures=2, failed_at=world.now)
+    RoundState(world.database()).keep_records({POOL: known, "old": known})
+    world.round()
+
+    assert list(RoundState(world.database()).records()) == [POOL]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (JoinStep.NONE, "it is being made a host"),
+        (JoinStep.ADMITTED, "its daemon is waited for"),
+    ],
+)
+def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep, why: str) -> None:
+    memory = RoundState(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=NodeState.JOINING, step=step)])
+    row = run("status").stdout.splitlines()[1]
+
+    assert row.endswith(f" {why}")
+
+
+def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
+    memory = RoundState(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=NodeState.READY, step=JoinStep.CLOSED)])
+    row = run("status").stdout.splitlines()[1]
+
+    assert row.endswith(" a queue that somebody closed is closed there, too")
+
+
+def test_without_a_node_that_is_said(world: World) -> None:
+    RoundState(world.database()).nodes.replace(())
+
+    assert run("status").stdout.splitlines()[0] == "no node is the balancer's"
+
+
+@pytest.mark.parametrize(
+    ("words", "wish", "sentence"),
+    [
+        (("drain",), "drain", "takes no more tasks from the next round on"),
+        (("keep",), "keep", "is kept from the next round on"),
+        (("keep", "--free"), "free", "may be removed again from the next round on"),
+    ],
+    ids=["drain", "keep", "free"],
+)
+def test_what_is_asked_of_a_node_is_told_and_kept(
+    world: World, words: tuple[str, ...], wish: str, sentence: str
+) -> None:
+    """By the node's own name, whatever name of the host somebody typed."""
+    done = run(*words, f"{NODE}.cluster")
+    told = as_json(*words, NODE)
+
+    assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
+    assert told == {"host": NODE, "state": "ready", "wish": wish}
+    assert RoundState(world.database()).wishes() == {NODE: wish}
+
+
+@pytest.mark.parametrize("state", [NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING])
+def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: NodeState) -> None:
+    memory = RoundState(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=state)])
+
+    assert run("drain", NODE).stdout == f"{NODE} joins first; a round drains it once it is ready\n"
+
+
+@pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])
+def test_a_host_that_is_no_node_is_refused_in_one_line(
+    world: World, words: tuple[str, ...]
+) -> None:
+    done = run(*words, "alpha-n9", "--json")
+
+    assert isinstance(done.exception, StateError)
+    assert (str(done.exception).count("\n"), done.stdout) == (0, "")
+    assert RoundState(world.database()).wishes() == {}
+
+
+def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
+    every, last = as_json("history"), as_json("history", "-n", "2")
+    lines = run("history", "-n", "2").stdout.splitlines()
+
+    assert isinstance(every, list)
+    assert isinstance(last, list)
+    assert last == every[-2:]
+    assert [set(one) for one in last] == [{"number", "at", "sentence"}] * 2
+    assert [one["number"] for one in every] == sorted(one["number"] for one in every)
+    assert datetime.fromisoformat(last[-1]["at"]) < world.now
+    assert f"join {NODE}" in last[-1]["sentence"]
+    for one, line in zip(last, lines, strict=True):
+        assert line.startswith(f"{one['number']}  ")
+        assert line.endswith(f"  {one['sentence']}")
+
+
+def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
+    decisions = DecisionRows(world.database()).last(20)
+    kept = [each.inputs for each in decisions]
+
+    assert [list(each["actions"]) for each in kept] == [
+        balance_journal.again(each) for each in kept
+    ]
+    assert f"create {NODE}" in kept[0]["actions"]

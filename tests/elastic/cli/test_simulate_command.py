@@ -1,0 +1,309 @@
+"""gridbridge simulate: tables, JSON, pictures, and what is said of wrong files and options."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import tarfile
+import threading
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib import image
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.errors import OutputError, ParseError, StateError
+from gridbridge.shell import files
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SWF = GOLDEN / "workloads" / "small.swf"
+NEVER_STARTED = (
+    b"all.q:n1:users:alice:solve:1:sge:0:0:0:0:9:0:0:0.0:0.0:0.0:0:0:0:0:0:0:0:0.0:0:0"
+    b":0:0:0:0:NONE:defaultdepartment:NONE:0:0:0.0:0.0:0.0:-q all.q:0.0:NONE:0.0:0:0\n"
+)
+WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
+
+
+def simulate(*words: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(gridbridge, ("simulate", *words))
+
+
+def test_policies_stand_side_by_side() -> None:
+    done = simulate(*WEEK, "--policy", "demand", "--policy", "always-on")
+    told, head, *rows = done.stdout.splitlines()
+
+    assert done.exit_code == 0
+    assert told.startswith("ash: ")
+    assert head.split()[:2] == ["policy", "wait"]
+    assert [row.split()[0] for row in rows] == ["demand", "always-on"]
+
+
+def test_both_formats_are_read_and_what_is_left_out_is_counted() -> None:
+    swf = simulate("--accounting", str(SWF), "--json", "--policy", "demand")
+    cell = GOLDEN / "gridengine-8.1.9" / "accounting.txt"
+    gridengine = simulate("--accounting", str(cell), "--json", "--policy", "demand")
+
+    (found,) = json.loads(swf.stdout)
+    assert found["tasks"] == 3
+    assert found["left_out"] == {"a part of another task": 2, "cancelled before they started": 1}
+    assert found["outcomes"][0]["policy"] == "demand"
+    (found,) = json.loads(gridengine.stdout)
+    assert (found["tasks"], found["left_out"]) == (8, {"put back to run again": 1})
+
+
+def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "some.swf"
+    path.write_bytes(SWF.read_bytes() + b"nonsense\n1 2 3\n")
+    done = simulate("--accounting", str(path), "--policy", "demand")
+
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"gridbridge: {path}: 1 line with no known form is left out: 10\n"
+        f"gridbridge: {path}: 1 line with a wrong number of fields is left out: 11\n"
+    )
+
+
+def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
+    """As a job's request may be one; the rest of the file is replayed."""
+    path = tmp_path / "some.swf"
+    long = b"x" * (3 * files.LONGEST) + b"\n"
+    path.write_bytes(long + SWF.read_bytes() + long + long)
+    done = simulate("--accounting", str(path), "--json", "--policy", "demand")
+
+    assert done.stderr == (
+        f"gridbridge: {path}: 3 lines with more than 1 MiB are left out: 1, 11, 12\n"
+    )
+    (found,) = json.loads(done.stdout)
+    assert (found["tasks"], found["bad_lines"]) == (3, [1, 11, 12])
+
+
+def in_tar(data: bytes) -> bytes:
+    """Return an archive of a file."""
+    whole = BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        entry = tarfile.TarInfo("some.swf")
+        entry.size = len(data)
+        archive.addfile(entry, BytesIO(data))
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pack", "packer"),
+    [
+        (bz2.compress, "bzip2"),
+        (lambda data: b"\x28\xb5\x2f\xfd" + data, "zstd"),
+        (in_tar, "tar"),
+        (lambda data: gzip.compress(in_tar(data)), "tar"),
+    ],
+    ids=["bzip2", "zstd", "tar", "tar in gzip"],
+)
+def test_what_packed_a_file_otherwise_is_named(
+    tmp_path: Path, pack: Callable[[bytes], bytes], packer: str
+) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(pack(SWF.read_bytes()))
+    done = simulate("--accounting", str(path))
+
+    right = "expected a text, or one that gzip or xz packed"
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == f"{path}: packed by {packer}; {right}"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
+def test_a_file_may_be_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """As rotated accounting files are, and the archives that others keep their workloads in."""
+    path = tmp_path / "some"
+    path.write_bytes(pack(b"\n" + SWF.read_bytes() + b"nonsense\n"))
+    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
+
+    (found,) = json.loads(done.stdout)
+    assert (found["tasks"], found["bad_lines"]) == (3, [11])
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(SWF.read_bytes(),), daemon=True)
+    writer.start()
+    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
+
+    (found,) = json.loads(done.stdout)
+    assert found["tasks"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(SWF.read_bytes())[:-20], ParseError),
+        (lzma.compress(SWF.read_bytes())[:-20], ParseError),
+        (gzip.compress(SWF.read_bytes())[:12] + b"x" * 99, ParseError),
+        (lzma.compress(SWF.read_bytes())[:24] + b"x" * 99, ParseError),
+        (gzip.compress(SWF.read_bytes()) + b"x", StateError),
+    ],
+    ids=["cut off", "xz cut off", "damaged", "xz damaged", "with a tail"],
+)
+def test_a_compressed_file_that_is_damaged_is_one_line(
+    tmp_path: Path, content: bytes, kind: type[Exception]
+) -> None:
+    path = tmp_path / "some.gz"
+    path.write_bytes(content)
+    done = simulate("--accounting", str(path))
+
+    assert isinstance(done.exception, kind)
+    assert str(done.exception).startswith(f"{path}: ")
+    assert "None" not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "kind", "right"),
+    [
+        (None, (), StateError, "No such file or directory"),
+        (b"", (), ParseError, "no task can be read"),
+        (b"#\nnonsense\n", (), ParseError, "no task can be read, line 2 has no known form"),
+        (NEVER_STARTED * 2, (), ParseError, "no task of it ran: 2 never started"),
+        (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
+        (
+            SWF.read_bytes().replace(b"  8 ", b" 80 "),
+            ("--from", "2026-01-01T00:03", "--max-nodes", "1"),
+            ParseError,
+            "no task fits into 1 node of 8 slots",
+        ),
+    ],
+    ids=["none", "empty", "another", "never started", "another time", "too wide"],
+)
+def test_nothing_to_replay_is_one_line(
+    tmp_path: Path, content: bytes | None, words: tuple[str, ...], kind: type[Exception], right: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    done = simulate("--accounting", str(path), *words)
+
+    assert isinstance(done.exception, kind)
+    assert str(done.exception).startswith(str(path))
+    assert right in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ((), "expected --accounting FILE or --synthetic SEED"),
+        (("--accounting", str(SWF), "--days", "30"), "--days needs --synthetic"),
+        (("--accounting", str(SWF), "--tasks-a-day", "9"), "--tasks-a-day needs --synthetic"),
+        (("--accounting", str(SWF), "--load", "0.5"), "--load needs --synthetic"),
+        (("--synthetic", "y", "--from", "2026-11-01"), "--from needs --accounting"),
+        (("--synthetic", "y", "--to", "2026-11-01"), "--to needs --accounting"),
+        (("--accounting", "x", "--synthetic", "y"), "expected --accounting FILE"),
+        (("--synthetic", "y", "--policy", "none"), "'none' is not one of"),
+        (("--synthetic", "y", "--min-nodes", "9", "--max-nodes", "3"), "--min-nodes 9 is more"),
+        (("--synthetic", "y", "--slots", "0"), "--slots"),
+        (("--synthetic", "y", "--price", "-1"), "--price"),
+        (("--accounting", "x", "--from", "then"), "--from"),
+    ],
+)
+def test_a_wrong_option_is_told(words: tuple[str, ...], right: str) -> None:
+    done = simulate(*words)
+
+    assert done.exit_code == 2
+    assert right in done.stderr
+
+
+def test_a_made_up_workload_without_a_task_is_told() -> None:
+    done = simulate("--synthetic", "ash", "--days", "0.01", "--tasks-a-day", "1")
+
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == "ash: no task in 0.01 days of 1 tasks a day"
+
+
+@pytest.mark.parametrize("sweep", [(), ("--sweep",)], ids=["over time", "sweep"])
+def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
+    path = tmp_path / "picture.png"
+    done = simulate(*WEEK, "--policy", "squeeze", *sweep, "--plot", str(path))
+
+    assert done.exit_code == 0
+    assert done.stderr == f"gridbridge: {path} is written\n"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [one.name for one in tmp_path.iterdir()] == ["picture.png"]
+    pixels = image.imread(path)[:, :, :3]
+    assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean() > 0.0005
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none/picture.png", "No such file or directory"), ("a.png", "it is a folder")],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(
+    tmp_path: Path, name: str, why: str
+) -> None:
+    (tmp_path / "a.png").mkdir()
+    done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
+
+    assert isinstance(done.exception, OutputError)
+    assert str(done.exception) == f"{tmp_path}/{name}: {why}"
+
+
+def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
+    done = simulate(*WEEK, "--plot", f"{tmp_path}/week")
+
+    assert done.exit_code == 2
+    assert "week: a picture's name ends in .png" in done.stderr
+
+
+def test_a_sweep_marks_the_frontier() -> None:
+    """No other is better than one that is marked, and one that is not has a marked one above it."""
+    policies = ("--policy", "squeeze", "--policy", "starcluster", "--policy", "always-on")
+    done = simulate(*WEEK, *policies, "--sweep", "--json")
+    (found,) = json.loads(done.stdout)
+    every = found["outcomes"]
+    best = [one for one in every if one["is_best"]]
+    others = [one for one in every if not one["is_best"]]
+
+    assert (len(every), bool(best), bool(others)) == (8, True, True)
+    assert not [(one, each) for one in best for each in every if is_better(each, one)]
+    assert all(any(is_as_good(each, one) for each in best) for one in others)
+    assert {one["settings"] for one in every} >= {"minimal_reserve 1, target_reserve 2"}
+
+
+def is_as_good(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Say whether one costs and waits no more than another."""
+    return all(one[key] <= other[key] for key in ("cost", "wait_mean_s"))
+
+
+def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Say whether it costs or waits less, too."""
+    return is_as_good(one, other) and not is_as_good(other, one)
+
+
+@pytest.mark.parametrize(
+    ("path", "right"), [("/dev/zero", ":1: more than"), ("/dev/urandom", "no task can be read")]
+)
+def test_a_file_without_end_is_refused(path: str, right: str) -> None:
+    done = simulate("--accounting", path)
+
+    assert isinstance(done.exception, ParseError)
+    assert f"{path}" in str(done.exception)
+    assert right in str(done.exception)
+
+
+def test_a_file_with_the_mark_of_an_editor_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "some.swf"
+    path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
+    (found,) = json.loads(
+        simulate("--accounting", str(path), "--json", "--policy", "demand").stdout
+    )
+
+    assert (found["tasks"], found["bad_lines"]) == (3, [])
+
+
+@pytest.mark.parametrize(
+    "words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"]
+)
+def test_what_means_nothing_is_refused(words: tuple[str, str]) -> None:
+    done = simulate("--synthetic", "ash", *words)
+
+    assert done.exit_code == 2

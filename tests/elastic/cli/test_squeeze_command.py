@@ -1,0 +1,236 @@
+"""gridbridge squeeze --model: the answers of the real hsqueeze, and files that are none."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.elastic.store import ganeti_reader
+from gridbridge.errors import ParseError
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "hsqueeze-3.0.2"
+CASES = tuple(path.stem for path in sorted(GOLDEN.glob("*.data")))
+SPECS = "|128,1,1024,1,1,1|128,1,1024,1,1,1;32768,8,1048576,16,8,12|drbd,ext|4.0|32.0"
+MODEL = f"""\
+default|uuid||
+default|uuid|preferred||
+
+one.example|4096|100|3900|100000|90000|4|M|uuid|1||N|0|1|1.0
+two.example|4096|100|3900|100000|90000|4|N|uuid
+six.example|4096|100|3900|100000|90000|4|Y|uuid|1|htools:standby:a
+
+vm.example|512|1000|1|running|Y|two.example||ext|
+
+
+{SPECS}
+""".partition("\n")[2]
+
+
+def run(model: Path, *words: str) -> Result:
+    """Squeeze a model."""
+    return CliRunner().invoke(gridbridge, ("squeeze", "--model", str(model), *words))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a file of three nodes."""
+    path = tmp_path / "model"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_is_the_real_program_s(case: str, tmp_path: Path) -> None:
+    options = (GOLDEN / f"{case}.options").read_text().split()
+
+    done = run(GOLDEN / f"{case}.data", *options, "-S", str(tmp_path / "saved"))
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout == (GOLDEN / f"{case}.out").read_text()
+    assert (tmp_path / "saved.squeezed").read_text() == (GOLDEN / f"{case}.squeezed").read_text()
+
+
+def test_there_are_cases_of_each_answer() -> None:
+    answers = "".join((GOLDEN / f"{case}.out").read_text() for case in CASES)
+
+    for answer in ("'Nodes to offline'", "'Nodes to online'", "'No action'"):
+        assert answer in answers
+
+
+def test_a_saved_cluster_can_be_squeezed_again(model: Path, tmp_path: Path) -> None:
+    assert run(model, "-S", str(tmp_path / "saved")).stdout == "'Nodes to offline'\ntwo.example\n"
+
+    again = run(tmp_path / "saved.squeezed")
+
+    assert (again.exit_code, again.stdout) == (0, "'No action'\n")
+
+
+def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "commands"
+
+    done = run(model, f"-C{path}", "--no-headers")
+
+    assert done.stdout == f"two.example\nThe commands have been written to file '{path}'\n"
+    assert "  check\n  gnt-instance migrate -f -n one vm.example\n" in path.read_text()
+    assert path.read_text().endswith("\necho Power Commands\n  gnt-node power -f off two\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "told"),
+    [
+        (1, "default|uuid", "the line has 2 fields; expected 4 or more"),
+        (1, "default|uuid|often||", "the allocation policy is 'often'; expected one of preferred"),
+        (3, "one|much|0|1|1|1|4|M|uuid", "the node's memory is 'much'; expected a number"),
+        (3, "one|1|0|1.5|1|1|4|M|uuid", "its free memory is '1.5'; expected a whole number"),
+        (3, "one|1|0|1|1|1|4|M|other", "there is no group 'other'; expected one that is told"),
+        (7, "vm|1|1|1|running|Y|nine||ext|", "there is no node 'nine'; expected one that is told"),
+        (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; expected one of run"),
+        (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; expected one"),
+        (7, "vm|1|1|1|running|y|two.example||ext|", "whether it is balanced is 'y'; expected Y or"),
+        (3, "one|-(1)|0|1|1|1|4|M|uuid", "the node's memory is '-(1)'; expected a number"),
+        (3, "one|1e18|0|1|1|1|4|M|uuid", "the node's memory is '1e18'; expected a number below"),
+        (3, "one|1|(0) |1|1|1|4|M|uuid", "its own memory is '(0) '; expected a whole number"),
+        (10, f"other{SPECS}", "0 groups are called 'other'; expected one"),
+        (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; expected six whole numbers"),
+    ],
+)
+def test_a_wrong_line_is_told_with_its_number(line: int, text: str, told: str, model: Path) -> None:
+    lines = MODEL.split("\n")
+    lines[line - 1] = text
+    model.write_text("\n".join(lines))
+
+    done = run(model)
+
+    assert (done.exit_code, done.stdout) == (2, "") or done.exit_code == 1
+    assert f"{model}:{line}: {told}" in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["", "one\n", "a|b|preferred||\n\n\n"])
+def test_a_file_without_its_sections_is_refused(text: str, model: Path) -> None:
+    model.write_text(text)
+
+    assert "groups, nodes, instances, tags, policies" in str(run(model).exception)
+
+
+def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
+    done = run(model, "--json", f"-C{tmp_path}/script", "-S", str(tmp_path / "saved"))
+
+    told = json.loads(done.stdout)
+    assert (told["answer"], told["nodes"], told["is_enough"]) == (
+        "Nodes to offline",
+        ["two.example"],
+        True,
+    )
+    assert told["online_candidates"] == ["six.example"]
+    assert told["commands"][-1] == "gnt-node power -f off two"
+    assert (tmp_path / "script").exists()
+    assert (tmp_path / "saved.squeezed").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "/tmp"),
+        ("--json", "-v"),
+        ("--json", "-C"),
+        ("--json", "--no-headers"),
+    ],
+    ids=" ".join,
+)
+def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[str, ...]) -> None:
+    done = run(model, *words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words[-1].split("/")[0] in done.stderr or words[0] in done.stderr
+
+
+@pytest.mark.parametrize("words", [("-v",), ("-C",), ("-C/tmp/x",), ("-S", "x"), ("--no-headers",)])
+def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(gridbridge, ("squeeze", *words))
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--model" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: f"\ufeff{text}", lambda text: text.replace("\n", "\r\n")],
+    ids=["mark", "ends"],
+)
+def test_a_file_of_another_systems_editor_is_read(
+    change: Callable[[str], str], model: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(change(MODEL).encode())
+
+    assert run(other, "-v").stdout == run(model, "-v").stdout
+
+
+def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ganeti_reader, "MOST_BYTES", 1 << 20)
+    done = run(Path("/dev/zero"))
+
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == "/dev/zero: more than 1 MiB; no cluster is so large"
+
+
+DOUBLE = """default|uuid|preferred|
+
+one|9000|0|8872|3102|1052|16|M|uuid|1
+two|9000|0|8872|3102|1052|16|{role}|uuid|1
+
+vm|128|1024|1|running|Y|one|two|drbd||1
+vm|128|1024|1|running|Y|two|one|drbd||1
+
+
+"""
+
+
+@pytest.mark.parametrize("role", ["N", "X", ""])
+def test_names_that_come_twice_and_unknown_roles_are_taken_as_hsqueeze_takes_them(
+    tmp_path: Path, role: str
+) -> None:
+    """Instances of one name are two, and a node of another role is an ordinary one."""
+    (tmp_path / "model").write_text(DOUBLE.format(role=role))
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "'No action'\n", "")
+
+
+def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
+    text = DOUBLE.format(role="N").replace("one|9000|0|8872|3102", "one|9000|0|8000|9999")
+    (tmp_path / "model").write_text(text)
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [
+        "Warning: cluster has inconsistent data:",
+        "  - node one is missing 872 MB ram and 6 GB disk",
+    ]
+
+
+def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(
+    tmp_path: Path,
+) -> None:
+    text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
+    (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert done.stderr.splitlines()[1:] == [
+        "  - node two is missing 872 MB ram and 1 GB disk",
+        "  - node one is missing 1000 MB ram and 0 GB disk",
+    ]
+
+
+def test_a_policy_is_of_the_one_group_with_that_name_or_uuid(model: Path, tmp_path: Path) -> None:
+    policy = f"uuid{SPECS}\n".replace("|128,", "|4096,", 1)
+    model.write_text(MODEL + policy)
+    run(model, "-S", str(tmp_path / "saved"))
+
+    assert "\ndefault|4096,1," in (tmp_path / "saved.original").read_text()
+
+    model.write_text(f"uuid|other|preferred||\n{MODEL}{policy}")
+    assert "2 groups are called 'uuid'; expected one" in str(run(model).exception)

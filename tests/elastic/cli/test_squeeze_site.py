@@ -1,0 +1,102 @@
+"""gridbridge squeeze of the site's own cluster: what is printed about a folder, and refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.config import policy_file
+from gridbridge.elastic.tools import squeeze_preview
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+NOW = "2126-01-01T12:00:00+00:00"
+UP = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
+CELL = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 6444\nexecd_port = 6445\n'
+
+RACK = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/opt/site/switch"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return an idle cell whose two hosts are the balancer's."""
+    shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
+    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
+    nodes = {"alpha-n1": UP, "alpha-n2": UP}
+    told = {"now": NOW, "master": "alpha-master", "nodes": nodes}
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    return tmp_path
+
+
+def run(folder: Path, more: str, *words: str) -> Result:
+    """Squeeze a folder by a configuration."""
+    path = folder / "gridbridge.toml"
+    path.write_text(CELL + more)
+    path.chmod(0o600)
+    options = ("--from", str(folder), "--config", str(path))
+    return CliRunner().invoke(gridbridge, ("squeeze", *options, *words))
+
+
+def test_a_host_may_rest_and_what_is_done_to_it_is_told(folder: Path) -> None:
+    done = run(folder, "[balance]\nmax_nodes = 5\n", "--json")
+
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["off"], told["on"]) == (["alpha-n2"], [])
+    assert told["deeds"] == [
+        {"host": "alpha-n2", "do": "drain"},
+        {"host": "alpha-n2", "do": "tag", "tag": "htools:standby:auto"},
+        {"host": "alpha-n2", "do": "stop"},
+    ]
+    assert told["sentence"].endswith(": alpha-n2 can rest")
+
+
+def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
+    done = run(folder, "")
+
+    right = ": max_nodes of [balance] is not set: no host rests and none is woken\n"
+    assert done.stdout.endswith(right)
+
+
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        ("", ["[squeeze] enabled is false", "no host has a section [power.NAME]"]),
+        ("[squeeze]\nenabled = true\n", ["no host has a section [power.NAME]"]),
+        ('[squeeze]\nenabled = true\n[power.n1]\nprovider = "rack"\n' + RACK, []),
+    ],
+    ids=["a fresh site", "no host with power", "both"],
+)
+def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
+    found = squeeze_preview.lacking(policy_file.parse("FILE", (CELL + more).encode()))
+
+    assert [lack.partition(":")[0] for lack in found] == lacks
+
+
+def test_the_least_nodes_work_on(folder: Path) -> None:
+    done = run(folder, "[balance]\nmax_nodes = 5\nmin_nodes = 3\n")
+
+    assert "no host rests and none is woken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "told"),
+    [
+        (
+            "",
+            ("--minimal-resources", "3"),
+            "the minimal reserve is 3; expected at most the target (2)",
+        ),
+        (
+            "[squeeze]\nminimal_reserve = 4.0\n",
+            (),
+            "[squeeze] minimal_reserve: 4.0; expected at most target_reserve (2.0)",
+        ),
+    ],
+)
+def test_a_minimum_above_the_target_is_refused(
+    more: str, words: tuple[str, ...], told: str, folder: Path
+) -> None:
+    assert told in str(run(folder, more, *words).exception)

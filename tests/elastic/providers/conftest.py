@@ -1,0 +1,133 @@
+"""Providers of each kind for the contract suite."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from libcloud.common.exceptions import BaseHTTPError
+from libcloud.compute import providers as drivers
+
+from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.ec2 import Ec2Provider
+from gridbridge.elastic.providers.libcloud import LibcloudProvider
+from gridbridge.elastic.providers.provider_registry import provider_of
+from gridbridge.model.elastic.balance_sections import Pool, ProviderKind, ProviderSection
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.text_tables import QueueDefaults
+from tests.elastic.providers import cloud
+from tests.elastic.providers.cloud import Gate
+from tests.elastic.providers.sites import Site
+
+RENTAL = Path(__file__).with_name("rental")
+IMAGE = "ami-12c6146b"  # one that moto knows
+KEYS = "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"
+DRIVER = "gridbridge-labelled"
+drivers.set_driver(DRIVER, "tests.elastic.providers.labelled", "Labelled")
+
+
+@pytest.fixture
+def by_command(tmp_path: Path) -> Site:
+    """Return a provider whose machines are files of a folder."""
+    env = {"PATH": "/usr/bin:/bin", "RENTAL": str(tmp_path)}
+    return Site(
+        provider=CommandProvider(program=str(RENTAL), timeout_s=20, env=env),
+        be_full=(tmp_path / "full").touch,
+        be_busy=(tmp_path / "later").touch,
+    )
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[int]:
+    """Return the port of a local EC2."""
+    with cloud.moto() as port:
+        yield port
+
+
+@pytest.fixture
+def gate(moto: int) -> Iterator[Gate]:
+    """Return an empty EC2 that can be made to refuse."""
+    with cloud.opened(cloud.emptied(moto)) as gate:
+        yield gate
+
+
+def secret(path: Path, text: str) -> str:
+    """Write a file that only we can read, and return its path."""
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return str(path)
+
+
+def settings(section: ProviderSection, pool: Pool) -> Policy:
+    """Return a configuration with one pool of one provider."""
+    return Policy(
+        site=SiteSection(cluster="alpha"),
+        clusters={},
+        queues={},
+        pools={"small": pool},
+        providers={"cloud": section},
+    )
+
+
+Ec2 = Callable[..., Ec2Provider]
+
+
+@pytest.fixture
+def ec2(gate: Gate, tmp_path: Path) -> Ec2:
+    """Return what makes a provider of that EC2, with other keys of its pool if need be."""
+    section = ProviderSection(
+        kind=ProviderKind.EC2,
+        region="eu-west-1",
+        endpoint=gate.url,
+        credentials=secret(tmp_path / "keys", KEYS),
+        size="t3.small",
+        timeout_s=20,
+    )
+
+    def make(**said: object) -> Ec2Provider:
+        pool = Pool(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
+        made = provider_of(settings(section, pool), "small")
+        assert isinstance(made, Ec2Provider)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def by_ec2(gate: Gate, ec2: Ec2) -> Site:
+    """Return a provider of that EC2."""
+    return Site(
+        provider=replace(ec2(), pause=lambda _: None),
+        be_full=lambda: gate.refusals.update(RunInstances="InsufficientInstanceCapacity"),
+        be_busy=lambda: gate.refusals.update({"*": "RequestLimitExceeded"}),
+    )
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> LibcloudProvider:
+    """Return a provider of libcloud's machines in memory."""
+    section = ProviderSection(
+        kind=ProviderKind.LIBCLOUD,
+        driver=DRIVER,
+        region="east",
+        credentials=secret(tmp_path / "keys", "[default]\nkey = 1\n"),
+        image="Ubuntu 9.04",
+        size="1",
+        arguments=QueueDefaults({"ex_project": "hpc"}),
+        timeout_s=20,
+    )
+    made = provider_of(settings(section, Pool(provider="cloud", image="Ubuntu 9.10")), "small")
+    assert isinstance(made, LibcloudProvider)
+    return made
+
+
+@pytest.fixture
+def by_libcloud(labelled: LibcloudProvider) -> Site:
+    """Return libcloud's machines in memory as a site."""
+    full, busy = BaseHTTPError(403, "quota"), BaseHTTPError(429, "slower")
+    return Site(
+        provider=labelled,
+        be_full=lambda: labelled.driver.trouble.update(create=full),
+        be_busy=lambda: labelled.driver.trouble.update(create=busy, list=busy),
+    )

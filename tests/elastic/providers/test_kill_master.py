@@ -1,0 +1,60 @@
+"""--kill-master ends the master's machine, of libcloud's dummy driver, in a round of its own."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.providers.libcloud import LibcloudProvider
+from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.program.cycle import once
+from gridbridge.shell.clock import Clock
+from tests.decisions.elastic.cells import MASTER
+from tests.elastic.balancer.world import CLUSTER, POOL, Trouble, World
+
+MINUTES = 50  # of its hour, which is nearly over
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a cell without nodes."""
+    return World(tmp_path, Trouble(), max_nodes=5, min_nodes=0)
+
+
+def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str]:
+    """Do three rounds with a master's machine and somebody else's; return which are left."""
+    for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
+        provider.create(name, {MASTER_TAG: tag})
+    for node in provider.driver.list_nodes():
+        node.created_at = world.now - timedelta(minutes=MINUTES)
+    site = world.site()
+    site = replace(site, kills_master=kills, rules=replace(site.rules, kill_master=kills))
+    made = {POOL: provider}
+    acts = replace(world.acts(site), providers=made)
+    for _ in range(3):
+        memory = RoundState(world.database())
+        clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
+        once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
+    return sorted(one.name for one in provider.machines())
+
+
+def test_the_machine_of_an_idle_master_is_ended_and_no_other(
+    world: World, labelled: LibcloudProvider
+) -> None:
+    assert rounds(world, labelled, kills=True) == ["theirs"]
+    assert any("the master's machine" in one and "is ended" in one for one in world.told)
+    assert any(": end the master's machine " in one for one in world.told)
+
+
+def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudProvider) -> None:
+    assert rounds(world, labelled, kills=False) == [MASTER, "theirs"]
+
+
+def test_it_stays_while_a_task_waits(world: World, labelled: LibcloudProvider) -> None:
+    world.cell.waits = [timedelta(minutes=5)]
+    left = rounds(world, labelled, kills=True)
+
+    assert MASTER in left

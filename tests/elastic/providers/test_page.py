@@ -1,0 +1,59 @@
+"""The program that the page on providers shows is one; the pages' sections are right."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.errors import NoCapacity
+from gridbridge.model.elastic.machines import MachineState
+
+DOCS = Path(__file__).parents[3] / "docs" / "how-to"
+PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]
+SITE = '[site]\ncluster = "alpha"\n'
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> CommandProvider:
+    """Return a provider that runs the program as it stands there."""
+    (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
+    program = tmp_path / "rent-node"
+    program.write_text(script)
+    program.chmod(0o755)
+    (tmp_path / "nodes").mkdir()
+    env = {"PATH": "/usr/bin:/bin", "NODES": str(tmp_path / "nodes")}
+    return CommandProvider(program=str(program), timeout_s=20, env=env)
+
+
+def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: CommandProvider) -> None:
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "rented"}
+    none = shown.machines()
+    first, second = (shown.create(f"alpha-n{number}", tags) for number in (7, 8))
+    shown.destroy(first)
+    shown.destroy(first)
+
+    assert () == none
+    assert (second,) == shown.machines()
+    assert (MachineState.PENDING, "rented") == (second.state, second.pool)
+
+
+def test_the_program_on_the_page_has_four_nodes(shown: CommandProvider) -> None:
+    for number in range(4):
+        shown.create(f"alpha-n{number}", {})
+
+    with pytest.raises(NoCapacity, match=r"create: all four are rented$"):
+        shown.create("alpha-n4", {})
+
+
+def test_the_sections_on_the_page_are_a_configuration() -> None:
+    blocks = re.findall(r"^```toml\n(.*?)^```$", "".join(PAGES), re.MULTILINE | re.DOTALL)
+    assert blocks
+
+    for block in blocks:
+        assert policy_file.parse("FILE", (SITE + block).encode()).providers
+        assert tomllib.loads(block)["provider"]

@@ -1,0 +1,227 @@
+"""Hosts of the site's own are switched on and off, by what really switches them."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.elastic.providers.power_provider import ManagementController, PowerProvider
+from gridbridge.elastic.providers.provider_registry import power_of
+from gridbridge.errors import NotGranted, ProviderFailed
+from gridbridge.model.elastic.machines import Machine, MachineState
+from tests.elastic.providers import ipmi
+from tests.elastic.providers.ipmi import Tools
+
+SITE = '[site]\ncluster = "alpha"\n'
+MAC = "52:54:00:12:34:56"
+USER, PASSWORD = "grid", "hush"
+
+Ipmi = Callable[..., PowerProvider]
+
+
+def provider_of(text: str, host: str = "n1") -> PowerProvider:
+    """Return what a configuration says of a host."""
+    made = power_of(policy_file.parse("FILE", (SITE + text).encode()), host)
+    assert isinstance(made, PowerProvider)
+    return made
+
+
+def states(provider: PowerProvider) -> dict[str, MachineState]:
+    """Return the state of each host."""
+    return {one.name: one.state for one in provider.machines()}
+
+
+def named(name: str) -> Machine:
+    """Return a host as a balancer knows it."""
+    return Machine(id=name, name=name, state=MachineState.UNKNOWN)
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    """Return the simulator and ipmitool."""
+    try:
+        return ipmi.found(tmp_path_factory.mktemp("ipmi"))
+    except (AssertionError, subprocess.CalledProcessError, FileNotFoundError) as error:
+        pytest.skip(f"no Debian packages {', '.join(ipmi.PACKAGES)}: {error}")
+
+
+@pytest.fixture
+def controller(tools: Tools, tmp_path: Path) -> Iterator[str]:
+    """Run a controller, and return its address."""
+    with ipmi.controller(tools, tmp_path, USER, PASSWORD) as port:
+        yield f"{ipmi.HERE}:{port}"
+
+
+@pytest.fixture
+def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
+    """Return what makes a provider of hosts by their controllers."""
+
+    def make(*controllers: str, password: str = PASSWORD, timeout_s: float = 20) -> PowerProvider:
+        secret = tmp_path / "password"
+        secret.touch(mode=0o600)
+        secret.write_text(f"{password}\n")
+        text = f'[provider.bmc]\nkind = "power"\ntimeout_s = {timeout_s}\n'
+        for number, bmc in enumerate(controllers, start=1):
+            text += f'[power.n{number}]\nprovider = "bmc"\nbmc = "{bmc}"\nuser = "{USER}"\n'
+            text += f'password_file = "{secret}"\n'
+        made = provider_of(text)
+        return replace(made, switches={n: _by(one, tools, tmp_path) for n, one in _all(made)})
+
+    return make
+
+
+def _all(provider: PowerProvider) -> list[tuple[str, ManagementController]]:
+    found = provider.switches.items()
+    return [(name, one) for name, one in found if isinstance(one, ManagementController)]
+
+
+def _by(one: ManagementController, tools: Tools, folder: Path) -> ManagementController:
+    assert "/usr/bin/ipmitool" == one.tool
+    return replace(one, tool=tools.write(folder / "ipmitool"))
+
+
+def test_a_host_is_switched_by_its_controller_and_twice_is_no_error(
+    by_ipmi: Ipmi, controller: str, tmp_path: Path
+) -> None:
+    """And it is shut down, which lets its system end, instead of being cut off."""
+    provider = by_ipmi(controller)
+    seen = [states(provider)]
+    for act in (provider.start, provider.start, provider.stop, provider.stop):
+        act(named("n1"))
+        seen.append(states(provider))
+
+    on, off = {"n1": MachineState.RUNNING}, {"n1": MachineState.STOPPED}
+    assert [off, on, on, off, off] == seen
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert ["set power 1", "set power 1", "set shutdown 1", "set shutdown 1"] == [
+        line for line in asked if line.startswith("set")
+    ]
+
+
+def test_a_host_that_does_not_answer_is_unknown_beside_others(
+    by_ipmi: Ipmi, controller: str
+) -> None:
+    provider = by_ipmi(controller, "127.0.0.1:9", timeout_s=2)
+
+    assert {"n1": MachineState.STOPPED, "n2": MachineState.UNKNOWN} == states(provider)
+    with pytest.raises(NotGranted, match="chassis power on: no answer in time"):
+        provider.start(named("n2"))
+
+
+def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
+    by_ipmi: Ipmi, controller: str
+) -> None:
+    provider = by_ipmi(controller, password="wrong-one")
+
+    with pytest.raises(NotGranted, match="Unable to establish IPMI") as refused:
+        provider.start(named("n1"))
+    assert "wrong-one" not in str(refused.value)
+    assert {"n1": MachineState.UNKNOWN} == states(provider)
+
+
+def test_a_password_that_others_can_read_is_not_used(
+    by_ipmi: Ipmi, controller: str, tmp_path: Path
+) -> None:
+    provider = by_ipmi(controller)
+    (tmp_path / "password").chmod(0o644)
+
+    with pytest.raises(ProviderFailed, match=r"others can read it; chmod 600 /"):
+        provider.start(named("n1"))
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> str:
+    """Return a program that switches hosts: each is a file."""
+    program = tmp_path / "switch"
+    lines = ("#!/bin/sh", f"cd {tmp_path}", '[ "$2" != dark ] || exit 1', 'case "$1" in')
+    cases = ("on) echo on >$2 ;;", "off) echo off >$2 ;;", "status) cat $2 ;;", "esac")
+    program.write_text("\n".join((*lines, *cases, "")))
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_hosts_are_switched_by_any_program(switch: str) -> None:
+    hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
+    way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
+    provider = provider_of(way + hosts)
+    provider.start(named("n1"))
+    provider.stop(named("n2"))
+
+    assert {
+        "n1": MachineState.RUNNING,
+        "n2": MachineState.STOPPED,
+        "dark": MachineState.UNKNOWN,
+    } == states(provider)
+    assert all(one.belongs_to("alpha") for one in provider.machines())
+    with pytest.raises(ProviderFailed, match="switch on dark: exit status 1"):
+        provider.start(named("dark"))
+
+
+def test_why_a_host_has_no_known_state_is_logged(
+    switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its program fails, or prints another word."""
+    hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
+    way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
+    (tmp_path / "n1").write_text("ON\n")
+    (tmp_path / "n2").write_text("on\n")
+
+    assert MachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
+    told = sorted(one.getMessage() for one in caplog.records)
+    why = "\"its state is told as 'ON'; expected on or off\""
+    assert told[0].startswith("event=no_state host=dark why=")
+    assert told[1:] == [f"event=no_state host=n1 why={why}"]
+
+
+def woken(port: int, more: str = "") -> PowerProvider:
+    """Return a provider that wakes hosts by a packet to this machine."""
+    way = f'[provider.lan]\nkind = "power"\nway = "wake"\nbroadcast = "127.0.0.1:{port}"\n'
+    return provider_of(f'{way}{more}[power.n1]\nprovider = "lan"\nmac = "{MAC}"\n')
+
+
+def test_a_host_is_woken_by_a_packet() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard:
+        heard.bind(("127.0.0.1", 0))
+        heard.settimeout(20)
+        provider = woken(heard.getsockname()[1])
+        provider.start(named("n1"))
+
+        packet = heard.recv(1000)
+
+    assert 102 == len(packet)
+    assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
+    assert {"n1": MachineState.UNKNOWN} == states(provider)
+    with pytest.raises(ProviderFailed, match="a packet only wakes; its provider needs a program"):
+        provider.stop(named("n1"))
+
+
+def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
+    provider = woken(9, f'program = "{switch}"\n')
+
+    provider.stop(named("n1"))
+
+    assert {"n1": MachineState.STOPPED} == states(provider)
+
+
+def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
+    with pytest.raises(NotGranted, match=r"^power start n1: 127.0.0.1:99999: "):
+        woken(99999).start(named("n1"))
+
+
+def test_no_other_host_is_switched() -> None:
+    provider = woken(9)
+
+    with pytest.raises(ProviderFailed, match=r"^power start n2: no host of this provider"):
+        provider.start(named("n2"))
+
+
+def test_a_host_that_nobody_switches_is_told() -> None:
+    with pytest.raises(ProviderFailed, match=r"^host n9: nobody switches it .*\[power.n9\]"):
+        provider_of("", "n9")

@@ -1,0 +1,360 @@
+"""One cycle of a program: what it does in which order, what it leaves undone, and how it fails."""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from subprocess import PIPE, Popen, call
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from gridbridge.campaigns.runner.startup import log_round
+from gridbridge.errors import CommandFailed
+from gridbridge.program import cycle
+from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.version import version
+from gridbridge.shell import poller_lock
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from tests.program.work.test_threads import without_room
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+UNREACHED = CommandFailed(("qstat",), 1, stderr=b"unable to contact qmaster")
+
+
+class Balance:
+    """A program that adds a host for each job that waits."""
+
+    pause_s = 60.0
+
+    def __init__(self, folder: Path, waiting: int = 2) -> None:
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.journal = DecisionJournal(self.database)
+        self.waiting = waiting
+        self.done: list[str] = []
+        self.told: list[str] = []
+        self.faults: list[Exception] = []
+        self.news: list[bool] = []
+
+    def gather(self) -> int:
+        """Ask how many wait."""
+        self.done.append("gather")
+        if self.faults:
+            raise self.faults.pop(0)
+        return self.waiting
+
+    def decide(self, seen: int) -> tuple[str, ...]:
+        """Decide to add as many."""
+        return ("add",) * seen
+
+    def entry(self, seen: int, plan: tuple[str, ...]) -> JournalEntry | None:
+        """Tell it."""
+        if not plan:
+            return None
+        sentence = f"{seen} jobs waiting: add {len(plan)}"
+        return JournalEntry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
+
+    def apply(self, _: int, plan: tuple[str, ...]) -> None:
+        """Add them; what was decided is kept by then."""
+        self.done += [f"{act}, {len(self.kept())} kept" for act in plan]
+
+    @contextmanager
+    def open_cycle(self) -> Iterator["Balance"]:
+        """Begin a cycle."""
+        yield self
+
+    def has_news(self) -> bool:
+        """Say whether somebody has brought something."""
+        return self.news.pop() if self.news else False
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self.done.append("recover")
+
+    def release(self) -> None:
+        """Let go."""
+        self.done.append("release")
+
+    def kept(self) -> list[str]:
+        """Return what the journal has."""
+        return [one.sentence for one in DecisionRows(self.database).last(9)]
+
+
+class Waiting:
+    """Signals and a life_sign. Time passes while one waits."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self.now_s = 0.0
+        self.waits: list[float] = []
+        self.lived: list[str] = []
+        self.clock = Clock(lambda: self.now_s, lambda: self.now_s)
+
+    def wait(self, limit_s: float) -> bool:
+        """Let that much time pass."""
+        self.waits.append(limit_s)
+        self.now_s += limit_s
+        return False
+
+    def beat(self) -> None:
+        """Live on."""
+
+    def begin(self) -> None:
+        """Begin something long."""
+        self.lived.append("begin")
+
+
+class Stopping(Balance):
+    """A balance that is told to stop in its so-manieth cycle."""
+
+    def __init__(self, folder: Path, waiting: Waiting, cycles: int) -> None:
+        super().__init__(folder)
+        self.signals = waiting
+        self.cycles = cycles
+
+    def gather(self) -> int:
+        """Ask; in the last cycle SIGTERM comes meanwhile."""
+        self.cycles -= 1
+        self.signals.is_stopped = self.cycles == 0
+        return super().gather()
+
+
+@pytest.fixture
+def balance(tmp_path: Path) -> Balance:
+    """Return a program for which two jobs wait."""
+    return Balance(tmp_path)
+
+
+def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> None:
+    plan = cycle.once(balance, balance.told.append)
+
+    assert plan == ("add", "add")
+    assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
+    assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
+    assert DecisionRows(balance.database).last(1)[0].inputs == {"waiting": 2}
+
+
+def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:
+    plan = cycle.once(balance, balance.told.append, is_dry=True)
+
+    assert plan == ("add", "add")
+    assert balance.told == ["2 jobs waiting: add 2"]
+    assert (balance.done, balance.kept()) == (["gather"], [])
+
+
+def test_where_nothing_is_decided_a_dry_run_alone_says_so(balance: Balance) -> None:
+    balance.waiting = 0
+    cycle.once(balance, balance.told.append)
+    before = list(balance.told)
+    cycle.once(balance, balance.told.append, is_dry=True)
+
+    assert (before, balance.told, balance.kept()) == ([], [NOTHING], [])
+
+
+def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
+    balance.faults.append(UNREACHED)
+
+    with pytest.raises(CommandFailed, match="unable to contact qmaster"):
+        cycle.once(balance, balance.told.append)
+    assert (balance.told, balance.kept()) == ([], [])
+
+
+def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=3)
+    balance.faults += [UNREACHED, UNREACHED]
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    why = "qstat: unable to contact qmaster"
+    anew = ["release", "recover", "gather"]
+    assert balance.done[:7] == ["gather", *anew, *anew]
+    assert [one.getMessage() for one in caplog.records if one.name == cycle.__name__] == [
+        f"event=cycle_failed why={why!r}",
+        f"event=cycle_failed why={why!r}",
+        f"event=well_again after={why!r}",
+    ]
+    assert not any(one.exc_info for one in caplog.records)
+    assert waiting.lived == ["begin", "begin"]
+    assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
+
+
+def test_what_a_round_of_campaigns_does_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the usual level, and nothing of a round that does nothing."""
+    caplog.set_level("INFO")
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=2)
+    balance.waiting = 0
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_round)  # type: ignore[arg-type]  # what it needs of them
+    assert "event=round" not in caplog.text
+
+    waiting.is_stopped, balance.waiting, balance.cycles = False, 2, 1
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_round)  # type: ignore[arg-type]  # what it needs of them
+
+    assert "event=round does='2 jobs waiting: add 2'" in caplog.text
+
+
+class Failing(Stopping):
+    """A balance some of whose cycles fail; it notes when each begins."""
+
+    pause_s = 7.0
+
+    def __init__(self, folder: Path, waiting: Waiting, fails: str) -> None:
+        super().__init__(folder, waiting, cycles=len(fails))
+        self.began_s: list[float] = []
+        self.fails = fails
+
+    def gather(self) -> int:
+        """Fail where a letter says so."""
+        self.began_s.append(self.signals.now_s)
+        if self.fails[len(self.began_s) - 1] == "x":
+            self.faults.append(UNREACHED)
+        return super().gather()
+
+
+def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) -> None:
+    """After a good cycle the next failure is the first one again."""
+    waiting = Waiting()
+    balance = Failing(tmp_path, waiting, fails="xxxxxx.x.")
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    pauses = [after - before for before, after in pairwise(balance.began_s)]
+    first, longest = FIRST_PAUSE_S, LONGEST_PAUSE_S
+    assert pauses == [first, 2 * first, 4 * first, 8 * first, longest, longest, 7.0, first]
+
+
+def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Path) -> None:
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=1)
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError, RuntimeError, RecursionError])
+def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path, fault: type[Exception]) -> None:
+    """A fault of the program: who started it starts it anew, and its log has the traceback."""
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=1)
+    balance.faults.append(fault())
+
+    with pytest.raises(fault):
+        cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+
+class Threaded(Stopping):
+    """A balance that asks its clusters in threads; in its first two cycles none can be started."""
+
+    def __init__(self, folder: Path, waiting: Waiting, give_room: Callable[[], None]) -> None:
+        super().__init__(folder, waiting, cycles=3)
+        self.give_room = give_room
+
+    def gather(self) -> int:
+        """Ask: first in a thread, then by a process, then in a thread again."""
+        self.cycles -= 1
+        if self.cycles == 1:
+            return os.waitpid(os.fork(), 0)[1]
+        if not self.cycles:
+            self.give_room()
+        with ThreadPoolExecutor(2) as threads:
+            found = sum(threads.map(int, "11"))
+        self.signals.is_stopped = True
+        return found
+
+
+def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def act(give_room: Callable[[], None]) -> None:
+        logging.basicConfig(level=logging.INFO, force=True)
+        waiting = Waiting()
+        with TemporaryDirectory() as folder:
+            balance = Threaded(Path(folder), waiting, give_room)
+            cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+        assert balance.done[-2:] == ["add, 1 kept", "add, 1 kept"]
+
+    without_room(act)
+    told = capfd.readouterr().err
+    assert "Traceback" not in told
+    assert 'event=cycle_failed why="can\'t start new thread"' in told
+    assert "event=cycle_failed why='Resource temporarily unavailable'" in told
+    assert "event=well_again" in told
+
+
+class Losing(Stopping):
+    """A balance that can't look for news after its first cycle."""
+
+    def has_news(self) -> bool:
+        """Fail once."""
+        self.done.append("look")
+        if self.done.count("look") == 1:
+            raise UNREACHED
+        return False
+
+
+def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> None:
+    """What is kept is recovered before the next one, which comes no sooner for it."""
+    waiting = Waiting()
+    balance = Losing(tmp_path, waiting, cycles=2)
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    after = balance.done[balance.done.index("look") :]
+    assert after[:4] == ["look", "release", "recover", "gather"]
+    assert sum(waiting.waits) >= balance.pause_s
+
+
+HOLD = """
+import sys
+from gridbridge.shell import poller_lock as lock
+print(lock.take(sys.argv[1]), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "lock")
+    with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"True\n"
+        with pytest.raises(SystemExit) as ended:
+            cycle.hold(path, "gridbridge-balance", 3)
+        said = capsys.readouterr().err
+        other.communicate()
+    cycle.hold(path, "gridbridge-balance", 3)
+
+    assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
+    assert capsys.readouterr().err == ""
+    assert poller_lock.version_of_holder(path) == version()
+
+
+@pytest.mark.parametrize("acts", ["hold(PATH, NAME, 3)", "held(PATH, NAME, 3).__enter__()"])
+def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(
+    tmp_path: Path, acts: str
+) -> None:
+    log, path = tmp_path / "balance.log", str(tmp_path / "lock")
+    program = f"from gridbridge.program import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
+    with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"True\n"
+        with log.open("a") as end:
+            status = call((sys.executable, "-c", program), stderr=end)
+        other.communicate()
+
+    assert status == 3
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert re.fullmatch(rf"{time} p: another one runs\n", log.read_text())

@@ -1,0 +1,284 @@
+"""Whole cycles, at a site without a cluster of its own: what it sends ends, and is counted."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.runner.cycle_actions import CycleActions
+from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.config import policy_file
+from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.cancellation import WipedFor
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.prologues import FIRST
+from gridbridge.model.job import ArrayLimits, JobEnd
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import JobFact, JobState
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+from tests.campaigns.runner.test_cycle_actions import Grid
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+FILE = '[site]\ncluster = "alpha"\n' + "".join(
+    f"[cluster.{name}]\nqmaster_port = 6444\nexecd_port = 6445\n" for name in ("beta", "gamma")
+)
+SLOTS = 4
+WISH = AtCluster(exec_file="run", is_besteffort=False)
+
+
+class Cells(Grid):
+    """Clusters that note what is ended there, too."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+        """End the tasks at some places."""
+        self.told.append(f"end {array.number} {[*places[0]]}")
+
+
+class Site:
+    """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
+
+    def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
+        self.policy = policy_file.parse("FILE", f"{FILE}{more}".encode())
+        self.campaigns = CampaignRows(database)
+        self.grid, self.now = Cells(), NOON
+        self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
+        predictions, marks = PredictionRows(database), CancellationMarks(database)
+        self.updator = Updator(self.policy, database, predictions, marks, self.clock, ran=ran)
+        known = vars(self.updator)
+        known["_ends"], known["_told_within_s"] = (
+            self._ends,
+            lambda names: dict.fromkeys(names, 0.0),
+        )
+        vars(self.updator._asking)["ask"] = self._answers
+        self.silent: set[str] = set()
+        self.end: JobEnd | None = None  # of every task
+        self.hanging: dict[str, JobStatus] = {}  # by cluster
+        self.limits: dict[str, ArrayLimits] = {}
+        vars(self.updator._limits)["of"] = lambda _: self.limits
+        act = CycleActions(
+            database, Observations(database), self.clock, self.policy.failures, self.grid
+        )
+        self.do = act.do
+
+    def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
+        queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
+        return {
+            name: ClusterSnapshot(
+                cluster=name,
+                taken_at=self.now,
+                queues=(queue,),
+                jobs={row.job_id: (row,)} if (row := self.hanging.get(name)) else {},
+                pending=0,
+                free_slots=SLOTS,
+            )
+            for name in clusters
+            if name not in self.silent
+        }
+
+    def _ends(self, asked: Mapping[Array, object], _: object) -> dict[Array, dict[int, JobEnd]]:
+        """Tell that of each array the first task failed and the others succeeded."""
+        return {
+            array: {
+                place: self.end or JobEnd(exit_status=int(1 == place < array.size), wallclock_s=5.0)
+                for place in range(1, array.size + 1)
+            }
+            for array in asked
+        }
+
+    def bring(
+        self,
+        tasks: int,
+        type_: CampaignType = CampaignType.DEFAULT,
+        *,
+        is_idempotent: bool = False,
+        wish: AtCluster = WISH,
+    ) -> None:
+        """Bring a campaign for both clusters."""
+        clusters = dict.fromkeys(("beta", "gamma"), wish)
+        jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=tasks,
+            digest="",
+            jdl=jdl,
+        )
+        self.campaigns.add(one, "token")
+
+    def cycle(self) -> None:
+        """Do a cycle as the runner does."""
+        self.do(rules.plan(self.updator.look()))
+
+
+def listed(job_id: int, places: range, fact: str) -> JobStatus:
+    """Return the row of an array's tasks that wait or run since noon."""
+    known = {"name": "campaign.1", "owner": "alice", "since": NOON}
+    return JobStatus(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    yield Site(database, str(tmp_path / "runner.ran"))
+    database.close()
+
+
+def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Site) -> None:
+    """Nothing is asked of a cluster of the site's own name, and nothing is sent there."""
+    site.bring(2 * SLOTS)
+    assert site.policy.local is None
+
+    for _ in range(3):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
+    assert sent == {"beta", "gamma"}
+    assert site.campaigns.open_arrays() == ()
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site: Site) -> None:
+    """Beta has had its own, whatever that came to, and has room for more."""
+    site.bring(2, CampaignType.TEST)
+    site.silent = {"gamma"}
+    for _ in range(3):
+        site.cycle()
+    before = site.campaigns.find(1)
+    site.silent.clear()
+    for _ in range(3):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert before
+    assert found
+    sent = [told for told in site.grid.told if told.startswith("submit")]
+    assert sent == ["submit 1 beta 0:1", "submit 2 gamma 1:1"]
+    assert (before.state, before.ended) == (CampaignState.IN_TREATMENT, 1)
+    assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
+
+
+def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_succeeded(
+    site: Site,
+) -> None:
+    """What runs long at beta gets a copy at gamma, and is counted once."""
+    site.bring(2 * SLOTS, is_idempotent=True)
+    site.cycle()
+    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobFact.RUNNING)
+    site.now += timedelta(hours=1)
+    for _ in range(4):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    told = [one for one in site.grid.told if not one.startswith("release")]
+    assert told[2:4] == ["submit 3 gamma 3:2", f"end 1 {[SLOTS]}"]
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) -> None:
+    """Its earlier attempts count, at each cluster in turn."""
+    site.bring(1)
+    site.end = JobEnd(reason="failed 100")
+    for _ in range(9):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
+    times = site.policy.failures.site_fault + 1
+    assert sent == [[("beta", "gamma")[n % 2], f"0:{n + 1}"] for n in range(times)]
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 1, 1)
+
+
+@pytest.mark.parametrize(("stress", "drained"), [("0.8", set()), ("0.1", {"beta"})])
+def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_an_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stress: str, drained: set[str]
+) -> None:
+    """As a site's script says, who drained it, and the cell's own limits."""
+    script = tmp_path / "stress"
+    script.write_text(f"#!/bin/sh\necho {stress}\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(drains, "names", lambda: frozenset(drained))
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    asked = f'[campaigns.beta]\nstress_script = "{script}"\n'
+    site = Site(database, str(tmp_path / "runner.ran"), asked)
+    site.limits = {"gamma": ArrayLimits(tasks=3)}
+    site.bring(2 * SLOTS)
+
+    site.cycle()
+    database.close()
+
+    sent = [told for told in site.grid.told if told.startswith("submit")]
+    assert sent == ["submit 1 gamma 0:1,1:1,2:1", "submit 2 gamma 3:1"]
+
+
+def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) -> None:
+    """Once each, and neither is a task that is counted."""
+    site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))
+    for _ in range(9):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
+    first, last = FIRST, FIRST + 1  # of beta; gamma's follow
+    steps = [[f"{each + more}:1" for more in (0, 2)] for each in (first, last)]
+    assert [sorted(each[1] for each in some) for some in (sent[:2], sent[-2:])] == steps
+    assert [[each[0] for each in sent[at : at + 2]] for at in (0, 2, 4)] == [["beta", "gamma"]] * 3
+    assert len(sent) == 6
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
+    """They look free there; each cycle would send as many again."""
+    site.bring(9 * SLOTS)
+    site.cycle()
+    for name, job_id in (("beta", 71), ("gamma", 72)):
+        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), JobFact.WAITING)
+    before = [*site.grid.told]
+    site.cycle()
+
+    assert [told.split()[2] for told in before if told.startswith("submit")] == ["beta", "gamma"]
+    assert site.grid.told == before
+
+
+def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) -> None:
+    """Beta has run all of them meanwhile."""
+    site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
+    site.cycle()
+    site.hanging["gamma"] = listed(72, range(1, 2), JobFact.WAITING)
+    for _ in range(4):
+        site.cycle()
+
+    (of_array,) = CancellationMarks(site.campaigns.database).all().values()
+    assert [mark.wiped_for for mark in of_array.values()] == [WipedFor.UNNEEDED]
+
+
+def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site) -> None:
+    site.bring(SLOTS)
+    site.silent = {"gamma"}
+    site.updator._asking.troubles = {"gamma": "ssh: no route to host"}
+
+    site.cycle()
+
+    (event,) = CampaignEvents(site.campaigns.database).open()
+    assert (event.code, event.cluster, event.why) == (
+        *(EventCode.GET_JOBS, "gamma"),
+        "ssh: no route to host",
+    )

@@ -1,0 +1,22 @@
+"""A listener without a thread is tried again, and costs its service nothing else."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from gridbridge.program.watch.end_listener import EndListener
+from gridbridge.shell.retry import until
+from tests.program.work.test_threads import without_room
+
+
+def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:
+    def ends() -> Iterator[list[int]]:
+        yield [7]
+
+    def act(give_room: Callable[[], None]) -> None:
+        listener = EndListener("gamma", ends, 10, time.monotonic)
+        assert listener.ended() == frozenset()
+        give_room()
+
+        assert until(lambda: listener.ended() == {7}, 10)
+
+    without_room(act)

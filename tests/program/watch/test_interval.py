@@ -1,0 +1,182 @@
+"""How often a cluster is asked that takes its time to answer, and what an odd answer does."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gridbridge.batch.gridengine import status
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
+from gridbridge.model.states import UNSEEN
+from gridbridge.model.transfer.transfer_sections import PollerSection
+from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver, stretched
+from gridbridge.shell.clock import Clock
+from gridbridge.state.snapshot_codec import decode
+from tests.program.work.test_threads import without_room
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOWHERE = GridEngineCell(
+    root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
+)
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "expected_s"), [(0.01, 5), (0.5, 10), (2.0, 15)], ids=["quick", "slow", "very slow"]
+)
+def test_an_interval_grows_with_the_answers_but_closes_no_queue(
+    usual_s: float, expected_s: float
+) -> None:
+    """A twentieth of the time, but values are stale after 30 s."""
+    assert (
+        stretched(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+    )
+
+
+def test_an_interval_is_never_shorter_than_configured() -> None:
+    assert stretched(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
+
+
+def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The service goes on, and asks it again."""
+
+    def fault(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(status, "snapshot", fault)
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
+    observer.ask_if_due(frozenset)
+
+    assert _answer(observer).trouble == "IndexError: list index out of range"
+
+
+def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone() -> None:
+    def ask(_: object) -> None:
+        observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
+        observer.ask_if_due(frozenset)
+
+        assert "can't start new thread" in _answer(observer).trouble
+
+    without_room(ask)
+
+
+def _answer(observer: ClusterObserver) -> ClusterAnswer:
+    deadline = time.monotonic() + 30
+    while not (answer := observer.answer()):
+        assert time.monotonic() < deadline
+    return answer
+
+
+class Sleepy:
+    """A clock that is set by hand, and a cluster that answers at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.asked_at: list[float] = []
+        self.words_asked_at: list[float] = []
+        monkeypatch.setattr(status, "snapshot", self.snapshot)
+        monkeypatch.setattr(status, "vocabulary", self.vocabulary)
+        where = GridEngineCell(
+            root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
+        )
+        self.where = where
+        clock = Clock(lambda: self.now_s, lambda: self.now_s)
+        self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
+
+    def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
+        """Answer, and note when that was."""
+        self.asked_at.append(self.now_s)
+        now = datetime.now(UTC)
+        return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
+
+    def vocabulary(self, _: object) -> None:
+        """Tell no words, and note when they were asked for."""
+        self.words_asked_at.append(self.now_s)
+
+    def ask_until(self, end_s: float) -> None:
+        """Let every second pass until then, and ask whenever it is due."""
+        while self.now_s < end_s:
+            self.observer.ask_if_due(frozenset)
+            if self.observer._asked:
+                _answer(self.observer)
+            self.now_s += 1
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])]
+)
+def test_another_interval_is_counted_from_the_last_question(
+    interval_s: float, asked_at: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed configuration asks nobody sooner than it says, nor later."""
+    sleepy = Sleepy(monkeypatch)
+    sleepy.ask_until(10)
+    sleepy.observer.follow(sleepy.where, PollerSection(interval_s=interval_s, stale_s=300), ())
+    sleepy.ask_until(60 + interval_s / 2)
+
+    assert sleepy.asked_at == asked_at
+
+
+def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = PollerSection(interval_s=60, vocabulary_s=600)
+    sleepy = Sleepy(monkeypatch)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(200)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(400)
+
+    assert sleepy.words_asked_at == [0, 240]
+
+
+def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Campaigns' arrays: their tasks that wait keep no transfer away, and the runner wants them."""
+    told: list[tuple[object, ...]] = []
+
+    def note(*words: object) -> None:
+        told.append(words)
+        raise GridbridgeError("silent")
+
+    monkeypatch.setattr(status, "snapshot", note)
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), {"beta": SentJob(jobs=frozenset({7}))}.__getitem__)
+    _answer(observer)
+
+    assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
+
+
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> ClusterAnswer:
+    """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
+    rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
+    known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
+    answer = ClusterSnapshot(**known | seen), 0.5
+    monkeypatch.setattr(status, "snapshot", lambda *_: answer)
+    observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=5), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), lambda _: sent)
+    return _answer(observer)
+
+
+def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+    answer = _observed(monkeypatch, sent)
+
+    assert answer.snapshot
+    assert answer.snapshot.jobs.keys() == {1}
+    assert answer.shared
+    assert answer.shared.covers == {"3.1"}
+    assert answer.shared.asked_at == answer.snapshot.taken_at
+    assert answer.shared.every_s > 5.5
+    told = decode(answer.shared.content, "beta", NOON)
+    assert (told.jobs.keys(), told.free_slots) == ({7}, 3)
+
+
+def test_nothing_is_told_where_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = _observed(monkeypatch, SentJob())
+
+    assert answer.snapshot
+    assert answer.shared is None

@@ -1,1 +1,0 @@
-"""Providers of machines, each against what it really talks to."""

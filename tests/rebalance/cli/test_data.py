@@ -1,0 +1,249 @@
+"""gridbridge data: what it prints, its exit statuses, and one line for what is wrong."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+import pwd
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.cli import main
+from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.rebalance.replicas import delegation_requests, owner_wiring
+from gridbridge.state import published_round_files
+from tests.rebalance.mover.areas import Carrier
+
+TOML = """\
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+[rebalance]
+min_free_bytes = 0
+full_free_bytes = 0
+"""
+AREA = '[storage.{name}]\ncluster = "alpha"\npath = "{path}"\n'
+
+
+class Shell:
+    """Types commands."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def data(self, *words: str, usual: bool = False) -> tuple[int, str, str]:
+        """Return the exit status of a command, and what it printed; `usual` are its records."""
+        records = () if usual else ("--records", f"{self.folder}/records")
+        files = ("--config", f"{self.folder}/toml", *records)
+        sys.argv = ["gridbridge", "data", *words, *files]
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        told = self._capsys.readouterr()
+        return int(ended.value.code or 0), told.out, told.err
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    """Return a shell of somebody with a file and two areas; rsync is not needed here."""
+    areas = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        areas.append(AREA.format(name=name, path=tmp_path / name))
+    (tmp_path / "toml").write_text(TOML + "".join(areas))
+    (tmp_path / "ref.fa").write_text("ACGT")
+    real = owner_wiring.datasets
+    monkeypatch.setattr(owner_wiring, "datasets", lambda *given: real(*given, carry=Carrier()))
+    monkeypatch.setattr(sys, "argv", [])
+    return Shell(tmp_path, capsys)
+
+
+def test_a_dataset_from_its_first_to_its_last_command(shell: Shell) -> None:
+    path = f"{shell.folder}/ref.fa"
+
+    assert shell.data("add", "ref", path, "--replicas", "2") == (
+        0,
+        "ref: 1 file, 4 B, 2 of 2 replicas whole: one, two\n",
+        "",
+    )
+    status, out, _ = shell.data("verify", "ref")
+    assert (0, "one") == (status, out.splitlines()[2].split()[0])
+    assert ["4", "yes"] == out.splitlines()[2].split()[1:3]
+    status, out, _ = shell.data("list")
+    assert ["ref", "4", "1", "2", "2", "one,two", path] == out.splitlines()[1].split()
+    assert shell.data("drop", "ref", "--storage", "one") == (
+        0,
+        "ref: 1 file, 4 B, 1 of 2 replicas whole: two\n",
+        "",
+    )
+    assert 0 == shell.data("replicate", "ref")[0]
+    assert 1 == shell.data("drain", "two")[0]
+    assert shell.data("drop", "ref") == (0, f"ref: dropped; {path} is as it was\n", "")
+    assert shell.data("drain", "two") == (0, "two: no replica of yours is there\n", "")
+
+
+def test_verify_tells_of_each_replica_as_json(shell: Shell) -> None:
+    shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2")
+    (hurt,) = (shell.folder / "one").rglob("ref.fa")
+    hurt.write_text("ACGA")
+
+    status, out, _ = shell.data("verify", "ref", "--json")
+    one, two = json.loads(out)["replicas"]
+
+    assert 1 == status
+    assert {"storage", "bytes", "whole", "checked_at", "why"} == set(one)
+    assert ("one", 4, False) == (one["storage"], one["bytes"], one["whole"])
+    assert ("two", 4, True, None) == (two["storage"], two["bytes"], two["whole"], two["why"])
+    assert json.loads(shell.data("list", "--json")[1])[0]["replicas"] == [one, two]
+
+
+def test_fewer_replicas_than_wished_for_end_with_1_and_the_reasons(shell: Shell) -> None:
+    (shell.folder / "two").rmdir()
+
+    status, out, err = shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "3")
+
+    assert (1, "") == (status, err)
+    assert "ref: 1 file, 4 B, 1 of 3 replicas whole: one\n" in out
+    assert f"  not two: {shell.folder}/two: no such folder\n" in out
+
+
+def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: Shell) -> None:
+    for name in ("ref", "also"):
+        shell.data("add", name, f"{shell.folder}/ref.fa")
+        shell.data("replicate", name, "--to", "two")
+    (shell.folder / "records/also.json").write_text("?")
+
+    status, out, err = shell.data("drain", "two")
+
+    assert (1, "") == (status, err)
+    assert f"not also: {shell.folder}/records/also.json: no record of a dataset" in out
+    assert "ref: 1 file, 4 B, 1 of 1 replica whole: one\n" in out
+
+
+@pytest.mark.parametrize("words", [("add", "ref", "ref.fa"), ("replicate", "ref")])
+def test_the_service_is_let_before_the_first_copy(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """A copy may be killed."""
+    let: list[str] = []
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.chdir(shell.folder)
+    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    if words[0] == "replicate":
+        shell.data("add", "ref", "ref.fa", "--later", usual=True)
+        let.clear()
+    monkeypatch.setattr(Carrier, "__call__", die)
+    shell.data(*words, usual=True)
+
+    assert ["ref"] == let
+
+
+def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would make anew what was removed; but one replica less is no end of the dataset."""
+    let: list[str] = []
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(delegation_requests, "take_back", let.remove)
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
+    shell.data("drop", "ref", "--storage", "one", usual=True)
+    was = list(let)
+    (shell.folder / "two").rename(shell.folder / "away")
+    status, _, _ = shell.data("drop", "ref", usual=True)
+
+    assert (["ref"], 1, []) == (was, status, let)
+
+
+@pytest.mark.parametrize(
+    ("is_usual", "let", "begun", "why"),
+    [
+        (False, "", True, "its record is not in the usual folder"),
+        (True, "/x is not here", True, "/x is not here"),
+        (
+            True,
+            "",
+            False,
+            "no round about datasets (gridbridge rebalance data) has ever begun here",
+        ),
+        (True, "", True, ""),
+    ],
+)
+def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    is_usual: bool,
+    let: str,
+    begun: bool,
+    why: str,
+) -> None:
+    """The dataset is noted all the same: the status is 0."""
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(delegation_requests, "let", lambda _: let)
+    monkeypatch.setattr(delegation_requests.why_nobody, "__defaults__", (str(shell.folder),))
+    if begun:
+        published_round_files.begin(
+            RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
+        )
+    path = f"{shell.folder}/ref.fa"
+    status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
+
+    mend = "gridbridge data replicate ref makes them"
+    told = f"gridbridge: nobody makes the replicas of ref later: {why}; {mend}\n"
+    assert (0, told if why else "") == (status, err)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("add", "../x", "ref.fa"), "'../x': no name of a dataset; letters, digits, _ . + and -"),
+        (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
+        (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
+        (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
+        (("add", "x", "/x", "--replicas", "many"), "'many' is not a valid integer"),
+        (("add", "x"), "Missing argument 'PATH'"),
+        (("verify", "x"), "x: no dataset of yours; yours: you have none yet"),
+        (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
+        (("drop", "x\n"), r"'x\n': no name of a dataset"),
+        (("drain", "y"), "y: no storage area; expected one or two"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(
+    shell: Shell, words: tuple[str, ...], told: str
+) -> None:
+    status, out, err = shell.data(*words)
+
+    assert (2, "") == (status, out)
+    assert told in err
+    assert 1 == len(err.splitlines())
+
+
+def test_without_an_area_one_line_says_what_is_needed(shell: Shell) -> None:
+    (shell.folder / "toml").write_text(TOML)
+
+    status, _, err = shell.data("add", "ref", f"{shell.folder}/ref.fa")
+
+    told = "gridbridge: gridbridge.toml has no storage area: a [storage.NAME] is needed\n"
+    assert (2, told) == (status, err)
+
+
+def test_a_folder_of_records_that_is_not_there_is_told(shell: Shell) -> None:
+    """A wrong name would be taken for a person without datasets."""
+    status, out, err = shell.data("list")
+
+    assert (2, "") == (status, out)
+    assert f"--records {shell.folder}/records: no such folder; expected one of" in err

@@ -1,0 +1,133 @@
+"""Owners' own processes, here: what the service asks gridbridge-as-user for is done at once."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch import as_user_call
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea, Storage
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.program import cycle
+from gridbridge.rebalance.mover.rule_choice import RebalancePlan, RebalanceQuestion
+from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
+from gridbridge.rebalance.replicas.scrub import ReplicaScrub
+from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_all
+from gridbridge.rebalance.store import delegation_files
+from gridbridge.rebalance.store.delegation_files import Delegation
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import CompletedProgram
+from tests.rebalance.mover.areas import Site
+
+RULES = Rebalance(
+    min_free_bytes=0,
+    full_free_bytes=0,
+    min_task_bytes=0,
+    host_rest_s=0.0,
+    replicated_rest_s=0.0,
+    verify_every_s=0.0,
+)
+
+
+class Desk:
+    """A service, and one person's datasets in areas that are folders here."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.site = Site(folder)
+        self.rules = RULES
+        self.drained: set[str] = set()
+        self.owners: dict[str, str] = {}  # of datasets, where that is not al
+        self.sizes: dict[str, tuple[int, int]] = {}  # of areas, and free; else as they are
+        self.clock = Clock()
+        self.asked: list[tuple[str, ...]] = []
+        self.before: Callable[[tuple[str, ...]], None] = lambda _: None
+        self.carrying = f"{folder}/carrying.lock"
+        self.let_go: Callable[[], bool] = lambda: True
+        self._state = f"sqlite:///{folder}/state.db"
+        self.site.rules = RULES
+        monkeypatch.setattr(as_user_call, "call", self._call)
+        monkeypatch.setattr(delegation_files, "listed", self._let)
+        monkeypatch.setattr(reconciler.drains, "names", lambda: frozenset(self.drained))
+        monkeypatch.setattr(reconciler.owner_wiring, "areas", lambda _: self.site.areas)
+        monkeypatch.setattr(reconciler.storage_area, "measure_all", self._measure)
+
+    @property
+    def policy(self) -> Policy:
+        """What gridbridge.toml says."""
+        return Policy(
+            site=SiteSection(cluster="alpha", state=self._state),
+            clusters={name: Cluster() for name in ("alpha", "beta", "gamma")},
+            queues={},
+            rebalance=self.rules,
+            storage={
+                name: Storage(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
+                for name, one in self.site.areas.items()
+            },
+        )
+
+    @property
+    def served(self) -> DelegatedDatasets:
+        """The datasets, as a process of their owner sees them."""
+        return self.site.datasets
+
+    def round(
+        self, asked: RebalanceQuestion | None = None, *, is_dry: bool = False
+    ) -> tuple[RebalancePlan, ReplicaReconciler]:
+        """Do a round; return what was advised, and who did it."""
+        one = ReplicaReconciler(
+            self.policy,
+            self.clock,
+            asked or RebalanceQuestion(),
+            is_dry=is_dry,
+            carrying=self.carrying,
+            let_go=self.let_go,
+        )
+        try:
+            planned = cycle.once(one, lambda _: None, is_dry=is_dry)
+            if not is_dry:
+                ReplicaScrub(self.rules, one.database, self.clock).read()
+            return planned, one
+        finally:
+            one.database.close()
+
+    def did(self, verb: str) -> list[tuple[str, ...]]:
+        """Return what owners' processes were asked for by a verb, without the file."""
+        return [words[2:] for words in self.asked if words[0] == verb]
+
+    def _let(self) -> list[Delegation]:
+        return [self._one(dataset.name) for dataset in self.served.listed()]
+
+    def _one(self, name: str) -> Delegation:
+        owner = self.owners.get(name, "al")
+        return Delegation(
+            uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name
+        )
+
+    def _measure(self, area: StorageArea) -> MeasuredArea:
+        found = measure_all(area)
+        size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
+        return replace(found, size_bytes=size, free_bytes=free)
+
+    def _call(self, *words: str, patience_s: float = 0, most_bytes: int = 0) -> CompletedProgram:
+        del patience_s, most_bytes
+        self.asked.append(words)
+        self.before(words)
+        verb, file, *rest = words
+        names = [one.rpartition("data.")[2] for one in (file, *rest)]
+        if verb == "look":
+            told: object = [owner_program._looked(self.served, name) for name in names]
+            return CompletedProgram(words, 0, json.dumps(told).encode(), b"")
+        try:
+            outcome = owner_program.VERBS[verb][2](self.served, names[0], *rest)
+        except GridbridgeError as error:
+            return CompletedProgram(words, 2, b"", str(error).encode())
+        answer = json.dumps(owner_program.outcome_row(outcome)).encode()
+        return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

@@ -1,0 +1,216 @@
+"""Rounds measure areas themselves, whoever has which folder in them and whoever may write there."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed, NotReached, StorageUnusable
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import Dataset
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.route import SshLogin
+from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.rebalance.replicas import owner_wiring, storage_area
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.shell import ssh
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import CompletedProgram
+from tests.rebalance.mover.areas import Carrier, Site
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -> None:
+    """Somebody made one for the account of the service."""
+    one = site.areas["beta-disk"]
+    Path(one.own).symlink_to("/")
+
+    assert not storage_area.measure(one).fault
+    assert storage_area.measure(one).size_bytes == storage_area.measure_all(one).size_bytes
+    assert not storage_area.measure_all(one).fault
+    assert storage_area.measure_all(one).size_bytes > storage_area.measure_all(one).free_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "begun", "limits"),
+    [(0, "", [10]), (10**12, "", [10, 600]), (0, "reads", [10, 600])],
+    ids=["no limit", "max_bytes", "a copy was begun"],
+)
+def test_what_counts_many_files_has_its_time_once_the_area_answers(
+    site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
+) -> None:
+    """A million files are not counted in the time of a status command; one that hangs is told."""
+    real, given = storage_area.ssh.run, list[float]()
+    hangs = 10**9  # the call that gets no answer
+
+    def run(
+        login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int
+    ) -> CompletedProgram:
+        given.append(limit_s)
+        if len(given) > hangs:
+            raise NotReached(argv, None, stderr=b"no answer in time")
+        return real(None, argv, dict(storage_area.BARE), limit_s)
+
+    monkeypatch.setattr(storage_area.ssh, "run", run)
+    one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
+    found = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
+    asked, hangs = list(given), len(given) * 2 - 1
+    later = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
+
+    assert (found.fault, asked) == ("", limits)
+    assert found.free_bytes > 0
+    assert "no answer in time" in later.fault
+
+
+def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
+    """A round begins copies of several datasets of one person at the same moment."""
+    one = site.areas["beta-disk"]
+    made = [
+        Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="0", wished=1)
+        for name in "abcdefgh"
+    ]
+
+    def prepare(dataset: Dataset) -> None:
+        storage_area.prepare(one, dataset, is_known=False)
+
+    with ThreadPoolExecutor(len(made)) as pool:
+        for _ in range(10):
+            list(pool.map(prepare, made))
+            names = sorted(path.name for path in Path(one.own).iterdir())
+            assert names == sorted(
+                [storage_area.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")]
+            )
+            shutil.rmtree(one.own)
+
+
+def test_an_area_is_drained_by_itself_or_with_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_wiring.drains, "names", lambda: frozenset({"beta"}))
+    policy = Policy(
+        site=SiteSection(cluster="alpha"),
+        clusters={name: Cluster() for name in ("alpha", "beta")},
+        queues={},
+        storage={
+            "one": Storage(cluster="alpha", path=str(tmp_path)),
+            "two": Storage(cluster="alpha", path=str(tmp_path), drained=True),
+            "three": Storage(cluster="beta", path=str(tmp_path)),
+        },
+    )
+
+    drained = {name: one.is_drained for name, one in owner_wiring.areas(policy).items()}
+
+    assert drained == {"one": False, "two": True, "three": True}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(site: Site) -> None:
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        child = os.fork()
+        if not child:
+            os.setresuid(65534, 65534, 65534)
+            found = storage_area.measure_all(replace(site.areas["beta-disk"], path=top))
+            os._exit(1 if found.fault or found.is_read_only else 0)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.root
+def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
+    one = site.areas["beta-disk"]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
+    try:
+        found = storage_area.measure_all(one)
+    finally:
+        subprocess.run(["umount", one.path], check=True)
+
+    assert (found.fault, found.is_read_only) == ("", True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.root
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
+    site: Site, is_full: bool
+) -> None:
+    """Of what the other side said before it ended, a busy machine's rsync may lose all."""
+    one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
+    copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
+    one_file = Dataset(
+        name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1
+    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", one.path], check=True)
+    try:
+        subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
+        with pytest.raises(StorageUnusable) as failed:
+            copier.copy(
+                one_file, {"a": "0"}, ReplicaFolder(login=None, folder="/"), one, relay="/none"
+            )
+    finally:
+        subprocess.run(["umount", one.path], check=True)
+
+    assert ("No space left on device" in str(failed.value)) == is_full
+
+
+def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hard mount whose server is gone answers nothing at all; what was whole there counts on."""
+    limits: list[float] = []
+    real = ssh.run
+
+    def run(
+        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
+    ) -> CompletedProgram:
+        if site.areas["beta-disk"].path in argv:
+            limits.append(limit_s)
+            raise CommandFailed(argv, None)
+        return real(login, argv, env, limit_s)
+
+    site.datasets.add("reads", site.tree(), 3)
+    monkeypatch.setattr(ssh, "run", run)
+    seen = site.datasets.verify("reads").dataset
+
+    assert limits == [site.areas["beta-disk"].timeout_s]
+    assert set(seen.whole) == {"alpha-disk", "gamma-disk"}
+    (away,) = (one for one in seen.replicas if one.storage == "beta-disk")
+    assert (away.is_whole, away.is_away, away.why) == (True, True, "no answer in time")
+
+
+@pytest.mark.parametrize(
+    ("files", "size_bytes", "limit_s"),
+    [(3, 9, 600), (3, 10**12, 100_000), (10**6, 2 * 10**9, 20_200)],
+    ids=["small", "large", "many small files"],
+)
+def test_many_small_files_have_as_long_to_be_read_as_they_take(
+    site: Site, monkeypatch: pytest.MonkeyPatch, files: int, size_bytes: int, limit_s: int
+) -> None:
+    """A millisecond or more for each is what a file server takes."""
+    limits: list[float] = []
+    real = ssh.run
+
+    def run(
+        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
+    ) -> CompletedProgram:
+        limits.append(limit_s)
+        return real(login, argv, env, limit_s)
+
+    done = site.datasets.add("reads", site.tree(), 3)
+    monkeypatch.setattr(ssh, "run", run)
+    storage_area.check(
+        site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
+    )
+
+    assert round(max(limits)) == limit_s

@@ -1,0 +1,502 @@
+"""What is a dataset's in a storage area is told from all else there: nothing else is removed."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import copy
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.rebalance.datasets import REPLICA_MARK
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.rebalance.replicas import owner_replicas, storage_area
+from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.replica_copy import ReplicaFolder
+from gridbridge.rebalance.replicas.storage_area import AREA_MARK
+from gridbridge.shell.rsync import CopyPace
+from tests.rebalance.mover.areas import NAMES, Carrier, Site
+
+
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Site:
+    """Return three areas of three clusters."""
+    return Site(tmp_path)
+
+
+def only(site: Site, *names: str) -> None:
+    """Leave out the other areas."""
+    site.areas = {name: one for name, one in site.areas.items() if name in names}
+
+
+def entries(site: Site, storage: str) -> list[str]:
+    """Return what is in the account's folder, but for the file that says whose area it is."""
+    return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
+
+
+def reasons(outcome: DatasetOutcome) -> dict[str, str]:
+    return {one.what: one.reason for one in outcome.refused}
+
+
+@pytest.mark.parametrize("name", ["reads", ".reads.old", ".reads.part"])
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(
+    site: Site, name: str, kind: str
+) -> None:
+    """Another area gets the replica, and neither a drop nor a drain takes the owner's own."""
+    theirs = Path(site.areas["beta-disk"].own, name)
+    theirs.parent.mkdir()
+    if kind == "folder":
+        theirs.mkdir()
+    file = theirs / "mine" if kind == "folder" else theirs
+    file.write_text("mine")
+
+    done = site.datasets.add("reads", site.tree(), 3)
+
+    assert {"alpha-disk", "gamma-disk"} == set(done.dataset.whole)
+    assert "something of its name is there that is no replica" in reasons(done)["beta-disk"]
+    assert [] == list(site.datasets.drain("beta-disk"))
+    assert site.datasets.drop("reads").is_done
+    assert ([name], "mine") == (entries(site, "beta-disk"), file.read_text())
+
+
+def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
+    only(site, "beta-disk")
+    mine = site.replica("beta-disk", "reads")
+    real = site.carrier
+
+    def come(
+        source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    ) -> None:
+        real(source, target, names, pace)
+        mine.mkdir()
+        (mine / "mine").touch()
+
+    site.carrier = come  # type: ignore[assignment]
+    done = site.datasets.add("reads", site.tree(), 1)
+    site.datasets.drop("reads")
+
+    assert "that is no replica" in reasons(done)["beta-disk"]
+    assert ["reads"] == entries(site, "beta-disk")
+    assert ["mine"] == os.listdir(mine)
+
+
+def test_a_replica_whose_record_was_lost_is_replaced(site: Site) -> None:
+    """It is of the same content by its mark, whatever became of it."""
+    only(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    (site.folder / "records/reads.json").unlink()
+    (site.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
+
+    assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
+    assert "one" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
+    assert ["reads"] == entries(site, "beta-disk")
+
+
+def second(site: Site) -> Site:
+    """Return the same areas with other records, and an original of another content."""
+    other = copy.copy(site)
+    other.folder = site.folder / "other"
+    other.folder.mkdir()
+    other.tree()
+    (other.folder / "reads/a.txt").write_text("another")
+    return other
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["whole", "only begun"])
+@pytest.mark.parametrize("name", ["reads", ".reads.part", ".reads.old"])
+def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
+    site: Site, name: str, is_begun: bool
+) -> None:
+    """By other --records, from a second home, or by another host that serves the same area."""
+    only(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    own = Path(site.areas["beta-disk"].own)
+    (own / "reads").rename(own / name)
+    if is_begun:
+        subprocess.run(["rm", "-r", own / name / "deep", own / name / "a.txt"], check=True)
+    was = os.listdir(own / name)
+    other = second(site)
+
+    done = other.datasets.add("reads", f"{other.folder}/reads", 1)
+
+    assert "something of its name is there that is no replica of it" in reasons(done)["beta-disk"]
+    assert other.datasets.drop("reads").is_done
+    assert ([name], was) == (entries(site, "beta-disk"), os.listdir(own / name))
+    assert site.datasets.replicate("reads").is_done
+
+
+def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -> None:
+    """Else each would repair it for ever, and either would remove it."""
+    only(site, "beta-disk")
+    tree = site.tree()
+    (replica,) = site.datasets.add("reads", tree, 1).dataset.replicas
+    other = second(site)
+    records = other.datasets._records
+    other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
+    records.save(records.load("reads").holding(replica))
+
+    done = other.datasets.replicate("reads")
+
+    assert (False, ()) == (done.is_done, done.dataset.whole)
+    assert "no replica of it" in reasons(done)["beta-disk"]
+    assert other.datasets.drop("reads").is_done
+    assert ("beta-disk",) == site.datasets.verify("reads").dataset.whole
+
+
+def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(site: Site) -> None:
+    """It names no content; the next copy into that place does."""
+    only(site, "beta-disk")
+    done = site.datasets.add("reads", site.tree(), 1)
+    mark = site.replica("beta-disk", "reads") / REPLICA_MARK
+    was = mark.read_text()
+    mark.write_text("reads\n")
+    (site.folder / "records/reads.json").unlink()
+
+    assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
+    assert f"reads {done.dataset.sha256}\n" == was == mark.read_text()
+    mark.write_text("reads\n")
+    assert site.datasets.drop("reads").is_done
+    assert [] == entries(site, "beta-disk")
+
+
+def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(site: Site) -> None:
+    only(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    own = site.areas["beta-disk"].own
+    subprocess.run(["cp", "-a", f"{own}/reads", f"{own}/runs"], check=True)
+
+    done = site.datasets.add("runs", f"{site.folder}/reads", 1)
+
+    assert "that is no replica" in reasons(done)["beta-disk"]
+
+
+@pytest.mark.parametrize("what", ["drop", "replicate"])
+def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    only(site, "beta-disk")
+    real = storage_area.finish
+
+    def die(*words: object, **more: object) -> None:
+        real(*words, **more)  # type: ignore[arg-type]
+        raise Killed
+
+    monkeypatch.setattr(storage_area, "finish", die)
+    with pytest.raises(Killed):
+        site.datasets.add("reads", site.tree(), 1)
+    monkeypatch.undo()
+    was = entries(site, "beta-disk")
+    done = getattr(site.datasets, what)("reads")
+
+    assert (["reads"], True) == (was, done.is_done)
+    assert ([] if what == "drop" else ["reads"]) == entries(site, "beta-disk")
+
+
+@pytest.mark.parametrize("left", [f"mkdir $2; : >$2/{REPLICA_MARK}", "mkdir $2", "mkdir $1; :"])
+def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(site: Site, left: str) -> None:
+    """Of the folder in which it grows, and of its mark; or of the mark of the area."""
+    only(site, "beta-disk")
+    area = site.areas["beta-disk"]
+    subprocess.run(["sh", "-c", f"mkdir -p {area.own}"], check=True)
+    Path(area.own, AREA_MARK).touch()
+    for folder in (area.part("reads"), f"{area.own}/.reads.old"):
+        words = ("sh", "-c", left, "sh", f"{folder}", f"{folder}")
+        subprocess.run(words, check=True)
+
+    assert site.datasets.add("reads", site.tree(), 1).is_done
+    assert ["reads"] == entries(site, "beta-disk")
+
+
+def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> None:
+    """The mark goes last."""
+    only(site, "beta-disk")
+    site.carrier.dies_after = 1
+    site.datasets.add("reads", site.tree(), 1)
+    part = site.areas["beta-disk"].part("reads")
+    lines = f"{storage_area.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
+    subprocess.run(["sh", "-c", lines], check=False)
+    was = os.listdir(part)
+
+    assert site.datasets.drop("reads").is_done
+    assert ([REPLICA_MARK], []) == (was, entries(site, "beta-disk"))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        lambda own, _: f"{own}/reads",
+        lambda own, _: f"{own}/deep/down",
+        lambda own, _: own,
+        lambda own, _: os.path.dirname(own),
+        lambda _, link: f"{link}/reads",
+    ],
+    ids=["a replica's place", "within", "the folder", "around it", "by a link"],
+)
+def test_an_original_where_replicas_lie_is_refused(
+    site: Site, where: Callable[[str, str], str]
+) -> None:
+    own, link = site.areas["beta-disk"].own, f"{site.folder}/link"
+    for name in ("reads", "deep/down"):
+        os.makedirs(f"{own}/{name}")
+        Path(own, name, "a.txt").write_text("one")
+    os.symlink(own, link)
+
+    with pytest.raises(GridbridgeError, match="beta-disk keeps replicas in"):
+        site.datasets.add("reads", where(own, link), 1)
+    assert [] == site.datasets.listed()
+    assert "one" == Path(own, "reads/a.txt").read_text()
+
+
+def test_a_replica_is_no_original(site: Site) -> None:
+    """Also where nobody sees that it lies in an area, as below a bind mount."""
+    (storage,) = site.datasets.add("reads", site.tree(), 1).dataset.whole
+    moved = f"{site.folder}/elsewhere"
+    os.rename(site.replica(storage, "reads"), moved)
+
+    with pytest.raises(GridbridgeError, match="it makes that folder a replica of a dataset"):
+        site.datasets.add("again", moved, 1)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
+    """What one has is neither counted nor removed as the other's."""
+    only(site, "alpha-disk", "beta-disk")
+    place = site.areas["alpha-disk"].path
+    if is_link:
+        Path(site.areas["beta-disk"].path).rmdir()
+        os.symlink(place, site.areas["beta-disk"].path)
+    else:
+        site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=place)
+
+    done = site.datasets.add("reads", site.tree(), 2)
+
+    (first,) = done.dataset.whole
+    (other,) = {"alpha-disk", "beta-disk"} - {first}
+    assert not done.is_done
+    assert "two areas in one place are refused" in reasons(done)[other]
+    told = replace(done.dataset.replicas[0], storage=other)
+    site.datasets._records.save(done.dataset.holding(told))
+    dropped = site.datasets.drop("reads", other)
+    assert (False, {first}) == (dropped.is_done, set(dropped.dataset.whole))
+    assert {first} == set(site.datasets.drop("reads", other, is_lost=True).dataset.whole)
+    assert {first} == set(site.datasets.verify("reads").dataset.whole)
+
+
+def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(site: Site) -> None:
+    only(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    site.areas = {"new": replace(site.areas["beta-disk"], name="new")}
+
+    refused = site.datasets.replicate("reads")
+    line = reasons(refused)["new"].rpartition("now: ")[2]
+    subprocess.run(["sh", "-c", line], check=True)
+    done = site.datasets.replicate("reads")
+
+    assert {"new"} == set(done.dataset.whole)
+    assert ["reads"] == entries(site, "new")
+
+
+def failing(site: Site, *names: str) -> None:
+    """Have copies into areas come to nothing half way."""
+    real = site.carrier
+    paths = tuple(site.areas[name].path for name in names)
+
+    def die(source: ReplicaFolder, target: ReplicaFolder, files: list[str], pace: CopyPace) -> None:
+        real.dies_after = 1 if target.folder.startswith(paths) else -1
+        real(source, target, files, pace)
+
+    site.carrier = die  # type: ignore[assignment]
+
+
+def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: Site) -> None:
+    failing(site, *NAMES[:2])
+
+    done = site.datasets.add("reads", site.tree(), 1)
+
+    assert {NAMES[2]} == set(done.dataset.whole)
+    assert () == done.dataset.begun
+    assert [] == [
+        each
+        for name in NAMES[:2]
+        if Path(site.areas[name].own).exists()
+        for each in entries(site, name)
+    ]
+
+
+def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Site) -> None:
+    only(site, "beta-disk")
+    failing(site, "beta-disk")
+    done = site.datasets.add("reads", site.tree(), 1)
+
+    assert ("beta-disk",) == done.dataset.begun == site.datasets.listed()[0].begun
+    assert [".reads.part"] == entries(site, "beta-disk")
+    assert site.datasets.drop("reads").is_done
+    assert [] == entries(site, "beta-disk")
+
+
+def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though all of it would not fit any more, and another area has more room."""
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1, is_later=True)
+    site.datasets.replicate("reads", "beta-disk")
+    free = {"beta-disk": 8}  # of nine bytes three have come
+
+    def measured(area: storage_area.StorageArea) -> MeasuredArea:
+        return MeasuredArea(
+            storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
+        )
+
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
+    site.carrier = Carrier()
+    done = site.datasets.replicate("reads")
+
+    assert {"beta-disk"} == set(done.dataset.whole)
+    assert 2 == len(site.carrier.carried)
+
+
+def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(site, "beta-disk")
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+
+    def full(area: storage_area.StorageArea) -> MeasuredArea:
+        return MeasuredArea(storage=area.name, cluster=area.cluster)
+
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", full)
+    done = site.datasets.replicate("reads", "beta-disk")
+
+    assert (False, ()) == (done.is_done, done.dataset.begun)
+    assert [] == entries(site, "beta-disk")
+
+
+def test_it_can_be_dropped_by_itself(site: Site) -> None:
+    only(site, "beta-disk")
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+
+    assert site.datasets.drop("reads", "beta-disk").is_done
+    assert [] == entries(site, "beta-disk")
+    assert () == site.datasets.listed()[0].begun
+
+
+def test_it_goes_from_an_area_that_has_no_more_room(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would fill the disk for which nothing of it is ever made whole; a replica stays."""
+    only(site, "beta-disk")
+    tree = site.tree()
+    site.datasets.add("reads", tree, 1)
+    (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
+    room = iter([10**9, 0])
+
+    def measured(area: storage_area.StorageArea) -> MeasuredArea:
+        return MeasuredArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
+
+    failing(site, "beta-disk")
+    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
+    done = site.datasets.replicate("reads")
+
+    assert (False, ()) == (done.is_done, done.dataset.begun)
+    assert ["reads"] == entries(site, "beta-disk")
+    assert "x" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
+
+
+def test_it_is_drained_with_its_area(site: Site) -> None:
+    only(site, "alpha-disk", "beta-disk")
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    site.datasets.replicate("reads", "beta-disk")
+    was = entries(site, "beta-disk")
+
+    (done,) = site.datasets.drain("beta-disk")
+
+    assert isinstance(done, DatasetOutcome)
+    assert ([".reads.part"], [], True) == (was, entries(site, "beta-disk"), done.is_done)
+
+
+def test_what_can_not_be_removed_now_is_kept_in_mind(site: Site) -> None:
+    only(site, "beta-disk")
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    place = Path(site.areas["beta-disk"].path)
+    place.rename(f"{place}.away")
+
+    done = site.datasets.drop("reads")
+
+    assert (False, ("beta-disk",)) == (done.is_done, site.datasets.listed()[0].begun)
+    Path(f"{place}.away").rename(place)
+    assert site.datasets.drop("reads").is_done
+    assert [] == entries(site, "beta-disk")
+
+
+def test_the_folder_of_a_copy_between_two_clusters_goes_with_the_dataset(site: Site) -> None:
+    site.datasets.add("reads", site.tree(), 1)
+    relay = Path(site.datasets._records.relay("reads"))
+    relay.mkdir()
+    (relay / "a.txt").write_text("one")
+    subprocess.run(["mkdir", "-p", f"{relay}/{'d/' * 1100}"], check=True)
+
+    try:
+        site.datasets.drop("reads")
+
+        assert not relay.exists()
+    finally:
+        subprocess.run(["rm", "-rf", relay], check=True)  # pytest can't
+
+
+def test_a_copy_that_no_disk_takes_is_told(site: Site) -> None:
+    def full(*words: object) -> None:
+        del words
+        raise CommandFailed(("rsync",), 11, stderr=b"No space left on device")
+
+    site.carrier = full  # type: ignore[assignment]
+    done = site.datasets.add("reads", site.tree(), 1)
+
+    assert {"No space left on device"} == set(reasons(done).values())
+    assert set(NAMES) == set(done.dataset.begun)
+
+
+def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site: Site) -> None:
+    only(site, "alpha-disk", "beta-disk")
+    tree = site.tree()
+    for name in ("busy", "reads"):
+        site.datasets.add(name, tree, 1)
+        site.datasets.replicate(name, "beta-disk")
+    (site.folder / "records/a-wrong.json").write_text("?")
+
+    with site.datasets._records.alone("busy"):
+        told = list(site.datasets.drain("beta-disk"))
+
+    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetOutcome)}
+    (done,) = (one for one in told if isinstance(one, DatasetOutcome))
+    assert ("reads", True) == (done.dataset.name, done.is_done)
+    assert ["a-wrong", "busy"] == sorted(refused)
+    assert "wait for it" in refused["busy"]
+    assert ["busy"] == entries(site, "beta-disk")
+
+
+def test_what_is_to_be_told_of_a_new_dataset_is_told_before_its_first_copy(site: Site) -> None:
+    told: list[list[str]] = []
+
+    def noted() -> None:
+        told.append([one.name for one in site.datasets.listed()])
+        assert [] == site.carrier.carried
+
+    site.datasets.add("reads", site.tree(), 1, notify=noted)
+    site.carrier.carried = []
+    site.datasets.replicate("reads", "beta-disk", notify=noted)
+
+    assert [["reads"], ["reads"]] == told

@@ -1,0 +1,349 @@
+"""People let the service look after datasets, by hand or with a campaign, and are told of them."""
+
+import errno
+import json
+import os
+import pwd
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from gridbridge.batch import as_user_call
+from gridbridge.campaigns.store import campaign_inbox
+from gridbridge.cli import main
+from gridbridge.decisions.rebalance import storage_balance
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome
+from gridbridge.model.rebalance.delegation import StorageState
+from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.rebalance.cli import data_command
+from gridbridge.rebalance.replicas import (
+    dataset_report,
+    delegation_requests,
+    owner_processes,
+    owner_program,
+)
+from gridbridge.rebalance.store import delegation_files
+from gridbridge.rebalance.store.dataset_records import encode
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import CompletedProgram
+from tests.rebalance.mover.areas import Site
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    site = Site(tmp_path)
+    monkeypatch.setattr(delegation_requests.owner_wiring, "served", lambda _: site.datasets)
+    for module in (delegation_requests, dataset_report, owner_program):
+        monkeypatch.setattr(module.users_configuration, "load", lambda _: (None, ""))
+    return site
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the folder of campaign files, as the poller makes it."""
+    path = tmp_path / "campaigns"
+    path.mkdir()
+    path.chmod(0o3733)
+    monkeypatch.setattr(delegation_requests.let, "__defaults__", (str(path),))
+    return str(path)
+
+
+def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
+    for name in ("reads", "reads", "genome"):
+        assert delegation_requests.let(name, folder) == ""
+    listed = delegation_files.listed(folder)
+    delegation_requests.take_back("reads", folder)
+
+    assert sorted(one.dataset for one in listed) == ["genome", "reads"]
+    assert {one.uid for one in listed} == {os.getuid()}
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
+
+
+def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
+    assert delegation_requests.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+
+
+def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
+    delegation_requests.let("reads", folder)
+    (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
+
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+
+
+@pytest.fixture(name="many")
+def _many(folder: str) -> list[str]:
+    """Let the service look after more datasets than it looks at of other files."""
+    names = [f"d{number}" for number in range(60)]
+    for name in names:
+        delegation_requests.let(name, folder)
+    return names
+
+
+def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
+    assert {one.dataset for one in delegation_files.listed(folder)} == set(many)
+
+
+def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
+    folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*words: str, **_: object) -> CompletedProgram:
+        rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
+        return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
+
+    monkeypatch.setattr(as_user_call, "call", call)
+    some = (MeasuredArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
+    seen = StorageState(
+        now=datetime(2026, 11, 25, 12, tzinfo=UTC),
+        kept=tuple(owner_processes.look(delegation_files.listed(folder))),
+        areas=tuple(some),
+        drained=frozenset("a"),
+    )
+    rules = Rebalance(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
+    advice = storage_balance.plan(storage_balance.snapshot(seen, rules), rules)
+
+    assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
+    assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}
+
+
+def _row(name: str) -> dict[str, object]:
+    """Return what an owner's process tells of a dataset with one replica, at a."""
+    checked_at = datetime(2026, 11, 25, tzinfo=UTC)
+    one = Replica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
+    dataset = Dataset(
+        name=name,
+        path="/x",
+        is_tree=True,
+        files=1,
+        size_bytes=0,
+        sha256="",
+        wished=1,
+        replicas=(one,),
+    )
+    return {"name": name, "dataset": encode(dataset), "busy": False}
+
+
+def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another time for one that it looks after already is no other one."""
+    monkeypatch.setattr(delegation_files, "MOST", 2)
+    monkeypatch.setattr(delegation_requests.require_room, "__defaults__", (folder,))
+    monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
+    told = [delegation_requests.let(name, folder) for name in ("one", "two", "one", "three")]
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    lines = capsys.readouterr().err.splitlines()
+    with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
+        delegation_requests.take_in({"three": DatasetWish(path=f"{site.folder}/reads")})
+
+    assert told[:3] == ["", "", ""]
+    assert "and after no more than 2" in told[3]
+    assert (ended.value.code, len(lines)) == (2, 1)
+    assert "the service looks after 2 datasets of yours" in lines[0]
+    assert site.datasets.listed() == []
+    assert len(delegation_files.listed(folder)) == 2
+
+
+def test_of_each_person_the_first_many_are_listed(
+    folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation_files, "MOST", 55)
+
+    assert len(delegation_files.listed(folder)) == 55 < len(many)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
+)
+def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
+    delegation_requests.let("reads", folder)
+    person = Path(folder, f"u.{os.getuid()}")
+    (person / f"data.{'0' * 32}").write_text(text)
+    (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
+
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+
+
+def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
+    delegation_requests.let("reads", folder)
+    Path(site.folder, "records").mkdir()
+
+    assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
+    assert delegation_files.listed(folder) == []
+
+
+def _stale(path: object, *_: object, **__: object) -> NoReturn:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        ("mv records away", "No such file or directory"),
+        ("mv records away; ln -s away records", "Not a directory"),
+        ("chown 65534 records", "somebody else's"),
+        ("", "Stale file handle"),
+    ],
+    ids=["not mounted", "a link", "another's", "stale"],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
+) -> None:
+    """One look then must not end it for good."""
+    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
+    site.datasets.add("reads", site.tree(), 1)
+    delegation_requests.let("reads", folder)
+    subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
+    with monkeypatch.context() as during:
+        if not spoil:
+            during.setattr(os, "lstat", _stale)
+        told = owner_program._looked(site.datasets, "reads")
+
+    assert set(told) == {"name", "fault"}
+    assert why in str(told["fault"])
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
+def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_let(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command is another process; the folder is the same, and looks make none."""
+    taken = Path(folder, "u.0")
+    taken.mkdir()
+    os.chown(taken, 65534, -1)
+    monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
+    for name in ("reads", "genome", "reads"):
+        campaign_inbox._spare.cache_clear()
+        assert delegation_requests.let(name, folder) == ""
+    for _ in range(3):
+        campaign_inbox._spare.cache_clear()
+        delegation_requests.take_back("reads", folder)
+
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
+    assert len(os.listdir(folder)) == 2
+
+
+def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
+    """Their replicas are not made now; the same again changes nothing."""
+    wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
+    delegation_requests.take_in(wishes)
+    delegation_requests.take_in(wishes)
+
+    (found,) = site.datasets.listed()
+    assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
+    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
+    site: Site, folder: str, replicas: int
+) -> None:
+    path = site.tree()
+    site.datasets.add("reads", path, 2, is_later=True)
+    other = path if replicas == 1 else f"{path}/deep"
+    wishes = {
+        "new": DatasetWish(path=path),
+        "reads": DatasetWish(path=other, replicas=replicas),
+    }
+
+    with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
+        delegation_requests.take_in(wishes)
+    assert [one.name for one in site.datasets.listed()] == ["reads"]
+    assert delegation_files.listed(folder) == []
+
+
+def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
+    with pytest.raises(GridbridgeError, match="No such file or directory"):
+        delegation_requests.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
+    assert delegation_files.listed(folder) == []
+
+
+def test_its_owner_is_told_the_replicas_and_what_was_done(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = site.datasets
+    one.add("reads", site.tree(), 1)
+    now = Clock().now()
+    for done in (
+        ReplicaOutcome(at=now, target="beta-disk", source="alpha-disk"),
+        ReplicaOutcome(at=now, target="gamma-disk", why="it is read-only"),
+        ReplicaOutcome(at=now, source="gamma-disk"),
+    ):
+        one._records.note_done("reads", done)
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    out = capsys.readouterr().out
+
+    assert not ended.value.code
+    assert "1 of 1 replica whole" in out.splitlines()[0]
+    assert "the service carried it to beta-disk instead of alpha-disk\n" in out
+    assert "the service carried it to gamma-disk: not done, it is read-only\n" in out
+    assert "the service removed it from gamma-disk\n" in out
+
+
+@pytest.mark.parametrize("owner", ["", f"{pwd.getpwuid(os.getuid()).pw_name}/"])
+def test_a_dataset_of_ones_own_is_told_whatever_it_begins_with(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, owner: str
+) -> None:
+    """A name may begin with a digit, or stand behind its owner's as root types it."""
+    site.datasets.add("1000genomes", site.tree(), 1)
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", f"{owner}1000genomes"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+
+    assert not ended.value.code
+    assert "1 of 1 replica whole" in capsys.readouterr().out
+
+
+def test_a_dataset_that_nobody_knows_is_told(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del site
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+
+    told = "gridbridge: reads: no job, campaign or dataset of yours; datasets: you have none yet\n"
+    assert (ended.value.code, capsys.readouterr().err) == (2, told)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("look", "reads", "none"), 0, '"gone": true'),
+        (("verify", "reads"), 0, '"done": true'),
+        (("verify", "none"), 2, "none: no dataset of yours"),
+        (("copy", "reads", "nowhere"), 2, "nowhere: no storage area"),
+        (("copy", "reads"), 2, "copy: 0 areas"),
+        (("drop", "reads", "there"), 0, '"done": true'),
+    ],
+)
+def test_a_process_of_its_owner_answers_in_json(
+    site: Site,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    status: int,
+    told: str,
+) -> None:
+    site.datasets.add("reads", site.tree(), 1)
+    monkeypatch.setattr(sys, "argv", ["owned", *words])
+
+    assert owner_program.main() == status
+    shown = capsys.readouterr()
+    assert told in (shown.err if status == 2 else shown.out)
+    assert status == 2 or json.loads(shown.out)

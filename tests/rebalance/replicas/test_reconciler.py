@@ -1,0 +1,720 @@
+"""Rounds about datasets: what is lacking is made by its owner's process, and nothing is lost."""
+
+import subprocess
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
+from gridbridge.model.rebalance.datasets import ReplicaOutcome
+from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
+from gridbridge.rebalance.store import delegation_files as letters
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
+from gridbridge.rebalance.store.delegation_files import Delegation
+from gridbridge.rebalance.store.round_notes import READ, RebalanceNotes
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.state.database import StateFile
+from tests.rebalance.mover.areas import NAMES
+from tests.rebalance.mover.desk import Desk
+
+
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+@pytest.fixture(name="desk")
+def _desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+def whole(desk: Desk, name: str = "reads") -> set[str]:
+    """Return where a dataset is whole, by reading it."""
+    return set(desk.served.verify(name).dataset.whole)
+
+
+def carried(desk: Desk) -> tuple[CarriedReplica, ...]:
+    """Return what the state file has."""
+    database = StateFile.open(desk.policy.site.state)
+    found = CarriedReplicas(database).all()
+    database.close()
+    return found
+
+
+def added(desk: Desk, wished: int = 2, *, is_later: bool = False) -> set[str]:
+    desk.served.add("reads", desk.site.tree(), wished, is_later=is_later)
+    return set() if is_later else whole(desk)
+
+
+def test_a_dataset_that_was_only_noted_gets_its_replicas_one_a_round(desk: Desk) -> None:
+    added(desk, is_later=True)
+    first, _ = desk.round()
+    one = whole(desk)
+    second, _ = desk.round()
+    last, _ = desk.round()
+
+    assert (len(one), len(whole(desk))) == (1, 2)
+    assert [len(each.advice.moves) for each in (first, second, last)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "days", "is_known"),
+    [
+        ({}, 29, True),
+        ({}, 31, False),
+        ({"host_rest_s": 60 * 86400.0}, 59, True),
+        ({"replicated_rest_s": 86400.0}, 63, True),  # after many failures
+        ({"replicated_rest_s": 86400.0}, 65, False),
+    ],
+)
+def test_what_was_carried_is_known_for_as_long_as_a_rest(
+    desk: Desk, rules: dict[str, float], days: int, is_known: bool
+) -> None:
+    desk.rules = replace(desk.rules, **rules)
+    at = desk.clock.now() - timedelta(days=days)
+    old = CarriedReplica(
+        token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at
+    )
+    database = StateFile.open(desk.policy.site.state)
+    CarriedReplicas(database).begin([replace(old, ended_at=at)])
+    database.close()
+
+    desk.round()
+
+    assert bool(carried(desk)) == is_known
+
+
+def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
+    added(desk)
+    desk.round()
+    desk.asked.clear()
+    hurt = min(whole(desk))
+    (desk.site.replica(hurt, "reads") / "a.txt").write_text("x")
+    desk.served.verify("reads")
+    planned, _ = desk.round(is_dry=True)
+
+    assert [one.target for one in planned.advice.moves] == [hurt]
+    assert {words[0] for words in desk.asked} == {"look"}
+    assert carried(desk) == ()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    ["rm a.txt", "echo x >a.txt", "echo x >new", "rm -r $PWD", "rm -r $PWD && ln -s / $PWD"],
+)
+def test_what_happens_behind_our_back_is_mended_by_the_next_round(desk: Desk, spoil: str) -> None:
+    """A link in the place of a replica is nothing of ours: the copy goes elsewhere."""
+    before = added(desk)
+    hurt = min(before)
+    subprocess.run(["sh", "-c", spoil], cwd=desk.site.replica(hurt, "reads"), check=True)
+
+    desk.round()
+    desk.rules = replace(desk.rules, replicated_rest_s=900.0)
+    desk.round()
+    desk.round()
+
+    assert len(whole(desk)) == 2
+    assert "ln" in spoil or whole(desk) == before
+
+
+def test_no_replica_is_read_again_before_its_time(desk: Desk) -> None:
+    added(desk)
+    desk.rules = replace(desk.rules, verify_every_s=3600.0)
+    desk.round()
+
+    assert desk.did("verify") == []
+
+
+@pytest.mark.parametrize("what", ["an area", "its cluster"])
+def test_a_drained_area_is_emptied_and_at_no_moment_there_is_less_than_wished(
+    desk: Desk, what: str
+) -> None:
+    before = added(desk)
+    left = min(before)
+    desk.drained = {left} if what == "an area" else {left.partition("-")[0]}
+    fewest = []
+    desk.before = lambda words: fewest.append(len(_on_disk(desk))) if words[0] != "look" else None
+    _, keeper = desk.round()
+
+    assert whole(desk) == set(NAMES) - {left}
+    assert not desk.site.replica(left, "reads").exists()
+    assert min(fewest) >= 2
+    assert len(keeper.checked.moves) == 1
+
+
+def _on_disk(desk: Desk) -> list[str]:
+    return [name for name in NAMES if (desk.site.replica(name, "reads") / "a.txt").exists()]
+
+
+@pytest.mark.parametrize("verb", ["copy", "drop"])
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(
+    desk: Desk, verb: str, is_after: bool
+) -> None:
+    """The copy that was made is not made again, and what was to be removed goes."""
+    before = added(desk)
+    left = min(before)
+    desk.drained = {left}
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == verb:
+            desk.before = lambda _: None
+            if is_after:
+                desk._call(*words)
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
+    open_rows = [one for one in carried(desk) if one.ended_at is None]
+    desk.round()
+
+    assert len(open_rows) == 1
+    assert whole(desk) == set(NAMES) - {left}
+    assert not desk.site.replica(left, "reads").exists()
+    assert [one for one in carried(desk) if one.ended_at is None] == []
+
+
+def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None:
+    """Its area would get no copy of that dataset for a while."""
+    added(desk, is_later=True)
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == "copy":
+            desk.before = lambda _: None
+            desk._call(*words)
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
+    _, keeper = desk.round()
+
+    assert [(one.why, one.ended_at is None) for one in carried(desk)][:1] == [("", False)]
+    assert keeper.checked.dropped == ()
+
+
+def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(desk: Desk) -> None:
+    """Its owner's home was away for that round."""
+    left = min(added(desk))
+    desk.drained = {left}
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == "drop":
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
+    desk.before = lambda _: None
+    desk.drained = set()
+    record = Path(desk.site.folder, "records/reads.json")
+    was = record.read_text()
+    record.write_text("?")
+    with pytest.MonkeyPatch.context() as away:
+        let = [Delegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
+        away.setattr(letters, "listed", lambda: let)
+        desk.round()
+    record.write_text(was)
+    desk.round()
+
+    assert whole(desk) == set(NAMES) - {left}
+    assert not desk.site.replica(left, "reads").exists()
+
+
+def test_a_copy_whose_rsync_dies_does_not_count_and_the_next_round_goes_on(desk: Desk) -> None:
+    added(desk, 1, is_later=True)
+    desk.drained = set(NAMES) - {min(NAMES)}  # whatever is free elsewhere just now
+    desk.site.carrier.dies_after = 1
+    _, keeper = desk.round()
+    reasons = [one.reason for one in keeper.checked.dropped]
+    was_whole = whole(desk)
+    desk.site.carrier.dies_after, desk.site.carrier.carried = -1, []
+    desk.round()
+
+    assert (was_whole, len(reasons)) == (set(), 1)
+    assert "error in rsync protocol" in reasons[0]
+    assert len(whole(desk)) == 1
+    assert sorted(desk.site.carrier.carried) == ["deep/b\nc", "deep/link"]
+
+
+def test_an_area_that_fills_gets_none_and_the_next_round_takes_another(desk: Desk) -> None:
+    added(desk, 1, is_later=True)
+    desk.rules = replace(desk.rules, replicated_rest_s=900.0)
+    real = desk.site.carrier
+    full: list[str] = []
+
+    def fill(*words: object) -> None:
+        area = str(words[1])
+        if not full:
+            full.append(area)
+            raise CommandFailed(("rsync",), 11, stderr=b"No space left on device")
+        real(*words)  # type: ignore[arg-type]
+
+    desk.site.carrier = fill  # type: ignore[assignment]
+    _, keeper = desk.round()
+    desk.round()
+
+    assert [one.reason for one in keeper.checked.dropped] == ["No space left on device"]
+    (there,) = whole(desk)
+    assert there != keeper.checked.dropped[0].target
+
+
+def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
+    added(desk, 1, is_later=True)
+    real = desk.site.carrier
+
+    def spoil(*words: object) -> None:
+        real.spoils = {"a.txt"}
+        real(*words)  # type: ignore[arg-type]
+
+    desk.site.carrier = spoil  # type: ignore[assignment]
+    _, keeper = desk.round()
+
+    assert "what came is not the dataset" in keeper.checked.dropped[0].reason
+    assert whole(desk) == set()
+
+
+def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> None:
+    """Its replicas count while it is away: nothing is carried for that.
+
+    Who reads it meanwhile is told so, and when it is back nothing is done either.
+    """
+    before = added(desk)
+    away = min(before)
+    path = Path(desk.site.areas[away].path)
+    path.rename(f"{path}.away")
+    planned, _ = desk.round()
+    unread = {one.storage: one for one in desk.served.listed()[0].replicas}[away]
+    Path(f"{path}.away").rename(path)
+    desk.site.carrier.carried = []
+    again, _ = desk.round()
+    last, _ = desk.round()
+
+    assert [one.advice.moves for one in (planned, again, last)] == [(), (), ()]
+    assert (unread.is_whole, unread.is_whole_now, unread.is_away) == (True, False, True)
+    assert "no such folder" in unread.why
+    assert desk.site.carrier.carried == []
+    assert whole(desk) == before
+
+
+def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(desk: Desk) -> None:
+    """That nobody can read it now does not make it whole."""
+    before = added(desk)
+    away = min(before)
+    (desk.site.replica(away, "reads") / "a.txt").write_text("x")
+    desk.served.verify("reads")
+    path = Path(desk.site.areas[away].path)
+    path.rename(f"{path}.away")
+    desk.served.verify("reads")
+    desk.round()
+
+    assert whole(desk) == set(NAMES) - {away}
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True], ids=["none", "another's"])
+def test_a_filesystem_that_is_not_mounted_has_nothing_carried(
+    desk: Desk, is_made_anew: bool
+) -> None:
+    """Its empty place is there, and may have got a folder of the owner's own."""
+    before = added(desk)
+    away = min(before)
+    own = Path(desk.site.areas[away].own)
+    own.rename(f"{own}.away")
+    if is_made_anew:
+        own.mkdir()
+    planned = [desk.round()[0] for _ in range(2)]
+    counted = set(desk.served.listed()[0].whole)
+    if is_made_anew:
+        own.rmdir()
+    Path(f"{own}.away").rename(own)
+    planned.append(desk.round()[0])
+
+    assert [one.advice.moves for one in planned] == [(), (), ()]
+    assert counted == before - {away}
+    assert whole(desk) == before
+
+
+def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drained(
+    desk: Desk,
+) -> None:
+    before = added(desk)
+    away = min(before)
+    own = Path(desk.site.areas[away].own)
+    own.rename(f"{own}.away")
+    desk.round()  # which reads the replicas
+    desk.drained = {away}
+    desk.round()
+    desk.round()
+    last, _ = desk.round()
+
+    assert whole(desk) == set(NAMES) - {away}
+    assert last.advice.moves == ()
+    assert desk.did("drop") == []
+
+
+def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
+    """As the areas of this test lie on one disk, their sizes are made up."""
+    before = added(desk, 1)
+    (left,) = before
+    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+    planned, keeper = desk.round()
+
+    assert "of its disk used" in planned.advice.sentence
+    assert len(keeper.checked.moves) == 1
+    assert len(whole(desk)) == 1
+    assert left not in whole(desk)
+
+
+def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> None:
+    """Its area is not drained: as a spare one it would stay for ever."""
+    (left,) = added(desk, 1)
+    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+    fails = [True]
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "drop" and fails[0]:
+            raise GridbridgeError("no answer")
+
+    desk.before = fail
+    _, first = desk.round()
+    _, second = desk.round()
+    was_whole, fails[0] = whole(desk), False
+    desk.round()
+    there = whole(desk)
+    last, _ = desk.round()
+
+    assert [one.reason for one in first.checked.dropped] == ["no answer"]
+    assert [(one.target, one.reason) for one in second.checked.dropped] == [("", "no answer")]
+    assert len(was_whole) == 2
+    assert there == was_whole - {left}
+    assert last.advice.moves == ()
+    assert len(desk.did("copy")) == 1
+
+
+def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: Desk) -> None:
+    """Nobody fills the state file by datasets that are gone."""
+    (left,) = added(desk, 1)
+    database = StateFile.open(desk.policy.site.state)
+    notes, now = RebalanceNotes(database), desk.clock.now()
+    for dataset in ("al/reads", "al/gone"):
+        notes.leave(dataset, left, now - timedelta(days=31))
+    desk.round()
+    found = notes.leaving()
+    database.close()
+
+    assert found == {("al/reads", left)}
+
+
+def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: Desk) -> None:
+    """One that comes there later is another one."""
+    (left,) = added(desk, 1)
+    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "drop":
+            raise GridbridgeError("no answer")
+
+    desk.before = fail
+    desk.round()
+    desk.served.drop("reads", left)
+    desk.round()
+    desk.served.replicate("reads", left)
+    desk.before = lambda _: None
+    desk.round()
+
+    assert left in whole(desk)
+    assert len(whole(desk)) == 2
+
+
+def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
+    """Its round was killed, and the owner's process made it meanwhile; others lack still."""
+    (here,) = added(desk, 1)
+    record = desk.served._records.load("reads")
+    desk.served._records.save(replace(record, wished=2))
+    done = desk._call("copy", "u.1000/data.reads", here)
+
+    assert done.status == 1
+    assert b"it has a whole replica: it is not needed" in done.stdout
+
+
+def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
+    """Whoever decides by what was whole when it was seen last."""
+    added(desk, 1)
+    (first,) = whole(desk)
+    second = desk.served.replicate("reads", next(one for one in NAMES if one != first)).dataset
+    target = next(one for one in NAMES if one not in second.whole)
+    done = desk._call("copy", "u.1000/data.reads", target, first)
+    desk.sizes = {name: (1000, 100 if name == first else 900) for name in NAMES}
+    planned, _ = desk.round()
+
+    assert done.status == 1
+    assert b"it is not needed" in done.stdout
+    assert planned.advice.moves == ()
+    assert whole(desk) == set(second.whole)
+    assert desk.served.done("reads") == []
+
+
+def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) -> None:
+    desk.rules = replace(desk.rules, copies_at_once=1)
+    tree = desk.site.tree()
+    for name in ("first", "second"):
+        desk.served.add(name, tree, 1, is_later=True)
+
+    def quiesce(words: tuple[str, ...]) -> None:
+        if words[0] == "copy":
+            one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
+            one.quiesce(is_quiesced=True)
+            one.database.close()
+
+    desk.before = quiesce
+    _, keeper = desk.round()
+
+    assert [one.job for one in keeper.checked.moves] == ["al/first"]
+    assert [(one.job, one.reason) for one in keeper.checked.dropped] == [("al/second", QUIESCED)]
+    assert [one.dataset for one in carried(desk)] == ["al/first"]
+
+
+def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
+    """Else who adds a dataset meanwhile waits for all that others have."""
+    desk.rules = replace(desk.rules, copies_at_once=1)
+    tree, gone_s = desk.site.tree(), [0.0]
+    for name in ("first", "second"):
+        desk.served.add(name, tree, 1, is_later=True)
+
+    def carry_for_long(words: tuple[str, ...]) -> None:
+        gone_s[0] += 4000.0 if words[0] == "copy" else 0.0
+
+    desk.before = carry_for_long
+    desk.clock = Clock(steady=lambda: gone_s[0])
+    _, keeper = desk.round()
+    was_begun = [one.dataset for one in carried(desk)]
+    desk.round()
+
+    assert [(one.job, one.reason) for one in keeper.checked.dropped] == [("al/second", LATE)]
+    assert was_begun == ["al/first"]
+    assert len(whole(desk, "second")) == 1
+
+
+@pytest.mark.parametrize(
+    ("at_once", "owner", "begun"),
+    [(2, "al", 1), (1, "al", 0), (1, "zoe", 1)],
+    ids=["more go at once", "all is one owner's", "another owner has one more"],
+)
+def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
+    desk: Desk, at_once: int, owner: str, begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
+    desk.owners["second"] = owner
+    monkeypatch.setattr(reconciler, "LOOK_S", 0.02)
+    desk.rules = replace(desk.rules, copies_at_once=at_once)
+    tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
+    desk.served.add("first", tree, 1, is_later=True)
+
+    def carry_for_long(words: tuple[str, ...]) -> None:
+        if words[0] == "copy" and words[1].endswith("first"):
+            gone_s[0] += 4000.0
+            goes_on.wait(60)
+
+    later: list[ReplicaReconciler] = []
+
+    def let_go() -> bool:
+        desk.served.add("second", tree, 1, is_later=True)
+        with MomentaryLock(desk.carrying, is_shared=True):
+            later.append(desk.round()[1])
+        goes_on.set()
+        return True
+
+    desk.before, desk.let_go = carry_for_long, let_go
+    desk.clock = Clock(steady=lambda: gone_s[0])
+    _, keeper = desk.round()
+
+    second = carried(desk)[1:]
+    assert [len(keeper.checked.moves), len(later[0].checked.moves)] == [1, begun]
+    assert [one.reason for one in later[0].checked.dropped] == [TAKEN] * (1 - begun)
+    assert [one.dataset for one in second] == [f"{owner}/second"] * begun
+    assert len(desk.did("copy")) == 1 + begun
+    assert len(whole(desk, "first")) == 1
+
+
+def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk) -> None:
+    """So many of theirs at once as their own process takes there (copies_at_once)."""
+    tree = desk.site.tree()
+    desk.drained = {"beta-disk", "gamma-disk"}
+    for number in range(6):
+        desk.served.add(f"many{number}", tree, 1, is_later=True)
+    desk.before = lambda words: time.sleep(0.05) if words[0] == "copy" else None
+    _, keeper = desk.round()
+
+    assert len(keeper.checked.moves) == 6
+    assert not keeper.checked.dropped
+
+
+def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:
+    """One that can't be read goes to the end of the line, and its owner is asked no more."""
+    tree = desk.site.tree()
+    for name in ("first", "second", "third"):
+        desk.served.add(name, tree, 1)
+    desk.served.add("lacking", tree, 1, is_later=True)
+    desk.rules = replace(desk.rules, tasks_per_round=1)
+    asked: list[str] = []
+
+    def hang(words: tuple[str, ...]) -> None:
+        if words[0] in ("copy", "verify"):
+            asked.append(f"{words[0]} {words[1].rpartition('.')[2]}")
+        if words[0] == "verify":
+            raise GridbridgeError("not done within 86400.0 s")
+
+    desk.before = hang
+    for _ in range(3):
+        desk.round()
+
+    assert asked == ["copy lacking", "verify first", "verify second", "verify third"]
+
+
+def test_a_dataset_that_could_not_be_read_is_tried_again_before_it_is_due(desk: Desk) -> None:
+    """Its owner's home may have been away for a moment; once it is read it waits as others do."""
+    added(desk)
+    desk.rules = replace(desk.rules, verify_every_s=86400.0)
+    now_s = [time.time() + 90000.0]
+    desk.clock = Clock(lambda: now_s[0])
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "verify":
+            raise GridbridgeError("no such home")
+
+    desk.before = fail
+    desk.round()
+    desk.before = lambda _: None
+    tried = []
+    for _ in range(5):
+        now_s[0] += 1900.0
+        desk.round()
+        tried.append(len(desk.did("verify")))
+
+    assert tried == [1, 2, 2, 2, 2]
+
+
+def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> None:
+    """What it noted is yet to come: that they were read then, and that they were to be."""
+    added(desk)
+    desk.rules = replace(desk.rules, verify_every_s=86400.0)
+    year_ago_s = time.time() - 365 * 86400
+    database = StateFile.open(desk.policy.site.state)
+    RebalanceNotes(database).note(READ, ["al/reads"], Clock().now())
+    database.close()
+    desk.clock = Clock(lambda: year_ago_s)
+    desk.round()
+
+    assert len(desk.did("verify")) == 1
+
+
+def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
+    added(desk, is_later=True)
+    one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
+    one.quiesce(is_quiesced=True)
+    one.database.close()
+    planned, _ = desk.round()
+
+    assert planned.advice.moves == ()
+    assert "quiesce --off" in planned.advice.sentence
+    assert {words[0] for words in desk.asked} == {"look"}
+
+
+@pytest.mark.parametrize("asked", [("host", NAMES[-1]), ("job", "al/reads")])
+def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
+    desk: Desk, asked: tuple[str, str]
+) -> None:
+    left = min(added(desk))
+    desk.drained = {left}
+    planned, _ = desk.round(RebalanceQuestion(what=RebalanceRequest(asked[0]), name=asked[1]))
+
+    expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
+    assert planned.advice.sentence == expected
+    assert desk.did("copy") == desk.did("drop") == []
+
+
+def test_what_is_not_there_is_told(desk: Desk) -> None:
+    with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
+        desk.round(RebalanceQuestion(what=RebalanceRequest.HOST, name="nowhere"))
+
+
+def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
+    desk.round()
+    added(desk, is_later=True)
+    planned, keeper = desk.round(is_dry=True)
+    entry = rebalance_journal.entry(planned, keeper._asked, Clock().now())
+
+    assert entry
+    assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]
+
+
+def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:
+    """Whatever it asks for: the owner's own process looks."""
+    before = added(desk)
+    for storage in NAMES:
+        desk._call("drop", "u.1000/data.reads", storage)
+
+    assert whole(desk) == before
+
+
+def test_the_service_can_make_no_more_replicas_than_are_wished_for(desk: Desk) -> None:
+    before = added(desk)
+    for storage in NAMES:
+        desk._call("copy", "u.1000/data.reads", storage)
+
+    assert whole(desk) == before
+
+
+def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Desk) -> None:
+    before = added(desk, 1)
+    (here,) = before
+    there = next(name for name in NAMES if name != here)
+    for _ in range(60):
+        desk._call("copy", "u.1000/data.reads", there, here)
+        desk._call("drop", "u.1000/data.reads", here)
+        here, there = there, here
+
+    assert len(desk.served.done("reads")) == 50
+    assert len(whole(desk)) == 1
+    assert "in a day" in desk._call("copy", "u.1000/data.reads", there, here).stderr.decode()
+
+
+def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
+    (here,) = added(desk, 1)
+    there = next(name for name in NAMES if name != here)
+    done = ReplicaOutcome(at=Clock().now() + timedelta(days=365), target=there)
+    for _ in range(50):
+        desk.served._records.note_done("reads", done)
+
+    assert desk._call("copy", "u.1000/data.reads", there, here).status == 0
+
+
+def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
+    added(desk, is_later=True)
+    with desk.served._records.alone("reads"):
+        planned, _ = desk.round()
+
+    assert planned.advice.moves == ()
+    assert "1 dataset: nothing is to be carried" in planned.advice.sentence
+
+
+def test_what_somebody_answers_that_is_no_dataset_is_left_out(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    added(desk, is_later=True)
+    wrong = {"name": "reads", "dataset": {"name": "reads", "wished": "x"}, "busy": False}
+    monkeypatch.setattr(owner_program, "_looked", lambda *_: wrong)
+    planned, _ = desk.round()
+
+    assert "0 datasets" in planned.advice.sentence
+    assert "event=dataset_unread" in caplog.text

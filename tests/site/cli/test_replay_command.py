@@ -1,0 +1,148 @@
+"""replay as administrators see it: the last decisions, one made again, and what went wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
+from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.program.encoding import encode
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.site import decision_replay as service
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller.plan_journal import PlanJournal
+from tests.decisions.transfer.test_transfer_policy import (
+    POLICY,
+    a_situation,
+    a_transfer,
+    plan,
+    second,
+)
+
+FIGURES = Figures(
+    nodes=0,
+    running=0,
+    jobs=0,
+    wanted=0,
+    free=0,
+    slots=0,
+    slots_per_node=None,
+    waited_s=0,
+    unchanged_s=None,
+)
+PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=120)
+WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
+TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Write a site of embedded clusters, whose state file is its owner's."""
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(
+        f'[site]\ncluster = "alpha"\nstate = "sqlite:///{tmp_path}/state.db"\n'
+        f'[cluster.alpha]\nkind = "embedded"\nfolder = "{tmp_path}/alpha"\n'
+    )
+    return path
+
+
+@pytest.fixture
+def database(config: Path) -> StateFile:
+    database = StateFile.open(f"sqlite:///{config.parent}/state.db")
+    transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
+    situation = a_situation(remote="")
+    entry = PlanJournal().entry(transfers, situation, POLICY, plan(transfers, situation, POLICY))
+    assert entry
+    DecisionJournal(database).keep(entry)
+    return database
+
+
+def run(config: Path, *words: str) -> Result:
+    return CliRunner().invoke(gridbridge, ["replay", *words, "--config", str(config)])
+
+
+def test_the_last_decisions_are_listed_and_one_is_made_again(
+    config: Path, database: StateFile
+) -> None:
+    assert TOLD in run(config).stdout
+    listed = json.loads(run(config, "--json").stdout)
+    assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [
+        (1, "poller", TOLD)
+    ]
+
+    again = run(config, "1")
+    assert (again.exit_code, again.stdout) == (0, TOLD + "\n")
+    told = json.loads(run(config, "1", "--json").stdout)
+    assert (told["actions"], told["now"]) == ([WHY], [WHY])
+
+
+def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: StateFile) -> None:
+    """As when a later version has another rule."""
+    [kept] = DecisionRows(database).last(1)
+    inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
+    DecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
+
+    again = run(config, "2")
+    assert again.exit_code == 1
+    assert again.stdout == f"- gb.alpha.7.0.1: closing it: \ufffd[2Jgone\n+ {TOLD}\n"
+
+
+def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
+    config: Path, database: StateFile
+) -> None:
+    unknown = run(config, "77")
+    assert unknown.exit_code == 1
+    assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
+
+    DecisionRows(database).record(
+        at=second(0), program="poller", sentence="x", inputs={"of": "old"}
+    )
+    with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
+        raise run(config, "2").exception or AssertionError
+
+
+def test_no_state_file_is_made_by_looking(config: Path) -> None:
+    with pytest.raises(GridbridgeError, match="no service has run here yet"):
+        raise run(config).exception or AssertionError
+    assert not (config.parent / "state.db").exists()
+
+
+def test_a_decision_of_the_balancers_comes_from_its_own_file(
+    config: Path, database: StateFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both files have a decision 1."""
+    asked = list[str]()
+    monkeypatch.setattr(service, "become", lambda account, *_: asked.append(account))
+    monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
+    none = run(config, "--balancer", "1")
+    own = DecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
+    world = World(cluster="alpha", now=second(0), kept=(), machines={})
+    inputs = {
+        "world": encode(world),
+        "patience": encode(PATIENCE),
+        "plan": encode(BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)),
+    }
+    inputs |= {
+        "rules": encode(Balance()),
+        "asked": None,
+        "rest": None,
+        "ended": [],
+        "done": [],
+        "actions": [],
+    }
+    own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)
+    again = run(config, "--balancer", "1", "--json")
+    (listed,) = json.loads(run(config, "--balancer", "--json").stdout)
+
+    assert isinstance(none.exception, GridbridgeError)
+    assert (again.exit_code, json.loads(again.stdout)["program"]) == (0, "balance")
+    assert (listed["decision"], listed["sentence"]) == (1, "add 1")
+    assert set(asked) == {BALANCE_ACCOUNT}

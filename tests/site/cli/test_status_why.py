@@ -1,0 +1,161 @@
+"""status and why as people and programs see them: golden text, JSON shapes, exit statuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.cli.options import clock
+from gridbridge.program import reports
+from gridbridge.site.cli import status_command, why_command
+from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
+from tests.site.test_home_jobs import NUMBER, site
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+WAITING = transfer(
+    transfer="gb.alpha.13.2.1", remote_id=35, remote_state="qw", remote_host="", since=ago(90000)
+)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(gridbridge, words)
+
+
+def test_status_is_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    status_command.show(reports.report(NOW, folder), NOW)
+
+    assert capsys.readouterr().out == (
+        "CLUSTER  ANSWERS  WAITING  FREE SLOTS\n"
+        "alpha    yes      2        0           answered 4 s ago\n"
+        "beta     yes      2        0           answered 4 s ago\n"
+        "\n"
+        "QUEUE          LEADS TO  OPEN  SLOTS USED\n"
+        "transfer-beta  beta      yes   1 of 2\n"
+        "\n"
+        "JOB   OWNER  HERE  SINCE     CLUSTER  ID  THERE  SINCE                HOST     WAITS FOR\n"
+        "12    alice  r     11:55:00  beta     34  r      11:56:40             beta-n1  its end\n"
+        "13.2  alice  r     11:55:00  beta     35  qw     2026-02-28 11:00:00  -        "
+        "a free slot (2 waiting, 0 free)\n"
+    )
+
+
+def test_status_says_first_that_the_service_is_silent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = publish(tmp_path, shown(load=load(age_s=95)))
+
+    status_command.show(reports.report(NOW, folder), NOW)
+
+    first, empty, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("gridbridge-poller is silent for 95 s (30 s is the limit)")
+    assert empty == ""
+
+
+def test_status_says_why_a_queue_is_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = cluster("beta", trouble="qstat: error: no route", pending=None, free_slots=None)
+    home = cluster("alpha", queue(state="a"))
+    what = shown(clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
+
+    status_command.show(reports.report(NOW, publish(tmp_path, what)), NOW)
+
+    out = capsys.readouterr().out
+    assert "beta     no       -        -           has not answered for 4 s: qstat" in out
+    assert "transfer-beta  beta      no    1 of 2      beta has not answered for 4 s: qst" in out
+    assert out.endswith("\nno open transfer\n")
+
+
+def test_why_is_a_paragraph_and_the_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
+    folder = publish(tmp_path, shown(transfer()), task)
+
+    why_command.show(*reports.why("12", NOW, folder), NOW)
+
+    assert capsys.readouterr().out == (
+        "job 12 of alice is at beta as job 34\n"
+        "  here       r in transfer-beta for 5 min\n"
+        "  there      r on beta-n1 for 3 min\n"
+        "  waits for  its end\n"
+        "\n"
+        "  11:55:00   being submitted to beta\n"
+        "  11:55:10   submitted to beta as 34, held\n"
+    )
+
+
+def test_json_has_what_the_tables_have(tmp_path: Path) -> None:
+    folder = publish(tmp_path, shown(transfer()), history(transfer(), "being submitted"))
+
+    status = json.loads(run("status", "--json", "--published", folder).stdout)
+    why = json.loads(run("why", "12", "--json", "--published", folder).stdout)
+
+    assert list(status) == ["alarm", "clusters", "queues", "transfers", "drained", "late"]
+    assert status["alarm"].startswith("gridbridge-poller is silent")  # NOW is long ago
+    assert status["transfers"][0]["transfer"]["remote_id"] == 34
+    assert list(why) == ["alarm", "tasks"]
+    (attempt,) = why["tasks"][0]["attempts"]
+    assert attempt["events"] == [{"at": "2026-03-01T11:55:00+00:00", "text": "being submitted"}]
+    assert attempt["transfer"]["transfer"] == "gb.alpha.12.0.1"
+
+
+def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+    done = run("why", "99", "--published", publish(tmp_path, shown()))
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("gridbridge: job 99: no transfer of it in the last 24 h")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(
+    tmp_path: Path,
+) -> None:
+    """Its transfer is over, and kept for a while."""
+    ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60), reason="comes home")
+    folder = publish(tmp_path / "published", shown(), history(ended, "comes home"))
+    config = site(tmp_path)
+
+    done = run("why", str(NUMBER), "--published", folder, "--config", config)
+    known = run("why", str(NUMBER), "--json", "--published", folder, "--config", config).stdout
+
+    heads = [line for line in done.stdout.splitlines() if line.startswith("job ")]
+    assert heads == [
+        f"job {NUMBER} of alice is at home now",
+        f"job {NUMBER} of alice was sent to beta as job 34; that is over",
+    ]
+    assert "(qw)" in done.stdout
+    assert (json.loads(known)["home"]["was_sent"], done.exit_code) == (True, 0)
+
+
+def test_a_silent_qmaster_is_told_as_that_and_not_as_an_unknown_job(tmp_path: Path) -> None:
+    """The job may be there. Beside a transfer or a campaign that is one line more."""
+    config = site(tmp_path)
+    (tmp_path / "qstat").write_text("#!/bin/sh\necho error: no route >&2\nexit 1\n")
+    ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60))
+    folder = publish(tmp_path / "published", shown(), history(ended, "ended"))
+
+    options = ("--published", folder, "--config", config)
+    unknown, known = run("why", "99", *options), run("why", str(NUMBER), *options)
+
+    trouble = "alpha gives no answer: qstat: error: no route\n"
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert unknown.stderr.endswith(f"; {trouble}")
+    assert (known.exit_code, known.stderr) == (0, f"gridbridge: job {NUMBER}: {trouble}")
+
+
+@pytest.mark.parametrize("command", ["status", "why"])
+def test_help_has_an_example(command: str) -> None:
+    assert f"Example:\n    gridbridge {command}" in run(command, "--help").stdout
+
+
+def test_a_time_of_another_day_or_of_the_future_has_its_date() -> None:
+    assert clock(ago(86399), NOW) == "12:00:01"
+    assert clock(ago(86400), NOW) == "2026-02-28 12:00:00"
+    assert clock(ago(-1), NOW) == "2026-03-01 12:00:01"
+    assert clock(None, NOW) == "-"

@@ -1,0 +1,97 @@
+"""An account's name that somebody else has taken in a storage area is seen, and what to do."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.site.area_names import strange_names
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.site import area_name_check
+from gridbridge.site.area_name_check import findings
+from tests.site.test_queue_order_setup import policy
+
+WORD = "11111111-0000-0000-0000-000000000000"
+
+
+def area(path: Path) -> Policy:
+    """Return a site with one area."""
+    known = policy("cost")
+    storage = Storage(cluster=known.site.cluster, path=str(path))
+    return replace(known, storage={"disk": storage})
+
+
+def test_whose_a_name_is_and_of_what_kind() -> None:
+    lines = (
+        "alice d alice",
+        "bob d carol",
+        "carol l dora",
+        "bob d 1001",
+        "bob d a b",
+        "bob d .hidden",
+        f"bob d carol.{WORD}",
+        "bob d \x1b[31m",
+        "bob d x\nbob d alice",
+        "",
+    )
+
+    assert strange_names(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
+    for name in ("root", "daemon", "nobody", "no-account-of-ours", f"bin.{WORD}"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (tmp_path / "bin").symlink_to("/")
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == FindingState.WARNING
+    assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
+    assert f"rm -r -- {tmp_path}/NAME" in finding.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path: Path) -> None:
+    for name in ("nobody", "x\nroot d nobody\ny"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == FindingState.OK
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
+    (tmp_path / "daemon").mkdir()
+    for number in range(9000):
+        (tmp_path / f"{number:x<250}").touch()
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.found == f"{tmp_path}: daemon is root's"
+
+
+@pytest.mark.parametrize(("names", "is_told"), [(5, False), (6, True)])
+def test_it_is_told_that_not_all_names_were_looked_at(
+    tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(area_name_check, "MOST", 5)
+    for number in range(names):
+        (tmp_path / f"{number}").mkdir()
+    (finding,) = findings(area(tmp_path))
+
+    assert (finding.state == FindingState.WARNING) == is_told
+    assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
+
+
+def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == FindingState.OK
+
+
+def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
+    assert findings(area(tmp_path / "gone")) == ()

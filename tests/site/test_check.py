@@ -1,0 +1,182 @@
+"""What check shows of what it found."""
+
+import os
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.errors import CommandFailed, NotLetIn, NotReached
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState, SetupSituation
+from gridbridge.shell import host
+from gridbridge.shell.clock import Clock
+from gridbridge.site import check as service
+from gridbridge.site.check import _item
+from gridbridge.site.queue_setup import HomeSeen
+from tests.site.test_queue_order_setup import policy as brokerage_policy
+
+
+def test_what_people_wrote_steers_no_terminal_of_root() -> None:
+    """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
+    words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
+    item = _item(
+        CheckFinding(item="key", state=FindingState.WARNING, found=words, hint=words), None
+    )
+
+    assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
+    assert "all is well" in item.found
+
+
+def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: Path) -> None:
+    """A stolen service account would have none of them told."""
+    os.mkfifo(tmp_path / "transfers.json")
+
+    (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
+
+    assert (finding.item, finding.state) == ("published", FindingState.BROKEN)
+    assert finding.found == f"{tmp_path}/transfers.json: not a regular file of one link"
+
+
+def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is set up is so by the file in force: mends by this one would set up another site.
+
+    A new service would need its account before it can take the file.
+    """
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(
+        '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
+        "[cluster.b]\nqmaster_port = 3\nexecd_port = 4\n"
+        '[queue.transfer-b]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    )
+    why = 'FILE: [queue.transfer-b] cluster = "b": jobs of this queue are at "c"'
+    known = ConfigurationFacts(is_same=False, refused=(why,))
+    poller = PollerFacts(is_running=True, age_s=1.0, configuration=known)
+    monkeypatch.setattr(service, "poller_facts", lambda *_: poller)
+
+    report = service.check(Clock(), str(path))
+
+    told, account = report.items
+    assert (report.worst, told.state, told.commands) == (
+        FindingState.BROKEN,
+        FindingState.BROKEN,
+        (),
+    )
+    assert why in told.found
+    assert account.name == "account gridbridge"
+
+
+@pytest.mark.parametrize(
+    ("uid", "error", "state"),
+    [
+        (1234, NotLetIn, FindingState.WARNING),
+        (1234, NotReached, FindingState.BROKEN),
+        (0, NotLetIn, FindingState.BROKEN),
+    ],
+    ids=["a person without an account", "silent", "root, as the service"],
+)
+def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
+    uid: int, error: type[CommandFailed], state: FindingState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    seen: Future[SetupSituation] = Future()
+    seen.set_exception(error(("ssh",), 255, stderr=b"no"))
+
+    (found,) = service._queue("transfer-delta", seen, None)
+    assert (found.item, found.state) == ("queue transfer-delta", state)
+    assert (found.found == "not visible to this user") is (state is FindingState.WARNING)
+
+
+def test_where_there_is_no_configuration_check_says_where_to_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a login node, where nobody is to edit or make that file."""
+    monkeypatch.setattr(policy_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
+
+    (item,) = service.check(Clock(), f"{tmp_path}/gridbridge.toml").items
+
+    assert "run this on the transfer host, where the service is" in item.found
+    assert item.hint == ""
+
+
+def test_the_local_cluster_is_looked_at_once_for_all_queues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    queues = (f'[queue.q{n}]\ncluster = "b"\nslots = 2\npending_limit = 4\n' for n in range(9))
+    path.write_text(
+        f'[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
+        f"[cluster.b]\nqmaster_port = 3\nexecd_port = 4\n{''.join(queues)}"
+    )
+    asked: list[str] = []
+
+    def see_home(_: Policy, of_host: str) -> HomeSeen:
+        asked.append(of_host)
+        raise CommandFailed(("qconf",), 1, b"", b"silent")
+
+    monkeypatch.setattr(service, "see_home", see_home)
+
+    found = [*service.findings(policy_file.load(str(path)), "", Clock())]
+
+    assert asked == [host.name()]
+    told = {each.item for each in found if "qconf: silent" in each.found}
+    assert told == {f"queue q{n}" for n in range(9)}
+
+
+CLIENT = """#!/bin/sh
+echo "${{0##*/}} $*" >>{folder}/asked.$SGE_CELL
+case "${{0##*/}} $*" in
+"qconf -sc") echo "remote remote BOOL == YES NO FALSE 0";;
+"qconf -sq "*) printf '%s\\n' '{queue}' 'hostlist master' 'slots 1';;
+"qconf -spl") echo mpi;;
+"qconf -sel"|"qconf -so"|"qconf -sm"|"qconf -ss"|"qconf -sh") echo "no such list defined";;
+qstat*) echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>';;
+*) echo "load_sensor none";;
+esac
+"""
+
+
+def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
+    """Return the policy of a site whose clients of both cells answer from a script."""
+    cells = ""
+    for name, port in (("a", 1), ("b", 3)):
+        common = folder / name / "common"
+        common.mkdir(parents=True)
+        (common / "act_qmaster").write_text("master\n")
+        cells += f"[cluster.{name}]\nqmaster_port = {port}\nexecd_port = {port + 1}\n"
+        cells += f'root = "{folder}"\ncell = "{name}"\nbinaries = "{folder}"\n'
+    for program in ("qconf", "qstat", "qping"):
+        (folder / program).write_text(CLIENT.format(folder=folder, queue=queue))
+        (folder / program).chmod(0o755)
+    path = folder / "gridbridge.toml"
+    first = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    path.write_text(f'[site]\ncluster = "a"\n{cells}{first}{more}')
+    return policy_file.load(str(path))
+
+
+def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
+    """Transfer queues, best-effort queues and the balancer ask for much of the same."""
+    tuple(service.findings(site(tmp_path), "", Clock()))
+
+    for name in ("a", "b"):
+        questions = (tmp_path / f"asked.{name}").read_text().splitlines()
+        assert "qconf -sc" in questions
+        assert {one for one in questions if questions.count(one) > 1} == set()
+
+
+@pytest.mark.parametrize(
+    "item", ["version", "order of transfer queues", "storage pile: names", "room in {folder}"]
+)
+def test_the_check_judges_each_part_of_a_site(tmp_path: Path, item: str) -> None:
+    """Old programs, an order that was not set up, taken names and a full TMPDIR."""
+    queues = f"qname q' 'hostlist master' 'tmpdir {tmp_path}' 'seq_no 1' '' 'qname r' 'seq_no 2"
+    more = '[queue.r]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    area = f'[storage.pile]\ncluster = "a"\npath = "{tmp_path}"\n'
+
+    found = service.findings(site(tmp_path, more + area, queues), "", Clock())
+
+    assert item.format(folder=tmp_path) in {finding.item for finding in found}

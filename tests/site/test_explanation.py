@@ -1,0 +1,170 @@
+"""What `gridbridge explain` says of a job is what would become of it, whoever asks."""
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.cli.main import gridbridge
+from gridbridge.errors import ParseError
+from gridbridge.site.explanation import explained
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
+JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
+PLAIN_TYPE, ONE_TASK = "<JB_type>64<", "<RN_max>1<"
+VERIFIED = "job_number:                 unassigned\n"
+
+
+def here(
+    folder: Path,
+    *,
+    qstat: str = JOB,
+    qsub: str = VERIFIED,
+    qconf: str = "",
+    status: int = 0,
+    people: str = 'alice = "al_delta", bob = "bo_delta"',
+) -> str:
+    """Return the configuration of a site whose clients say this, with a cluster by ssh."""
+    for name, said in (("qstat", qstat), ("qsub", qsub), ("qconf", qconf)):
+        (folder / f"{name}.said").write_text(said)
+        program = folder / name
+        program.write_text(f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
+        program.chmod(0o755)
+    config = folder / "gridbridge.toml"
+    config.write_text(
+        f"""[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "{folder}"
+[cluster.delta]
+qmaster_port = 3
+execd_port = 4
+ssh = "delta-master"
+users = {{ {people} }}
+[queue.transfer-delta]
+cluster = "delta"
+pending_limit = 1
+slots = 1
+"""
+    )
+    return str(config)
+
+
+def test_a_job_goes_as_its_owner_whoever_asks(tmp_path: Path) -> None:
+    """Root asks for alice: the starter of her job submits it as al_delta."""
+    foreseen = explained(("12",), "delta", here(tmp_path))
+
+    assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
+
+
+@pytest.mark.parametrize("task", ["12.10", "12.2"])
+def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str) -> None:
+    """The golden job made an array of 1-9:2."""
+    step = "<RN_step>1<"
+    array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
+    config = here(tmp_path, qstat=array.replace(step, "<RN_step>2<"))
+    foreseen = explained(("12.9",), "delta", config)
+
+    assert "gb.alpha.12.9.1" in foreseen.command
+    with pytest.raises(ParseError, match="no such job or task"):
+        explained((task,), "delta", config)
+
+
+def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="no such job or task"):
+        explained(("12.1",), "delta", here(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        pytest.param(PLAIN_TYPE, "<JB_type>72<", NOT_INTERACTIVE, id="qrsh"),
+        pytest.param("<JB_account>sge<", "<JB_account>gb.beta.7.0.1<", ONE_HOP, id="brought here"),
+    ],
+)
+def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
+    tmp_path: Path, before: str, after: str, refused: str
+) -> None:
+    assert JOB.count(before) == 1
+    foreseen = explained(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
+
+    assert (foreseen.refused, foreseen.command) == (refused, "")
+
+
+def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
+    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
+    foreseen = explained(("job.sh",), "delta", here(tmp_path, qsub=told))
+
+    assert foreseen.refused == ONE_HOP
+
+
+def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
+        explained(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
+
+
+def test_a_job_that_is_not_submitted_has_no_id(tmp_path: Path) -> None:
+    """Its last word is an argument: `sleep 77` is no job 77."""
+    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
+    foreseen = explained(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
+
+    assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")
+
+
+def test_a_queue_of_people_takes_nobody_else(tmp_path: Path) -> None:
+    """The golden job is alice's."""
+    foreseen = explained(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
+
+    assert foreseen.refused == "[cluster.delta.users] names who has an account there, and not alice"
+    assert not foreseen.command
+
+
+PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
+
+
+@pytest.mark.parametrize(
+    ("qconf", "refused"),
+    [
+        (
+            "pe_list mpi\n",
+            "transfer-delta has no parallel environment smp in its pe_list: only mpi",
+        ),
+        ("pe_list NONE\n", "transfer-delta has no parallel environment smp in its pe_list: none"),
+        ("pe_list smp\nslots 1\n", "transfer-delta has 1 slots, and the job asks for 2"),
+        ("user_lists x\nentries bob,@none\n", "the user_lists of transfer-delta don't have {me}"),
+        ("pe_list smp mpi\nslots 2\nuser_lists NONE\n", ""),
+        ("pe_list mpi,[host=smp]\nslots 1,[host=9]\n", ""),
+    ],
+    ids=["another", "none", "too many slots", "not listed", "all is well", "by host"],
+)
+def test_what_waits_for_ever_in_the_queue_here_is_refused(
+    tmp_path: Path, qconf: str, refused: str
+) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    config = here(tmp_path, qsub=PARALLEL, qconf=qconf, people="")
+    foreseen = explained(("job.sh",), "delta", config)
+
+    assert foreseen.refused == refused.format(me=me)
+    assert bool(foreseen.command) is not bool(refused)
+
+
+@pytest.mark.parametrize("before", [(), ("--",)], ids=["as qsub takes it", "after --"])
+def test_options_of_qsub_are_given_to_qsub_as_they_are(
+    tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    """They need no mark before them: none of them is an option of this command."""
+    config = here(tmp_path)
+    (tmp_path / "qsub").write_text(
+        f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n'
+    )
+    words = ("-h", "-hold_jid", "5", "-hard", "-l", "h_rt=1:0:0", "-pe", "smp", "4", "job.sh", "-v")
+
+    argv = ("explain", "--to", "delta", "--config", config, *before, *words)
+    CliRunner().invoke(gridbridge, argv)
+
+    assert (tmp_path / "words").read_text().endswith(f"|{'|'.join(words)}|")

@@ -1,0 +1,242 @@
+"""What the service does to the guards at a Grid Engine home: what it asks, and of which job."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.submit import accounts_of
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import GridEngineCell
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.transfer.acts.local_tasks import LocalTasks
+from tests.decisions.transfer.test_transfer_policy import a_transfer
+
+SEVERAL = (
+    Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml"
+).read_bytes()
+ALTERED, DEFERRED = map(int, re.findall(rb"<JB_job_number>(\d+)", SEVERAL))
+GONE = 99999
+OURS = b"<JB_execution_time>2051222400</JB_execution_time>"
+OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
+NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
+FAR = "UTC -a 203501010000.00"
+NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
+KEPT = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+
+
+def act(guard: str = Guard.NONE) -> TransferAction:
+    """Return an act on the task, which has this guard."""
+    one = a_transfer(name=f"gb.alpha.{DEFERRED}.2.1", guard=guard)
+    return TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why="")
+
+
+class Clients:
+    """A home whose clients show a job as it was captured, and tell what they were asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("qstat", "qalter"):
+            path = folder / name
+            path.write_text(f'#!/bin/sh\necho "${{TZ-}} $*" >>{folder}/{name}.asked\n')
+            path.chmod(0o755)
+        with (folder / "qstat").open("a") as file:
+            file.write(f"cat {folder}/job.xml\n")
+        self.show(SEVERAL)
+        cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
+        policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
+        self.home = LocalTasks(policy)
+
+    def show(self, xml: bytes) -> None:
+        """Let the job be this."""
+        (self.folder / "job.xml").write_bytes(xml)
+
+    def asked(self, name: str = "qalter") -> list[str]:
+        """Return the words of a client's calls, with its time zone."""
+        path = self.folder / f"{name}.asked"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Clients:
+    """Return clients of their own."""
+    return Clients(tmp_path)
+
+
+def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> None:
+    """Qstat succeeds though it does not know one of them, and does not say which."""
+    kept = clients.home.requests((ALTERED, GONE, DEFERRED))
+
+    assert kept == {
+        ALTERED: replace(KEPT, hard=(("arch", "none"),)),
+        DEFERRED: replace(KEPT, is_deferred=True),
+    }
+    assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
+
+
+@pytest.mark.parametrize(
+    ("guard", "asked"),
+    [
+        (Guard.NONE, []),
+        (Guard.HOLD, [f" -h U {DEFERRED}.2"]),
+        (Guard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
+    ],
+)
+def test_each_guard_is_taken_back_by_what_put_it(
+    clients: Clients, guard: str, asked: list[str]
+) -> None:
+    clients.show(_one(DEFERRED))
+
+    clients.home.release(act(guard))
+
+    assert clients.asked() == asked
+
+
+@pytest.mark.parametrize(
+    ("start", "is_noted", "asked"),
+    [
+        (OURS, True, "202601010000.00"),
+        (OURS, False, "197001020000.00"),
+        (OWN, True, "202601010000.00"),
+        (OWN, False, ""),
+    ],
+    ids=["its own was noted", "it had none", "somebody has given it this one", "it was not ours"],
+)
+def test_a_job_gets_its_own_start_time_back(
+    clients: Clients, start: bytes, is_noted: bool, asked: str
+) -> None:
+    job = _one(DEFERRED).replace(OURS, start)
+    clients.show(job if is_noted else NOTE.sub(b"", job))
+
+    clients.home.release(act(Guard.START))
+
+    expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
+    assert clients.asked() == expected
+
+
+@pytest.mark.parametrize("own", ["x", "-1", "1e9", "99999999999", "²", "4294967296"])
+def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
+    clients: Clients, own: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
+
+    clients.home.release(act(Guard.START))
+    clients.home.guard(act(Guard.START))
+
+    assert clients.asked() == [
+        f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
+        f"{FAR} -ac gridbridge_start=0 {NOTED}",
+    ]
+    (line,) = caplog.messages
+    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='no time: it may start at once'" in line
+
+
+def test_a_job_whose_own_queues_are_none_may_start_in_any(
+    clients: Clients, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were removed meanwhile, or its owner has written so."""
+    job = _one(DEFERRED).replace(b"gridbridge_start", b"gridbridge_queues")
+    clients.show(job.replace(b"1767225600", b"nosuch"))
+    with (clients.folder / "qalter").open("a") as file:
+        file.write(
+            "case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n"
+        )
+
+    clients.home.unpin(act())
+
+    assert clients.asked()[-1] == f" -q * -dc gridbridge_queues {DEFERRED}"
+    assert len(clients.asked()) == 2
+    assert "gridbridge_queues='nosuch'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("guard", "asked"),
+    [
+        (Guard.NONE, []),
+        (Guard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
+        (Guard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
+    ],
+)
+def test_a_guard_is_put_back_with_a_note_for_the_starter(
+    clients: Clients, guard: str, asked: list[str]
+) -> None:
+    """What it notes of a job's own start time stays while that is ours."""
+    clients.show(_one(DEFERRED))
+
+    clients.home.guard(act(guard))
+
+    assert clients.asked() == asked
+
+
+def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
+    clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
+
+    clients.home.guard(act(Guard.START))
+
+    assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
+
+
+@pytest.mark.parametrize(
+    ("note", "original"),
+    [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)],
+)
+def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
+    clients: Clients, note: bytes, original: int
+) -> None:
+    pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
+    clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
+
+    assert clients.home.requests((DEFERRED,))[DEFERRED].deferred_job == original
+
+
+def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(
+    clients: Clients,
+) -> None:
+    clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
+
+    assert clients.home.deferred() == {5}
+    assert clients.asked("qstat") == [" -s ha -u * -xml"]
+
+
+def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
+    clients.show(b"<JB_job_number>5</JB_job_number>\n")
+
+    with pytest.raises(ParseError):
+        clients.home.deferred()
+
+
+def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    cell = GridEngineCell(
+        root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports
+    )
+
+    told = accounts_of(cell, (ALTERED, GONE, DEFERRED))
+
+    assert told == {ALTERED: "gb.alpha.9.0.1", DEFERRED: "sge"}
+    assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
+
+
+def _one(job: int) -> bytes:
+    """Return what is captured of one job."""
+    number = b"<JB_job_number>%d<" % job
+    return number + SEVERAL.partition(number)[2]
+
+
+@pytest.mark.parametrize(
+    "clusters", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"]
+)
+def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
+    clusters: dict[str, Cluster],
+) -> None:
+    """Nothing else fails there: a server that only sends campaigns has no home."""
+    tasks = LocalTasks(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+    for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
+        with pytest.raises(ConfigError, match="needs a Grid Engine home"):
+            act()

@@ -1,0 +1,67 @@
+"""Who could not submit to a silent cluster is woken by its first answer, nobody else."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import StarterPhase
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.state import spool
+from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
+from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
+
+SILENCE = ClusterAnswer(cluster="beta", trouble="no answer in time")
+GOOD = ClusterAnswer(cluster="beta", snapshot=a_snapshot("beta", 0))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    (tmp_path / spool.WAKE).mkdir()
+    return str(tmp_path)
+
+
+@pytest.fixture
+def sleeper(folder: str) -> Iterator[tuple[Transfer, int]]:
+    """Return a transfer that waits to submit, and the reading end of its starter's FIFO."""
+    wake = spool.make_wake(folder)
+    end = os.open(f"{folder}/{spool.WAKE}/{wake}", os.O_RDWR | os.O_NONBLOCK)
+    yield a_transfer(wake=wake, uid=os.getuid(), phase=StarterPhase.SUBMITTING, remote_id=0), end
+    os.close(end)
+
+
+def was_woken(end: int) -> bool:
+    try:
+        return os.read(end, 1) == b"\n"
+    except BlockingIOError:
+        return False
+
+
+def test_the_first_answer_after_silence_wakes_who_waits_to_submit(
+    folder: str, sleeper: tuple[Transfer, int]
+) -> None:
+    one, end = sleeper
+    recovery = StarterWakeup(folder)
+
+    woken = []
+    for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
+        recovery.take_answer(answer, [one])
+        woken.append(was_woken(end))
+
+    assert woken == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "other", [{"phase": StarterPhase.HELD}, {"remote": "gamma"}], ids=["submitted", "elsewhere"]
+)
+def test_nobody_else_is_woken(
+    folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]
+) -> None:
+    one, end = sleeper
+    recovery = StarterWakeup(folder)
+    recovery.take_answer(SILENCE, [one])
+    recovery.take_answer(GOOD, [one.but(**other)])
+
+    assert not was_woken(end)

@@ -1,0 +1,181 @@
+"""What breakers make of transfers' news: nothing, until home's own list proves whose they are."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gridbridge.model.message import FailureCause, StarterPhase
+from gridbridge.model.published import ShownBreaker, ShownBreakers
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Breaker
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.poller.breakers import Breakers
+from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer, second
+from tests.states import job_state
+
+JOBS = (7, 8, 9)
+PROVED = {"local_state": job_state(""), "listed": OwnershipProof.YES}  # it may be over by now
+UNPROVED = {"local_state": job_state("r"), "listed": ""}  # it may be another task's row
+QUEUE = "transfer-beta@alpha-master"
+
+
+class Told:
+    """The breakers of a service, whose transfers fail or go on."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, ShownBreaker] = {}
+        views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
+        self.breakers = Breakers(Breaker(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
+
+    def fails(self, job: int, **values: object) -> None:
+        """Hear that the cluster did not take a job."""
+        before = self._waits(job, **values)
+        self.breakers.take_news(before, before.but(cause=FailureCause.UNREACHED), [before])
+
+    def is_taken(self, job: int, **values: object) -> None:
+        """Hear that the cluster took a job."""
+        before = self._waits(job, **values)
+        self.breakers.take_news(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
+
+    def runs(self, job: int, **values: object) -> None:
+        """Hear that a job runs there."""
+        before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
+        self.breakers.take_news(before, before.but(remote_state=job_state("r")), [before])
+
+    def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
+        """Have home list jobs of these owners."""
+        listed = (a_row(job, "r", owner=owner, queue=QUEUE) for job, owner in rows)
+        self.breakers.prove(a_snapshot("alpha", at_s, *listed), ())
+
+    def counted(self) -> list[int]:
+        """Return the jobs whose failures were counted since the queues were last closed."""
+        return [one.job for one in self.shown["beta"].failed] if self.shown else []
+
+    def is_closed(self) -> bool:
+        """Say whether the queues are closed."""
+        return self.breakers.closed(()) == {"beta"}
+
+    def _waits(self, job: int, **values: object) -> Transfer:
+        known: dict[str, object] = {
+            "phase": StarterPhase.SUBMITTING,
+            "remote_id": 0,
+            "remote_state": job_state(""),
+        }
+        one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
+        if one.listed == OwnershipProof.YES:
+            row = a_row(job, "r", owner=one.owner, queue=QUEUE)
+            self.breakers.prove(a_snapshot("alpha", -1, row), [one])
+        return one
+
+    def _show(self, all_: ShownBreakers) -> None:
+        self.shown = {one.cluster: one for one in all_.breakers}
+
+
+@pytest.fixture
+def told() -> Told:
+    """Return breakers to which nothing was told."""
+    return Told()
+
+
+def test_what_home_has_listed_counts_at_once(told: Told) -> None:
+    for job in JOBS:
+        told.fails(job, **PROVED)
+
+    assert (told.is_closed(), told.breakers.jobs()) == (True, set())
+
+
+def test_what_home_has_not_listed_counts_once_it_does(told: Told) -> None:
+    for job in JOBS:
+        told.fails(job, **UNPROVED)
+    before = (told.is_closed(), told.counted(), told.breakers.jobs())
+    told.proves(*((job, "alice") for job in JOBS))
+
+    assert before == (False, [], set(JOBS))
+    assert (told.is_closed(), told.breakers.jobs()) == (True, set())
+
+
+@pytest.mark.parametrize("owner", ["", "bob"], ids=["nobody's", "another's"])
+def test_what_home_does_not_list_as_its_tellers_never_counts(told: Told, owner: str) -> None:
+    for job in JOBS:
+        told.fails(job, **UNPROVED)
+    told.proves(*((job, owner) for job in JOBS if owner))
+    late = told.breakers.jobs()
+    told.proves(*((job, "alice") for job in JOBS))
+
+    assert (told.is_closed(), told.counted(), late) == (False, [], set())
+
+
+def test_an_answer_from_before_the_news_proves_nothing_and_refutes_nothing(told: Told) -> None:
+    told.fails(7, **UNPROVED, updated_at=second(5))
+    told.proves(at_s=5)
+    waiting = told.breakers.jobs()
+    told.proves((7, "alice"), at_s=6)
+
+    assert (waiting, told.counted()) == ({7}, [7])
+
+
+def test_of_each_job_that_is_asked_about_its_own_row_decides(told: Told) -> None:
+    for job in JOBS:
+        told.fails(job, **UNPROVED)
+    told.proves((7, "alice"), (8, "bob"))
+
+    assert told.counted() == [7]
+
+
+def test_nobody_has_home_asked_about_more_jobs_than_close_the_queues(told: Told) -> None:
+    for job in range(7, 7 + 2 * len(JOBS)):
+        told.fails(job, **UNPROVED)
+    told.fails(50, **UNPROVED, owner="bob")
+
+    assert told.breakers.jobs() == {*JOBS, 50}
+
+
+def test_the_last_news_of_a_job_is_the_one_that_waits(told: Told) -> None:
+    told.fails(7, **UNPROVED)
+    told.is_taken(7, **UNPROVED)
+    told.proves((7, "alice"))
+
+    assert told.counted() == []
+
+
+def test_what_is_not_proved_forgives_its_own_teller_alone(told: Told) -> None:
+    told.fails(7, **PROVED)
+    told.fails(8, **PROVED, owner="bob")
+    told.runs(9, **UNPROVED)
+
+    assert told.counted() == [8]
+
+
+def test_what_is_not_proved_opens_nothing_until_it_is(told: Told) -> None:
+    for job in JOBS:
+        told.fails(job, **PROVED)
+    told.runs(10, **UNPROVED)
+    before = told.is_closed()
+    told.proves((10, "alice"))
+
+    assert (before, told.is_closed()) == (True, False)
+
+
+def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
+    told.fails(7, **UNPROVED)
+    told.breakers.begin_anew()
+    told.proves((7, "alice"))
+
+    assert (told.breakers.jobs(), told.counted()) == (set(), [])
+
+
+@pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
+def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
+    told: Told, letters: str, queue: str
+) -> None:
+    """Whoever may not use a queue could close it by jobs that he holds back, or runs elsewhere."""
+    for job in JOBS:
+        one = told._waits(job, **UNPROVED)
+        home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
+        told.breakers.prove(home, [one])
+        told.breakers.take_news(
+            one, one.but(listed=OwnershipProof.YES, cause=FailureCause.UNREACHED), [one]
+        )
+        told.breakers.prove(home, [one])
+
+    assert (told.is_closed(), told.counted()) == (False, [])

@@ -1,0 +1,433 @@
+"""Who has a claim is in the state file before anybody acts on it, and stays there."""
+
+import os
+import pwd
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.route import SshLogin
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.shell import ssh
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import CompletedProgram
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.spool_reader import MOST
+from gridbridge.transfer.acts.grants import GRANTS
+from gridbridge.transfer.poller import recall_journal as journalled
+from gridbridge.transfer.poller.round.sweeper import SWEEP_S
+from gridbridge.transfer.store import claim_folder
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
+from tests.states import job_state
+from tests.transfer.poller.messages import NAME, RECORD
+from tests.transfer.poller.test_transfer_round import Machine
+
+WHY = "recalled from beta: it does not answer"
+OF = f"{os.getuid()}.t0"
+BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
+
+
+class Far(ssh.OpenSshClient):
+    """A host that is a folder here, over a link that can be cut, before or after the request."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_cut = self.is_answer_lost = False
+        self.seen: list[str] = []  # who had the claim in the state file when something was asked
+
+    def carry(
+        self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
+    ) -> tuple[CompletedProgram, bool]:
+        """Do a request, as the far shell would."""
+        del login, most_bytes
+        with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
+            self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]
+        if self.is_cut:
+            return CompletedProgram(("ssh",), 255, b"", b"cut"), True
+        argv = ("sh", "-c", ssh.FAR_SHELL)
+        done = subprocess.run(
+            argv,
+            input=request,
+            capture_output=True,
+            cwd=self.folder,
+            timeout=timeout_s,
+            check=False,
+        )
+        out = b"" if self.is_answer_lost else done.stdout
+        return CompletedProgram(argv, done.returncode, out, done.stderr), False
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    (machine.spool / FOLDER).mkdir()
+    yield machine
+    machine.service.shut_down()
+
+
+@pytest.fixture
+def opened() -> Iterator[list[int]]:
+    """Keep open what is put in here, as starters that sleep do."""
+    ends: list[int] = []
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+@pytest.fixture
+def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
+    """Have beta be reached by ssh; its home lets others pass."""
+    folder = tmp_path / "far"
+    folder.mkdir()
+    folder.chmod(0o755)
+    clusters = dict(machine.policy.clusters)
+    clusters["beta"] = replace(clusters["beta"], ssh="far")
+    machine.policy = replace(machine.policy, clusters=clusters)
+    machine.restart()
+    link = Far(folder)
+    usual = ssh._carrier
+    ssh.carry_by(link)
+    yield link
+    ssh.carry_by(usual)
+
+
+def known(machine: Machine) -> Transfer:
+    """Return the transfer as the state file has it."""
+    (one,) = TransferRows(machine.service.resources.database).open()
+    return one
+
+
+def sent(machine: Machine) -> None:
+    """Wait until the grants that are on their way have an answer."""
+    for _, give in machine.service.acting.claims._sent.values():
+        give.exception(10)
+    machine.service.round()
+
+
+def recall(machine: Machine) -> None:
+    """Call the task home."""
+    with machine.service.known.ledger.transaction():
+        machine.service.acting.claims.recall(known(machine), WHY)
+
+
+def granted(link: Far) -> list[str]:
+    """Return the grants that lie there."""
+    folder = link.folder / GRANTS
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
+    """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
+    before = machine.service.known.situations.since_s
+    machine.service.round()
+    unmoved = machine.service.known.situations.since_s
+    machine.service.known.situations.looked_at_s -= 30
+    machine.service.round()
+
+    assert unmoved == before
+    assert (
+        before
+        < machine.service.known.situations.since_s
+        <= machine.service.known.situations.looked_at_s
+    )
+
+
+JOBS = range(7, 10)
+
+
+def a_record_of(job: int) -> StarterMessage:
+    """Return the record of another job with a claim by file."""
+    name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
+    return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
+
+
+def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
+    """Let home answer that each job's starter runs, and take what was checked meanwhile."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    rows = {
+        job: (JobStatus(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
+    }
+    now = datetime.now(UTC)
+    ordinary = queue("all.q@h", used=0, total=free_slots)
+    for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
+    shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
+    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+        cluster="alpha", snapshot=shown
+    )
+    machine.service.round()
+    for _, check in machine.service.maintenance.recalls._checking.values():
+        check.exception(10)
+    machine.service.round()
+
+
+def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    recall(machine)
+    machine.restart()
+
+    one = known(machine)
+    assert one.verdict
+    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (
+        HOME,
+        TransferOutcome.REQUEUE,
+        WHY,
+    )
+    assert (machine.spool / FOLDER / OF).is_symlink()
+
+
+def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
+        path.touch()
+    sweeper = machine.service.acting.claims
+    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
+    sweeper.sweep()
+
+    assert [*(machine.spool / FOLDER).iterdir()] == [key]
+
+
+def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(
+    machine: Machine,
+) -> None:
+    """A round looks at a portion of them, and the next ones go on."""
+    for number in range(2 * MOST):
+        (machine.spool / FOLDER / f"1.nobodys{number}").touch()
+    times_s = [0.0]
+    sweeper = machine.service.program.publication.sweeper
+    sweeper.clock = Clock(steady=lambda: times_s[-1])
+    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
+    left = []
+    for after_s in (1, 2, 10, 20):
+        times_s.append(SWEEP_S + after_s)
+        sweeper.sweep_if_due()
+        left.append(len([*(machine.spool / FOLDER).iterdir()]))
+
+    assert left == [MOST, MOST, 0, 0]
+
+
+def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    (machine.spool / FOLDER / OF).touch()
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
+
+
+def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    claim_folder.take(OF, os.getuid(), str(machine.spool))
+    machine.restart()
+    recall(machine)
+
+    assert known(machine).claimed == HOME
+
+
+@pytest.fixture(name="waiting")
+def _waiting(machine: Machine, opened: list[int]) -> Machine:
+    """Return the machine with tasks that have waited away for an hour."""
+    machine.service.resources.acts.tasks.check = lambda _: None  # type: ignore[method-assign]
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    for job in JOBS:
+        wake = machine.spool / "wake" / f"f{job}"
+        os.mkfifo(wake)
+        opened.append(os.open(wake, os.O_RDWR))
+        machine.send(a_record_of(job))
+    with machine.service.known.ledger.transaction():
+        for one in tuple(machine.service.known.ledger.all()):
+            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
+            machine.service.known.ledger.keep(waits)
+    machine.service.known.situations.since_s -= 3600
+    return machine
+
+
+def called_home(machine: Machine) -> list[str]:
+    """Return the transfers that are being recalled."""
+    return [one.name for one in machine.service.known.ledger.all() if one.claimed == HOME]
+
+
+def test_slots_for_tasks_that_make_way_are_no_free_slots_of_a_recall(waiting: Machine) -> None:
+    """A task at home is none of these: with one ordinary slot it comes."""
+    for _ in range(6):
+        home_shows(waiting, free_slots=0, besteffort_slots=9)
+    before = called_home(waiting)
+    for _ in range(6):
+        home_shows(waiting, free_slots=1, besteffort_slots=9)
+
+    assert (before, len(called_home(waiting))) == ([], 1)
+
+
+def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> None:
+    """Until the first has come home its slot is still shown as free."""
+    machine = waiting
+    for _ in range(6):
+        home_shows(machine, free_slots=1)
+
+    assert len(called_home(machine)) == 1
+    kept = DecisionRows(machine.service.resources.database).last(99)
+    recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
+    assert recalls
+    assert all(journalled.again(one) == one["actions"] for one in recalls)
+
+
+def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    (machine.spool / FOLDER).rmdir()
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict) == ("", None)
+
+
+def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    key.touch()
+    recall(machine)
+    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
+    machine.answer("qw")
+    kept = list((machine.spool / FOLDER).iterdir())
+    machine.settle()
+    machine.answer("")
+
+    assert (len(kept), list((machine.spool / FOLDER).iterdir())) == (2, [])
+
+
+def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+
+    assert link.seen == [JOB]
+
+
+def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
+    machine: Machine, link: Far
+) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    TransferRows(machine.service.resources.database).put(known(machine).but(claimed=JOB))
+    machine.restart()
+    machine.service.round()
+    sent(machine)
+
+    assert granted(link) == [OF]
+
+
+def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    before = known(machine).claimed
+    machine.answer("r")
+    sent(machine)
+
+    assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
+    assert machine.service.acting.claims._due["beta"] == {}
+
+
+def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, link: Far) -> None:
+    """Also when nobody knows whether the grant arrived."""
+    link.is_cut = True
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict, granted(link)) == (JOB, None, [])
+
+
+def test_a_job_whose_task_was_called_home_gets_no_grant(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    recall(machine)
+    machine.answer("r")
+    machine.restart()
+    machine.answer("r")
+
+    assert (known(machine).claimed, granted(link)) == (HOME, [])
+
+
+@pytest.mark.parametrize("trouble", ["is_cut", "is_answer_lost"])
+def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, trouble: str) -> None:
+    setattr(link, trouble, True)
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    waits = dict(machine.service.acting.claims._due["beta"])
+    setattr(link, trouble, False)
+    machine.restart()
+    machine.service.round()
+    sent(machine)
+
+    assert (len(waits), machine.service.acting.claims._due["beta"], granted(link)) == (1, {}, [OF])
+
+
+def test_a_home_that_lets_nobody_pass_is_told(
+    machine: Machine, link: Far, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.folder.chmod(0o700)
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+
+    assert granted(link) == []
+    assert "event=failed act=grant cluster=beta" in caplog.text
+    assert "has to let jobs pass" in caplog.text
+
+
+def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
+    machine.answer("")
+    for gone in machine.service.acting.claims._removing.values():
+        gone.exception(10)
+    machine.answer("")
+
+    assert (granted(link), machine.service.known.ledger.ended) == ([], {})
+
+
+def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
+    end = StarterMessage(
+        outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=FailureCause.UNGRANTED
+    )
+    outcomes = []
+    for attempt in (1, 2, 3):
+        name = NAME.removesuffix("1") + str(attempt)
+        machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
+        told = machine.service.acting.claims.limited(known(machine), end)
+        outcomes.append(told.outcome)
+        closed = StarterMessage(
+            kind=MessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome
+        )
+        machine.send(closed.but(cause=told.cause))
+
+    assert outcomes == [TransferOutcome.REQUEUE, TransferOutcome.REQUEUE, TransferOutcome.ERROR]
+
+
+def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: Far) -> None:
+    """It ends as one that had no grant, so soon after it would have given way."""
+    del link
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    end = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
+    with machine.service.known.ledger.transaction():
+        told = machine.service.acting.claims.limited(known(machine), end)
+
+    assert told is end
+    assert "did it see its grant?" in " ".join(
+        event.text
+        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
+    )

@@ -1,0 +1,110 @@
+"""A copy of a job that is away is freed of the guard that qresub has copied with it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.errors import GridbridgeError
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.transfer.poller.copied_guards import LOOK_S, CopiedGuards
+from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
+
+OWN = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+COPY = RequestAtHome(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
+
+
+class Home:
+    """A home whose waiting jobs are looked at, at once; job 7 is away."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, RequestAtHome] = {}
+        self.asked: list[tuple[int, ...]] = []
+        self.freed: list[int] = []
+        self.failing: set[int] = set()
+        self.now_s = 0.0
+        policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
+        ledger = SimpleNamespace(all=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
+        workers = SimpleNamespace(do=self._do)
+        self.copies = CopiedGuards(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+
+    def deferred(self) -> frozenset[int]:
+        """Return the jobs that wait."""
+        return frozenset(self.waiting)
+
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+        """Return what these ask for."""
+        self.asked.append(jobs)
+        return {job: self.waiting[job] for job in jobs}
+
+    def free_copy(self, job: int) -> None:
+        """Free one, or refuse."""
+        if job in self.failing:
+            raise GridbridgeError("denied")
+        self.freed.append(job)
+
+    def answers(self) -> None:
+        """Have home answer twice: what the first one began the second one takes."""
+        for _ in range(2):
+            self.copies.take_answers(
+                (ClusterAnswer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
+            )
+
+    def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
+        del owner
+        result = act(subject)  # type: ignore[operator]
+        return SimpleNamespace(done=lambda: True, result=lambda: result)
+
+
+def test_a_copy_is_freed_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    home = Home()
+    home.waiting = {5: OWN, 7: COPY, 8: COPY}
+
+    home.answers()
+
+    assert home.freed == [8]
+    assert "event=freed job=8 why='qresub has copied the guard of job 7" in caplog.text
+
+
+def test_what_is_no_copy_is_looked_at_once_and_all_once_a_minute() -> None:
+    home = Home()
+    home.waiting = {5: OWN}
+    for _ in range(3):
+        home.answers()
+    assert home.asked == [(5,)]
+
+    home.now_s += LOOK_S
+    home.waiting[8] = COPY
+    home.answers()
+
+    assert home.asked == [(5,), (8,)]
+    assert home.freed == [8]
+
+
+def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    home = Home()
+    home.waiting = {8: COPY, 9: COPY}
+    home.failing = {8}
+    home.answers()
+    assert home.freed == [9]
+    assert "act=free_copy job=8 why='denied'" in caplog.text
+
+    home.failing.clear()
+    home.now_s += LOOK_S
+    home.answers()
+
+    assert 8 in home.freed
+
+
+def test_many_are_looked_at_by_turns() -> None:
+    home = Home()
+    home.waiting = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
+    for _ in range(3):
+        home.answers()
+        home.now_s += LOOK_S
+
+    assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99)]

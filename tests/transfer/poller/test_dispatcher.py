@@ -1,0 +1,75 @@
+"""An act that fails is done again, each time after a longer pause."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.transfer.poller.dispatcher import Dispatcher
+from tests.decisions.transfer.test_transfer_policy import a_transfer
+
+DELETION = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=a_transfer(), why="")
+
+
+class Failing:
+    """A crew whose every act fails, or none."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.fails = True
+        self.error = GridbridgeError("no answer")
+        far = SimpleNamespace(far=None)
+        self.dispatcher = Dispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+
+    def do(self, owner: str, act: object, *words: object) -> "Future[None]":
+        """Be done at once."""
+        done: Future[None] = Future()
+        if self.fails:
+            done.set_exception(self.error)
+        else:
+            done.set_result(None)
+        return done
+
+    def tries(self, until_s: int) -> list[int]:
+        """Begin the deletion whenever it may be, looking every second; return when that was."""
+        begun = []
+        for second in range(int(self.now_s), until_s):
+            self.now_s = float(second)
+            if self.dispatcher.may_begin(DELETION):
+                begun.append(second)
+                self.dispatcher.begin(DELETION)
+                list(self.dispatcher.take_done())
+        return begun
+
+
+def test_what_fails_is_done_ever_more_seldom() -> None:
+    """Somebody's records could have the service do the same for ever."""
+    assert Failing().tries(200) == [0, 2, 6, 14, 30, 62, 122, 182]
+
+
+def test_a_cluster_that_answers_again_ends_the_pause() -> None:
+    failing = Failing()
+    failing.tries(100)
+    failing.dispatcher.recover()
+    failing.fails = False
+
+    assert failing.tries(103) == [99, 100, 101, 102]
+
+
+def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
+    failing = Failing()
+    failing.error = NotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
+    failing.tries(1)
+
+    assert failing.dispatcher.not_ours == [DELETION.transfer]
+
+
+def test_a_job_that_is_left_since_its_owners_account_is_gone_is_told() -> None:
+    """`gridbridge why` shows it; the act is repeated, as somebody may give the right to delete."""
+    failing = Failing()
+    failing.error = NotDeleted("the account of alice is gone")
+    failing.tries(1)
+
+    assert failing.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")]
+    assert failing.tries(7) == [2, 6]

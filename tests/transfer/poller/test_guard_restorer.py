@@ -1,0 +1,138 @@
+"""What people take away of the guards at home comes back; a starter may still let its task go."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.transfer.poller.guard_restorer import LOOK_S, GuardRestorer
+from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
+
+OTHER = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+
+
+class Home:
+    """A service of transfers whose guards are looked at, at once."""
+
+    def __init__(self, *transfers: Transfer) -> None:
+        self.open = {one.name: one for one in transfers}
+        self.acts: list[TransferAction] = []
+        self.asked: list[tuple[int, ...]] = []
+        self.now_s = 0.0
+        self.kept: dict[int, RequestAtHome] | GridbridgeError = {}
+        policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
+        ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
+        acts = SimpleNamespace(requests=self._look)
+        workers = SimpleNamespace(do=self._do)
+        self.guards = GuardRestorer(
+            policy, ledger, acts, workers, self.acts.append, lambda: self.now_s
+        )  # type: ignore[arg-type]  # what it needs of them
+
+    def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
+        """Have home list these jobs; return what is done then, and with which guard."""
+        self.acts.clear()
+        seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
+        self.guards.take_answers((ClusterAnswer(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.send()
+        return [(each.act.value, each.transfer.guard) for each in self.acts]
+
+    def _keep(self, one: Transfer) -> None:
+        self.open[one.name] = one
+
+    def _look(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+        self.asked.append(jobs)
+        if isinstance(self.kept, GridbridgeError):
+            raise self.kept
+        return self.kept
+
+    def _do(self, owner: str, act: object, subject: tuple[int, ...]) -> object:
+        del owner
+        return SimpleNamespace(done=lambda: True, result=lambda: act(subject))  # type: ignore[operator]
+
+
+HELD = [(TransferAct.GUARD_LOCAL.value, Guard.HOLD)]
+
+
+def test_a_hold_that_two_answers_miss_is_put_back() -> None:
+    home = Home(a_transfer())
+
+    assert home.answers("r") == []
+    assert home.answers("r") == HELD
+
+
+def test_a_hold_that_one_answer_misses_may_be_let_go_by_its_starter() -> None:
+    home = Home(a_transfer())
+
+    assert [home.answers(letters) for letters in ("r", "hr", "r", "Rq", "r")] == [[]] * 5
+
+
+def test_others_are_asked_for_once_a_minute() -> None:
+    home = Home(a_transfer(guard=Guard.START))
+    home.kept = {7: OTHER}
+
+    assert [home.answers("r") for _ in range(3)] == [[]] * 3
+    home.now_s += LOOK_S
+    assert home.answers("r") == []
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
+    assert home.asked == [(7,)]
+
+
+def test_few_are_asked_for_every_time() -> None:
+    home = Home(a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.8.0.1", guard=Guard.NONE))
+    for _ in range(4):
+        home.now_s += LOOK_S
+        home.answers("r", (7, 8))
+
+    assert set(home.asked) == {(7, 8)}
+
+
+def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
+    home = Home(a_transfer(guard=Guard.NONE))
+    home.kept = {7: replace(OTHER, queues="all.q")}
+    home.now_s += LOOK_S
+    home.answers("r")
+
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
+    assert home.open["gb.alpha.7.0.1"].guard == Guard.START
+
+
+def test_many_jobs_are_asked_for_by_turns() -> None:
+    jobs = range(1, 2 * AT_ONCE)
+    home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=Guard.NONE) for job in jobs))
+    for _ in range(3):
+        home.now_s += LOOK_S
+        home.answers("r", jobs)
+    home.answers("r", jobs)
+
+    assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99), (1, 100)]
+
+
+def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    home = Home(a_transfer(guard=Guard.START))
+    home.kept = GridbridgeError("no answer")
+    for _ in range(3):
+        home.now_s += LOOK_S
+        assert home.answers("r") == []
+
+    assert len(home.asked) == 2
+    assert "act=look_at_guards cluster=alpha why='no answer'" in caplog.text
+
+
+def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
+    """One that came while home was asked: the starter lets its task go just now."""
+    home = Home(a_transfer(guard=Guard.START))
+    home.kept = {7: OTHER}
+    home.now_s += LOOK_S
+    home.answers("r")
+    home.open["gb.alpha.7.0.1"] = a_transfer(guard=Guard.START, verdict=VERDICT)
+
+    assert home.answers("r") == []
+    assert home.asked == [(7,)]

@@ -1,0 +1,374 @@
+"""Whatever a person sends, the service goes on, and nobody else's transfer changes by it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import (
+    KEYS,
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    encode,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
+from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
+from gridbridge.state import published_values, spool
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.spool_reader import SpooledMessage
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller import refused_message_journal
+from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.transfer.poller.messages import NAME, RECORD, without_account
+
+ALICE, BOB = without_account(2)
+LIMIT = 20
+
+
+class Inboxes:
+    """An inbox that says what we like of who wrote a message."""
+
+    def __init__(self) -> None:
+        self.messages: list[SpooledMessage] = []
+        self._known: dict[str, SpooledMessage] = {}
+
+    def put(self, message: StarterMessage, uid: int = ALICE) -> None:
+        """Add a message of that uid."""
+        name = files.random_name("m.")
+        self.messages.append(SpooledMessage(path=f"/spool/{name}", uid=uid, message=message))
+        self._known[f"/spool/{name}"] = self.messages[-1]
+
+    def again(self, paths: Iterable[str]) -> None:
+        """Return these once more."""
+        self.messages += [self._known[path] for path in paths]
+
+    def read(self) -> tuple[SpooledMessage, ...]:
+        """Return what was added since the last time."""
+        messages, self.messages = tuple(self.messages), []
+        return messages
+
+    def remove(self, path: str) -> None:
+        """Forget a message, as the spool does."""
+
+    def keep_mark(self) -> None:
+        """Mark nothing: there is no spool."""
+
+    def stage_of(self, path: str) -> str:
+        """Know of nothing that was carried."""
+        return ""
+
+    def submitted_of(self, path: str) -> str:
+        """Know of no job's submission."""
+        return ""
+
+    is_amid_sweep = False
+
+    def sweep(self, known: frozenset[str]) -> int:
+        """Find nothing old."""
+        return 0
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[TransferService]:
+    """Return a service without clusters, of a spool and folders of our own."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (tmp_path / "spool/wake").mkdir(parents=True)
+    cluster = Cluster(qmaster_port=1, execd_port=2)
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": cluster, "beta": cluster},
+        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+        poller=PollerSection(spool_files_per_uid=LIMIT),
+    )
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    views = NoViews(policy, Clock(), str(folder))
+    resources = Resources(
+        database=database,
+        inbox=Inboxes(),
+        acts=TransferActs(policy, str(folder), str(tmp_path / "spool")),
+        views=views,
+        observers={},
+        spool=str(tmp_path / "spool"),
+    )
+    service = TransferService.of(policy, resources)
+    service.known.mail.linger_s = 0
+    yield service
+    database.close()
+
+
+class NoViews(PublishedViews):
+    """Views of no cluster: nothing is known of their load."""
+
+    def load(self, *_: object) -> None:
+        """Publish no load values."""
+
+
+def send(service: TransferService, *messages: StarterMessage, uid: int = ALICE) -> None:
+    """Let a person send messages, and the service do a round after each."""
+    for message in messages:
+        service.resources.inbox.put(message, uid)
+        service.round()
+
+
+def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
+    send(service, RECORD, RECORD.but(remote="gamma"))
+
+    (kept,) = DecisionRows(service.resources.database).last(9)
+    assert kept.program == refused_message_journal.PROGRAM
+    assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
+    assert refused_message_journal.again(kept.inputs) == kept.inputs["actions"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        RECORD,
+        RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""),
+        StarterMessage(kind=MessageKind.INTENT, desired=DesiredJobState.DEAD),
+        StarterMessage(
+            kind=MessageKind.ENDED, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="1"
+        ),
+        StarterMessage(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT),
+        StarterMessage(kind=MessageKind.ASK, wake="b0"),
+    ],
+    ids=["record", "first record", "intent", "ended", "closed", "ask"],
+)
+def test_a_forged_message_leaves_anothers_transfer_alone(
+    service: TransferService, forged: StarterMessage
+) -> None:
+    send(service, RECORD)
+    before = TransferRows(service.resources.database).find(NAME, ALICE)
+    send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
+
+    assert TransferRows(service.resources.database).find(NAME, ALICE) == before
+    assert service.known.ledger.open[NAME, ALICE] == before
+    assert not Path(verdicts(service, ALICE)).exists()
+
+
+def verdicts(service: TransferService, uid: int) -> str:
+    return f"{service.resources.acts.verdicts._folder}/verdicts/{uid}"
+
+
+@pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
+def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> None:
+    """A question names the file that its answer appears in."""
+    send(service, RECORD)
+    send(
+        service,
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake),
+        uid=BOB,
+    )
+
+    root = Path(service.resources.acts.verdicts._folder)
+    assert list(root.glob("verdicts/**/*")) == []
+    assert not (root / "load").exists()
+    assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
+
+
+def test_a_question_that_comes_with_the_end_is_answered_after_it(service: TransferService) -> None:
+    """Else a task that runs again would adopt a transfer of which nothing lives."""
+    send(service, RECORD)
+    service.resources.inbox.put(
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
+    )
+    service.resources.inbox.put(
+        StarterMessage(
+            kind=MessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE
+        )
+    )
+    service.round()
+
+    reply = published_values.read_message(
+        published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    )
+
+    assert reply is not None
+    assert reply.transfer == "gb.alpha.7.0.2"
+
+
+def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) -> None:
+    """An answer bears the name of a FIFO into which others may write who know it."""
+    old = Path(verdicts(service, BOB))
+    old.mkdir(parents=True)
+    service.load()
+    send(
+        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+    )
+
+    modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
+    assert modes == ["0o711", "0o711"]
+
+
+def test_nobody_has_endless_answers(service: TransferService) -> None:
+    for number in range(LIMIT + 5):
+        service.resources.inbox.put(
+            StarterMessage(
+                kind=MessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}"
+            )
+        )
+    service.round()
+
+    assert len(os.listdir(verdicts(service, ALICE))) == LIMIT
+
+
+def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
+    send(
+        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+    )
+    path = published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
+    assert os.path.exists(path)
+
+    service.resources.acts.verdicts.sweep(frozenset({"f1"}), time.time() + 1)
+    assert os.path.exists(path)
+
+    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
+    assert not os.path.exists(path)
+
+
+def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
+    left = Path(service.resources.acts.verdicts._folder, ".0")
+    kept = left.with_name("load")
+    left.touch()
+    kept.touch()
+    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
+
+    assert (left.exists(), kept.exists()) == (False, True)
+
+
+def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: TransferService) -> None:
+    """Half of what the spool may hold of a person: the other half is for news of them."""
+
+    def open_of_bob() -> set[str]:
+        return {name for name, uid in service.known.ledger.open if uid == BOB}
+
+    for number in range(LIMIT + 5):
+        service.resources.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
+    service.round()
+    send(service, RECORD)
+
+    first = open_of_bob()
+    assert len(first) == LIMIT // 2
+    assert (NAME, ALICE) in service.known.ledger.open
+    send(service, StarterMessage(kind=MessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
+    service.round()
+    assert len(open_of_bob()) == LIMIT // 2
+    assert len(open_of_bob() - first) == 1
+
+
+def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
+    service: TransferService,
+) -> None:
+    others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
+    send(service, *others)
+    send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
+    send(
+        service, StarterMessage(kind=MessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at)
+    )
+    service.round()
+
+    assert service.known.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
+
+
+def test_messages_before_their_record_are_kept_for_a_while_but_few(
+    service: TransferService,
+) -> None:
+    ended = StarterMessage(
+        kind=MessageKind.ENDED,
+        transfer=NAME,
+        at="1",
+        remote_id="40",
+        outcome="exit",
+        exit_status="0",
+    )
+    send(service, ended)
+    for number in range(PREMATURE_OF_UID + 50):
+        service.resources.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
+    service.round()
+    assert len(service.known.mail.premature) == PREMATURE_OF_UID + 1
+
+    send(service, RECORD)
+
+    assert service.known.ledger.open[NAME, ALICE].verdict == ended
+
+
+@pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
+def test_what_lies_in_place_of_a_fifo_is_no_trouble(
+    service: TransferService, squat: Callable[[str], None]
+) -> None:
+    path = f"{service.resources.spool}/{spool.WAKE}/f0"
+    squat(path)
+    send(service, RECORD, StarterMessage(kind=MessageKind.CLOSED, transfer=NAME, at="2"))
+
+    assert service.known.ledger.open == {}
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(KEYS), st.binary(max_size=40).map(lambda raw: raw.decode("latin-1"))
+        ),
+        max_size=4,
+    )
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
+def test_no_content_stops_the_service(
+    service: TransferService, contents: list[dict[str, str]]
+) -> None:
+    kinds = (
+        MessageKind.RECORD,
+        MessageKind.INTENT,
+        MessageKind.ENDED,
+        MessageKind.CLOSED,
+        MessageKind.ASK,
+    )
+    for kind in kinds:
+        for values in contents:
+            message = StarterMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
+            if len(encode(message)) <= 4096:
+                send(service, message, uid=BOB)
+
+    assert isinstance(service.known.situations.gather(()), TransferSituation)
+
+
+def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
+    never = threading.Event()
+    workers = OwnerThreads()
+    for _ in range(50):
+        workers.do("bob", lambda event: event.wait(60), never)
+
+    done = workers.do("alice", lambda word: word, "done")
+
+    assert done.result(timeout=5) == "done"
+    never.set()
+
+
+def test_threads_of_those_who_need_none_are_dismissed() -> None:
+    workers = OwnerThreads()
+    for number in range(50):
+        workers.do(f"user{number}", str, number).result(timeout=5)
+    workers.do("alice", str, 1).result(timeout=5)
+
+    assert len(workers._threads) <= 2

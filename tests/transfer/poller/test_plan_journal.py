@@ -1,0 +1,175 @@
+"""Decisions about transfers as they are kept: the same rows lead to the same actions again."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.transfer.relevant_rows import relevant_rows
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_policy import plan
+from gridbridge.model.message import DesiredJobState
+from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.program.journal import ROWS, DecisionJournal
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller.plan_journal import PlanJournal, again, said, sentence
+from tests.decisions.transfer.test_transfer_policy import (
+    POLICY,
+    VERDICT,
+    a_row,
+    a_situation,
+    a_snapshot,
+    a_transfer,
+    second,
+)
+from tests.states import queue_state
+
+LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
+DESIRED = st.sampled_from(["", DesiredJobState.RUNNING, DesiredJobState.DEAD])
+QUEUE = QueueStatus(
+    name="all.q@n1",
+    slots_used=0,
+    slots_reserved=0,
+    slots_total=4,
+    state=queue_state("u"),
+    sends_away=True,
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def keep(database: StateFile, *transfers: Transfer, **known: object) -> None:
+    situation = a_situation(**known)  # type: ignore[arg-type]
+    keep_news(database, PlanJournal(), transfers, situation)
+
+
+def keep_news(
+    database: StateFile,
+    plan_journal: PlanJournal,
+    transfers: Sequence[Transfer],
+    situation: TransferSituation,
+) -> None:
+    """Decide, and keep that in the journal if it is news."""
+    planned = plan(transfers, situation, POLICY)
+    if entry := plan_journal.entry(transfers, situation, POLICY, planned):
+        DecisionJournal(database).keep(entry)
+
+
+@given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
+def test_the_kept_part_of_a_world_decides_as_the_whole_one(
+    local: str | None, remote: str | None, desired: str, asleep: bool, ended: bool, missed: int
+) -> None:
+    verdict = VERDICT if ended else None
+    one = a_transfer(desired=desired, verdict=verdict, missed_polls=missed, remote_id=40 * missed)
+    situation = a_situation(local=local, remote=remote, asleep=asleep, name=one.name)
+    others = a_snapshot("beta", 60, a_row(41, "r", queue=QUEUE.name), queues=(QUEUE,))
+    more = {"gamma": a_snapshot("gamma", 60, a_row(40, "r")), "beta": others}
+    wide = replace(
+        situation,
+        snapshots=more | dict(situation.snapshots),
+        asleep=situation.asleep | {"f1"},
+        deleted_at_home={one.name: second(0), "gb.alpha.8.0.1": second(0)},
+        dropped=frozenset({"delta"}),
+        with_new_starter=frozenset({(one.name, one.uid), ("gb.alpha.8.0.1", 2)}),
+        requeued_jobs=frozenset({7, 8}),
+    )
+
+    small = relevant_rows([one], wide)
+
+    assert plan([one], small, POLICY) == plan([one], wide, POLICY)
+    assert "gamma" not in small.snapshots
+    assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (
+        set(),
+        set(),
+        set(),
+    )
+
+
+@pytest.mark.parametrize("remote", ["dr", "Eqw", ""], ids=["deleting", "error", "gone"])
+def test_a_decision_is_made_again_from_what_the_state_file_has(
+    database: StateFile, remote: str
+) -> None:
+    transfers = (
+        a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
+        a_transfer(name="gb.alpha.8.0.1", remote_id=0, verdict=VERDICT, remote="gamma"),
+    )
+    keep(database, *transfers, remote=remote)
+
+    (kept,) = DecisionRows(database).last(9)
+    assert DecisionRows(database).find(kept.number) == kept
+    assert kept.program == "poller"
+    assert list(kept.inputs["actions"])  # type: ignore[call-overload]
+    assert again(kept.inputs) == kept.inputs["actions"]
+    assert kept.sentence == "; ".join(said(again(kept.inputs)))
+    changed = {**kept.inputs, "transfers": []}
+    assert again(changed) == []
+
+
+def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> None:
+    one = a_transfer(missed_polls=9, missing_since=second(1))
+    plan_journal = PlanJournal()
+    for at_s in (60, 65, 70):
+        situation = a_situation(remote="", at_s=at_s)
+        keep_news(database, plan_journal, [one], situation)
+    assert len(DecisionRows(database).last(9)) == 1
+
+    running = a_situation(at_s=75)
+    keep_news(database, plan_journal, [one], running)
+    situation = a_situation(remote="", at_s=80)
+    keep_news(database, plan_journal, [one], situation)
+    assert len(DecisionRows(database).last(9)) == 2
+
+
+def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
+    database: StateFile,
+) -> None:
+    many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
+    situation = a_situation()
+    planned = plan(many, situation, POLICY)
+    keep_news(database, PlanJournal(), many, situation)
+
+    (kept,) = DecisionRows(database).last(9)
+    assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
+    assert kept.sentence == (
+        "100 transfers: telling its starter: exit status 0"
+        " (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
+    )
+    assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
+
+
+def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
+    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferAct]
+
+    assert set(WORDS) == set(TransferAct)
+    assert said(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferAct]
+
+
+def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
+    kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
+
+    assert said(kept) == [
+        "2 transfers: closing it: gone (gb.a.1.0.1, gb.a.2.0.1)",
+        "what?",
+        "gb.a.3.0.1: closing it: here",
+    ]
+
+
+def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> None:
+    for at_s in range(10):
+        DecisionRows(database).record(
+            at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
+        )
+    DecisionRows(database).forget(second(2), 1 << 20)
+    assert len(DecisionRows(database).last(99)) == 8
+
+    DecisionRows(database).forget(second(2), 500)
+    assert [one.at for one in DecisionRows(database).last(99)] == [second(n) for n in range(6, 10)]

@@ -1,0 +1,337 @@
+"""What a service goes on with when another gridbridge.toml takes force."""
+
+import gc
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import MethodType
+from unittest.mock import Mock
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
+from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownBreaker
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.load_values import closed
+from gridbridge.model.transfer.transfer_sections import Breaker, PollerSection, TransferQueue
+from gridbridge.program.watch.cluster_observer import ClusterObserver
+from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.shell.clock import Clock
+from gridbridge.state import published_json, published_values
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller import poller_wiring
+from gridbridge.transfer.poller.poller_wiring import build, follow
+from tests.transfer.poller.messages import RECORD
+from tests.transfer.poller.test_transfer_round import Machine, Told
+
+OTHER = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
+AGES_AGO_S = -1e6
+EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
+
+
+class Asked(Told):
+    """An observer that answers what it is told to, and remembers what became of it."""
+
+    def __init__(self, policy: PollerSection) -> None:
+        super().__init__()
+        self.policy = policy
+        self.transfer_queues: tuple[str, ...] = ()
+        self.is_dismissed = False
+
+    def follow(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
+        """Go on under another configuration."""
+        self.policy, self.transfer_queues = policy, transfer_queues
+
+    def dismiss(self) -> None:
+        """Stop."""
+        self.is_dismissed = True
+
+
+class Pushed(PushedEnds):
+    """A push without a program."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+
+    def ended(self) -> frozenset[int]:
+        """Nothing ended."""
+        return frozenset()
+
+    def stop(self) -> None:
+        """Stop."""
+        self.is_stopped = True
+
+
+class Running(Machine):
+    """A service whose clusters have answered: its queue to beta is open."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        poller = self.policy.poller
+        self.alpha, self.beta = Asked(poller), Asked(poller)
+        self.service.resources.observers.update({"alpha": self.alpha, "beta": self.beta})
+        self.push = Pushed()
+        self.service.resources.pushes["beta"] = self.push
+        self.answer("r")
+
+    def follow(self, **changes: object) -> None:
+        """Have the service follow a changed configuration; whom it asks anew is never asked."""
+        self.policy = replace(self.policy, **changes)  # type: ignore[arg-type]  # as the test says
+        follow(self.service, self.policy)
+        for name, observer in self.service.resources.observers.items():
+            if isinstance(observer, ClusterObserver):
+                observer.dismiss()
+                self.service.resources.observers[name] = Told()
+
+    def load(self) -> dict[str, str]:
+        """Return the load values after another round."""
+        self.service.round()
+        return published_values.read_load(published_values.load_path(f"{self.folder}/published"))[2]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    machine = Running(tmp_path)
+    yield machine
+    machine.service.shut_down()
+
+
+def with_gamma(policy: Policy) -> dict[str, object]:
+    """Return another cluster and a queue to it."""
+    there = {"gamma": Cluster(qmaster_port=1, execd_port=2)}
+    queue = {"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)}
+    return {"clusters": {**policy.clusters, **there}, "queues": {**policy.queues, **queue}}
+
+
+def of_beta(policy: Policy, **changes: object) -> dict[str, object]:
+    """Return the clusters with another beta."""
+    beta = replace(policy.clusters["beta"], **changes)  # type: ignore[arg-type]  # as the test says
+    return {"clusters": {**policy.clusters, "beta": beta}}
+
+
+def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running: Running) -> None:
+    before = running.load()
+    running.follow(**with_gamma(running.policy))
+    after = running.load()
+
+    assert before["gb_beta_up"] == "1"
+    assert after == {**before, **closed(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"])}
+    assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (
+        running.beta,
+        False,
+    )
+    assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
+    assert (
+        published_values.read_route("transfer-gamma", f"{running.folder}/published").remote
+        == "gamma"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"accounting": "/file"}, {"shell": "/bin/dash"}, {"spool_shared": True}],
+    ids=["accounting", "shell", "spool"],
+)
+def test_what_its_answers_do_not_depend_on_closes_no_queue(
+    running: Running, changes: dict[str, object]
+) -> None:
+    running.follow(**of_beta(running.policy, **changes))
+
+    assert running.load()["gb_beta_up"] == "1"
+    assert (running.beta.is_dismissed, running.push.is_stopped) == (False, False)
+
+
+def test_a_cluster_that_is_elsewhere_now_is_asked_before_its_queue_opens(running: Running) -> None:
+    running.follow(**of_beta(running.policy, root="/elsewhere"))
+
+    assert running.load() == closed(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
+    assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
+
+
+def test_a_push_is_begun_anew_only_when_it_changed(running: Running) -> None:
+    running.follow(**of_beta(running.policy, push_limit_per_s=9.0))
+
+    assert (running.push.is_stopped, running.beta.is_dismissed) == (True, False)
+    assert running.service.resources.pushes == {}
+
+
+def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(
+    running: Running,
+) -> None:
+    running.send(RECORD)
+    running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
+
+    assert (running.beta.is_dismissed, running.load()) == (True, {})
+    assert "beta" not in running.service.known.answers.good
+    assert running.service.known.situations.dropped() == {"beta"}
+
+
+def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running: Running) -> None:
+    running.send(RECORD)
+    running.follow(queues={})
+    while_open = running.service.resources.observers.keys() - {"alpha"}
+
+    assert (while_open, running.beta.is_dismissed) == ({"beta"}, False)
+
+
+@pytest.mark.parametrize("is_other_away", [False, True], ids=["alone", "with another"])
+def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
+    running: Running, is_other_away: bool
+) -> None:
+    """A starter reads its route, and tells of its transfer a moment later."""
+    if is_other_away:
+        running.send(OTHER)
+    running.follow(queues={})
+    running.send(RECORD)
+    was_unasked = running.service.has_unasked()
+    running.follow()
+
+    assert RECORD.transfer in {one.name for one in running.service.known.ledger.all()}
+    assert was_unasked is not is_other_away
+    assert "beta" in running.service.resources.observers
+    assert not running.service.has_unasked()
+
+
+def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
+    """A cluster that was left out for an hour was not silent for one."""
+    running.send(RECORD)
+    running.service.known.situations.since_s = AGES_AGO_S
+    running.follow(**with_gamma(running.policy))
+    kept = running.service.known.situations.since_s
+    clusters = running.policy.clusters
+    running.follow(clusters={"alpha": clusters["alpha"]}, queues={})
+    before_s = running.service.resources.clock.steady_s()
+    running.follow(clusters=clusters)
+
+    assert kept == AGES_AGO_S
+    assert running.service.known.situations.since_s >= before_s
+
+
+def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    running.service.known.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
+    running.follow(breaker=Breaker(pause_s=5, pause_max_s=5))
+    latest = datetime.now(UTC) + timedelta(seconds=5)
+
+    [known] = running.service.resources.views.shown_breakers()
+    assert known.until is not None
+    assert known.until <= latest
+
+
+def test_what_waits_for_its_record_waits_on(running: Running) -> None:
+    early = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
+    running.send(early)
+    before = dict(running.service.known.mail.premature)
+    running.follow(poller=PollerSection(spool_files_per_uid=7))
+
+    assert len(before) == 1
+    assert running.service.known.mail.premature == before
+    assert running.service.resources.inbox.limit_per_uid == 7
+
+
+def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
+    """The queue of a record is one of the configuration's, or nobody reads it."""
+    to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
+    running.send(to_gamma)
+    refused = len(running.service.known.ledger.all())
+    running.follow(**with_gamma(running.policy))
+    running.send(to_gamma)
+
+    assert (refused, len(running.service.known.ledger.all())) == (0, 1)
+
+
+def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
+    """Nothing in it, however deep, keeps the old one."""
+    running.send(RECORD, StarterMessage(kind=MessageKind.ASK, transfer=RECORD.transfer, wake="f2"))
+    old = running.policy
+    running.follow(
+        **with_gamma(old),
+        poller=PollerSection(interval_s=9),
+        site=replace(old.site, min_uid=7),
+    )
+
+    assert not any(
+        found is one
+        for found in reachable(running.service)
+        for one in (old, old.poller, old.site, old.queues)
+    )
+
+
+def reachable(root: object) -> Iterator[object]:
+    """Give all that an object of ours has, and what that has."""
+    left, known = [root], {id(root)}
+    while left:
+        one = left.pop()
+        yield one
+        if isinstance(one, EXPANDED) or type(one).__module__.startswith(("gridbridge.", "tests.")):
+            new = [each for each in gc.get_referents(one) if id(each) not in known]
+            known |= set(map(id, new))
+            left += [each for each in new if not isinstance(each, type)]
+
+
+def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Running) -> None:
+    folder = f"{running.folder}/published"
+    before = published_json.read_service(folder)
+    running.follow(**with_gamma(running.policy))
+    after = published_json.read_service(folder)
+
+    assert before
+    assert after
+    assert before.started_at == after.started_at
+    assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
+
+
+def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
+    running: Running,
+) -> None:
+    folder = f"{running.folder}/published"
+    before = published_json.read_all(folder).clusters.keys()
+    running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
+
+    assert "beta" in before
+    assert "beta" not in published_json.read_all(folder).clusters
+
+
+def test_a_service_that_can_t_be_put_together_gives_all_back(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again and again, while a FIFO can't be made on a full disk."""
+    begun: list[Pushed] = []
+    closed: list[StateFile] = []
+
+    def push(*_: object) -> Pushed:
+        if begun:
+            raise StateError("no FIFO")
+        begun.append(Pushed())
+        return begun[0]
+
+    clusters = {
+        name: replace(cluster, push=PushKind.QEVENT)
+        for name, cluster in running.policy.clusters.items()
+    }
+    site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
+    policy = replace(running.policy, clusters=clusters, site=site)
+    monkeypatch.setattr(poller_wiring, "_push", push)
+    monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
+    configuration = Mock(policy=policy)
+    with pytest.raises(StateError, match="no FIFO"):
+        build(configuration, Clock())
+
+    assert [each.is_stopped for each in begun] == [True]
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize("home", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", ""])
+def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluster]) -> None:
+    """What is sent there is sent by others than starters; load values are a queue's."""
+    clusters = {**home, "beta": Cluster(qmaster_port=1, execd_port=2)}
+    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+
+    assert poller_wiring._clusters(policy, ()) == clusters.keys()
+    assert policy.remotes == frozenset()

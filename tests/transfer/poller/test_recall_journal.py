@@ -1,0 +1,67 @@
+"""Recalls as they are kept: the same rows bring the same tasks home again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller import recall_journal
+from tests.decisions.transfer.test_transfer_policy import (
+    a_row,
+    a_situation,
+    a_snapshot,
+    a_transfer,
+    second,
+)
+
+RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
+    database: StateFile,
+) -> None:
+    """Also those that needed more slots than were free: whose turn it is depends on them."""
+    transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
+    situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
+    queues = {"transfer-beta": RECALLED, "other": RECALLED}
+    troubles = {"beta": "beta is drained"}
+    wanted = recall_policy.wanted([one for one, _ in transfers], situation, queues, troubles)
+    due = tuple(recall_policy.due(wanted, situation, queues, troubles, 3))
+    DecisionJournal(database).keep(
+        recall_journal.entry(wanted, due, situation, queues, troubles, 3)
+    )
+
+    (kept,) = DecisionRows(database).last(9)
+    assert kept.program == recall_journal.PROGRAM
+    assert [one.transfer.remote_id for one in due] == [1, 3]
+    assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
+    assert recall_journal.again(kept.inputs) == kept.inputs["actions"]
+    assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
+    assert recall_journal.again({**kept.inputs, "free": 0}) == []
+
+
+def waiting(job: int, slots: int) -> tuple[Transfer, int]:
+    """Return a transfer whose job waits at beta, and the slots that it needs."""
+    one = a_transfer(
+        name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job)
+    )
+    return one.but(wake=f"w{job}"), slots
+
+
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferSituation:
+    rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
+    beta = a_snapshot("beta", 60, *rows)
+    asleep = frozenset(one.wake for one in transfers)
+    return replace(a_situation(), snapshots={"beta": beta}, asleep=asleep, now=second(61))

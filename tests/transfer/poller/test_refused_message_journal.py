@@ -1,0 +1,99 @@
+"""Refused messages as they are kept: judged again they are refused for the same reason."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.transfer.message_rules import ReceivedMessage, judge
+from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.program.encoding import encode
+from gridbridge.program.journal import DecisionJournal
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller import refused_message_journal as refusals
+from gridbridge.transfer.poller.refused_message_journal import AN_HOUR, Refusals
+from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def received(**values: object) -> ReceivedMessage:
+    """Return a message by a route of ours that nothing is known of."""
+    known = {
+        "message": StarterMessage(
+            kind=MessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"
+        ),
+        "known": None,
+        "home": "alpha",
+        "routes": frozenset({("transfer-beta", "beta"), ("transfer-gamma", "gamma")}),
+        "uid": 1001,
+        "owner": "alice",
+        "record": "m.1",
+        "now": NOON,
+    }
+    return ReceivedMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
+
+
+ENDED_EARLY = "refuse gb.alpha.7.0.1: ended of a transfer without record"
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (received(), ENDED_EARLY),
+        (received(home="beta"), "refuse gb.alpha.7.0.1: not of cluster beta"),
+        (
+            received(
+                known=a_transfer(), message=StarterMessage(kind="?", transfer="gb.alpha.7.0.1")
+            ),
+            "refuse gb.alpha.7.0.1: unknown kind '?'",
+        ),
+        (
+            received(
+                message=StarterMessage(
+                    kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff"
+                )
+            ),
+            "refuse gb.alpha.7.0.1: no transfer queue '\\udcff' leads to ''",
+        ),
+    ],
+    ids=["too early", "another home's", "of no kind", "no route"],
+)
+def test_a_refusal_is_made_again_from_its_message(
+    database: StateFile, one: ReceivedMessage, told: str
+) -> None:
+    refusal = judge(one)
+    assert isinstance(refusal, RejectedAction)
+    Refusals(DecisionJournal(database), Clock()).keep(one, refusal)
+
+    (kept,) = DecisionRows(database).last(9)
+    assert (kept.program, kept.inputs["actions"]) == (refusals.PROGRAM, [told])
+    assert refusals.again(kept.inputs) == [told]
+
+
+def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
+    message = StarterMessage(
+        kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredJobState.DEAD
+    )
+    early = received(message=message)
+    refusal = judge(early)
+    assert isinstance(refusal, RejectedAction)
+    Refusals(DecisionJournal(database), Clock()).keep(early, refusal)
+
+    (kept,) = DecisionRows(database).last(9)
+    known = encode(replace(early, known=a_transfer()))
+    assert refusals.again({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+
+
+def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
+    refusals = Refusals(DecisionJournal(database), Clock())
+    for uid in [1001] * (2 * AN_HOUR) + [1002]:
+        refusals.keep(received(uid=uid), RejectedAction(what="x", reason="y"))
+
+    assert len(DecisionRows(database).last(99)) == AN_HOUR + 1

@@ -1,0 +1,124 @@
+"""What a cluster lists under the id of a transfer is another job's once its numbers began anew."""
+
+from types import SimpleNamespace
+
+from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy, Site
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.transfer.poller.reused_ids import ReusedIds
+from tests.decisions.transfer.test_transfer_policy import (
+    NAME,
+    NOON,
+    a_row,
+    a_snapshot,
+    a_transfer,
+    second,
+)
+from tests.states import job_state
+
+BETA = Cluster(qmaster_port=1, execd_port=2)
+POLICY = Policy(site=Site(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
+KEY = (NAME, 1001)
+
+
+class Asked:
+    """A cluster that lists job 40 of alice, and tells its account when it is asked."""
+
+    def __init__(self, remote_state: str = "r") -> None:
+        self.transfer = a_transfer(remote_state=job_state(remote_state))
+        self.account = NAME
+        self.asked: list[tuple[int, ...]] = []
+        self.notes: list[str] = []
+        ledger = SimpleNamespace(
+            all=lambda: (self.transfer,),
+            open={KEY: self.transfer},
+            ended={},
+            note=lambda _, text: self.notes.append(text),
+        )
+        workers = SimpleNamespace(do=self._do)
+        self.reused_ids = ReusedIds(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
+
+    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+        """Tell the accounts of jobs."""
+        assert cluster == "beta"
+        self.asked.append(jobs)
+        return dict.fromkeys(jobs, self.account)
+
+    def lists(self, state: str, since_s: float = 0) -> frozenset[tuple[str, int]]:
+        """Have it answer twice, since what is asked after an answer is known at the next."""
+        for _ in range(2):
+            self.hears(a_row(40, state, since=second(since_s)))
+        return self.reused_ids.now()
+
+    def hears(self, *rows: object) -> None:
+        """Take an answer; one without a row is none."""
+        snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
+        snapshots = {"beta": snapshot} if snapshot else {}
+        situation = TransferSituation(
+            home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset()
+        )
+        came = (ClusterAnswer(cluster="beta", snapshot=snapshot),)
+        self.reused_ids.take_answers(came, POLICY, lambda: situation)
+
+    def _do(self, owner: str, act: object, subject: object) -> object:
+        del owner
+        result = act(subject)  # type: ignore[operator]
+        return SimpleNamespace(done=lambda: True, result=lambda: result)
+
+
+def test_a_job_that_was_just_submitted_waits_and_starts_unasked() -> None:
+    one = Asked(remote_state="")
+    one.lists("qw", since_s=1)
+    one.transfer = one.transfer.but(remote_state=job_state("qw"))
+
+    assert one.lists("r", since_s=5) == frozenset()
+    assert one.asked == []
+
+
+def test_what_an_earlier_process_left_is_asked_for_once() -> None:
+    one = Asked()
+
+    assert one.lists("r") == one.lists("r") == frozenset()
+    assert one.asked == [(40,)]
+
+
+def test_a_job_that_began_at_another_time_is_a_stranger_if_its_account_says_so() -> None:
+    one = Asked()
+    one.lists("r")
+    one.account = "gb.alpha.9.0.1"
+
+    assert one.lists("r", since_s=7) == {KEY}
+    assert one.notes == ["beta has given 40 to another job"]
+
+
+def test_one_that_was_put_back_there_is_still_the_same() -> None:
+    one = Asked()
+    one.lists("r")
+
+    assert one.lists("Rq", since_s=7) == frozenset()
+    assert one.asked == [(40,), (40,)]
+
+
+def test_after_a_silence_or_a_gap_every_id_is_asked_for() -> None:
+    one = Asked()
+    one.lists("r")
+    one.hears()
+    one.lists("r")
+    assert len(one.asked) == 2
+
+    one.transfer = one.transfer.but(missed_polls=1)
+    one.account = ""
+    assert one.lists("r") == {KEY}
+
+
+def test_what_gridbridge_as_user_was_told_is_believed_and_forgotten_with_its_transfer() -> None:
+    one = Asked()
+    told = [one.transfer]
+    one.reused_ids.note_found(told)
+
+    assert one.reused_ids.now() == {KEY}
+    assert told == []
+    one.reused_ids._ledger.open.clear()
+    one.hears()
+    assert one.reused_ids.now() == frozenset()

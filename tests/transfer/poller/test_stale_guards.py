@@ -1,0 +1,212 @@
+"""A guard that was put back too late is taken back, whatever fails and whoever dies meanwhile."""
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.shell.trust import name_of
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.states import job_state
+from tests.transfer.poller.messages import NAME, RECORD
+from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
+
+TASK = RECORD.but(guard=Guard.HOLD)
+AGAIN = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
+WELL = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+GUARD, RELEASE = TransferAct.GUARD_LOCAL, TransferAct.RELEASE_LOCAL
+
+
+class Cell:
+    """What home's qmaster is asked to do, and whether it can."""
+
+    def __init__(self) -> None:
+        self.acts: list[TransferAct] = []
+        self.is_down = False
+        self.free = threading.Event()
+        self.free.set()
+
+    def far(self, action: TransferAction) -> StarterMessage | None:
+        """Do it."""
+        self.free.wait(10)
+        if self.is_down:
+            raise GridbridgeError("unable to contact qmaster")
+        self.acts.append(action.act)
+        return None
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    """Return home's qmaster."""
+    cell = Cell()
+    monkeypatch.setattr(TransferActs, "far", lambda _, action: cell.far(action))
+    return cell
+
+
+@pytest.fixture
+def machine(tmp_path: Path, cell: Cell) -> Iterator[Machine]:
+    """Return a machine of its own, stopped afterwards."""
+    machine = Machine(tmp_path)
+    yield machine
+    cell.free.set()
+    machine.service.shut_down()
+
+
+def list_at_home(machine: Machine, letters: str) -> None:
+    """Let home answer with these letters of the task; none: it does not list it."""
+    row = JobStatus(
+        job_id=7,
+        name="x",
+        owner=name_of(os.getuid()),
+        state=job_state(letters or "r"),
+        since=LONG_AGO,
+    )
+    seen = ClusterSnapshot(
+        cluster="alpha",
+        taken_at=datetime.now(UTC),
+        jobs={7: (row,)} if letters else {},
+        pending=0,
+        free_slots=0,
+    )
+    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+        cluster="alpha", snapshot=seen
+    )  # type: ignore[attr-defined]  # Told
+    machine.service.round()
+
+
+def take_guard_away(machine: Machine) -> None:
+    """Send a task whose guard is missing in two answers in a row."""
+    machine.send(TASK)
+    for _ in range(2):
+        list_at_home(machine, "r")
+
+
+def test_a_guard_that_came_after_the_end_is_taken_back(machine: Machine, cell: Cell) -> None:
+    cell.free.clear()
+    take_guard_away(machine)
+    machine.send(AGAIN)
+    cell.free.set()
+    machine.settle()
+
+    list_at_home(machine, "hRq")
+    machine.settle()
+
+    assert cell.acts == [GUARD, RELEASE]
+
+
+def test_a_guard_that_came_between_release_and_end_is_taken_back(
+    machine: Machine, cell: Cell
+) -> None:
+    """Its starter lets the task go before it says so."""
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN)
+
+    list_at_home(machine, "hRq")
+    machine.settle()
+
+    assert cell.acts == [GUARD, RELEASE]
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "a new one"])
+def test_a_release_that_failed_is_tried_until_it_succeeds(
+    machine: Machine, cell: Cell, is_new: bool
+) -> None:
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN)
+    cell.is_down = True
+    for _ in range(2):
+        list_at_home(machine, "hRq")
+        machine.settle()
+    if is_new:
+        machine.restart()
+    cell.is_down = False
+    for _ in range(2):
+        list_at_home(machine, "hRq")
+        machine.settle()
+
+    assert cell.acts == [GUARD, RELEASE]
+    assert TransferRows(machine.service.resources.database).reguarded() == ()
+
+
+def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
+    """The transfer whose task is let go is known as it was at its close."""
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN)
+    ledger, transfers = (
+        machine.service.known.ledger,
+        TransferRows(machine.service.resources.database),
+    )
+    closed = transfers.find(NAME, os.getuid())
+    assert closed
+    transfers.put(closed.but(listed="yes", record=""))
+
+    ledger.release(closed.but(listed=""))
+
+    assert transfers.find(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
+
+
+def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cell: Cell) -> None:
+    """It dies before it has taken the result, and the end comes to the next one."""
+    cell.free.clear()
+    take_guard_away(machine)
+    machine.restart()
+    cell.free.set()
+    machine.send(AGAIN)
+
+    list_at_home(machine, "hRq")
+    machine.settle()
+
+    assert cell.acts[-1] == RELEASE
+
+
+@pytest.mark.parametrize(
+    ("end", "letters"),
+    [(AGAIN, ""), (WELL, "hr"), (AGAIN.but(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
+    ids=["gone", "exit 0", "signal"],
+)
+def test_nothing_is_let_go_that_is_gone_or_keeps_its_guard(
+    machine: Machine, cell: Cell, end: StarterMessage, letters: str
+) -> None:
+    """A task whose end home has not heard waits, guarded, for a new starter."""
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(end.but(kind=MessageKind.ENDED), end)
+    list_at_home(machine, letters)
+    machine.settle()
+
+    assert cell.acts == [GUARD]
+
+
+def test_a_task_that_was_sent_anew_keeps_the_guard_of_that(machine: Machine, cell: Cell) -> None:
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN, TASK.but(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
+
+    list_at_home(machine, "hr")
+    machine.settle()
+
+    assert cell.acts == [GUARD]
+
+
+def test_the_job_is_asked_for_until_its_task_is_let_go(machine: Machine, cell: Cell) -> None:
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN)
+    before = 7 in machine.service.watched_jobs()
+    list_at_home(machine, "hRq")
+    machine.settle()
+
+    assert (before, 7 in machine.service.watched_jobs()) == (True, False)

@@ -1,0 +1,222 @@
+"""A starter whose methods were skipped is told what its job is, and until when that is shown."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.shell.trust import name_of
+from gridbridge.state import published_values
+from gridbridge.transfer.poller.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
+from tests.states import job_state
+from tests.transfer.poller.messages import NAME, RECORD
+from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
+
+SUSPENDED = RECORD.but(kind=MessageKind.INTENT, desired=DesiredJobState.SUSPENDED)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Return a service with a transfer whose starter sleeps."""
+    machine = Machine(tmp_path)
+    wake = machine.spool / f"wake/{RECORD.wake}"
+    os.mkfifo(wake)
+    sleeper = os.open(wake, os.O_RDWR | os.O_NONBLOCK)
+    machine.send(RECORD)
+    yield machine
+    machine.service.shut_down()
+    os.close(sleeper)
+
+
+def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -> None:
+    """Let a cluster list the job so, some time after it was asked."""
+    row = JobStatus(
+        job_id={"alpha": 7, "beta": 40}[cluster],
+        name="x",
+        owner=name_of(os.getuid()),
+        state=job_state(letters),
+        since=LONG_AGO,
+    )
+    seen = ClusterSnapshot(
+        cluster=cluster,
+        taken_at=datetime.now(UTC) + timedelta(seconds=after_s),
+        jobs={row.job_id: (row,)},
+        pending=0,
+        free_slots=0,
+    )
+    machine.service.resources.observers[cluster].next = ClusterAnswer(
+        cluster=cluster, snapshot=seen
+    )  # type: ignore[attr-defined]
+    machine.service.round()
+
+
+def shown(machine: Machine) -> StarterMessage | None:
+    """Return what the starter can see."""
+    folder = str(machine.folder / "published")
+    return published_values.read_message(published_values.verdict_path(NAME, os.getuid(), folder))
+
+
+def disagree(machine: Machine, answers: int = 2) -> None:
+    """Let the methods say that the job is suspended, and home that it runs, so often."""
+    machine.send(SUSPENDED)
+    for _ in range(answers):
+        answer(machine, "alpha", "hr")
+
+
+def test_two_answers_of_home_are_needed(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    answer(machine, "beta", "hs")
+    once = shown(machine)
+    answer(machine, "alpha", "hr")
+
+    wish = shown(machine)
+    assert once is None
+    assert wish
+    assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredJobState.RUNNING)
+
+
+def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    answer(machine, "alpha", "hs")
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Machine) -> None:
+    disagree(machine)
+    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
+    disagree(machine)
+    end = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
+    machine.send(end)
+    answer(machine, "alpha", "hr")
+
+    verdict = shown(machine)
+    assert verdict
+    assert verdict.exit_status == "3"
+
+
+def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
+    disagree(machine)
+    recalled = StarterMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
+    machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
+    path = Path(published_values.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
+    path.write_text("outcome=recall\n")
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) == recalled.but(transfer="")
+
+
+class Hours:
+    """A clock of the service's suspensions that is set by hand."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.now_s = 0.0
+        service = machine.service
+        service.program.upkeep.suspensions = Suspensions(
+            machine.policy,
+            service.known.ledger,
+            service.resources.acts.verdicts,
+            lambda: self.now_s,
+        )
+
+
+def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -> None:
+    """A starter's word may have been lost; and it is woken by each."""
+    hours = Hours(machine)
+    disagree(machine)
+    first = shown(machine)
+    hours.now_s += AGAIN_S / 2
+    answer(machine, "alpha", "hr")
+    meanwhile = shown(machine)
+    hours.now_s += AGAIN_S
+    answer(machine, "alpha", "hr")
+
+    later = shown(machine)
+    assert first == meanwhile
+    assert first
+    assert later
+    assert float(later.at) > float(first.at)
+
+
+def test_a_starter_that_never_follows_is_told_ever_more_seldom_and_that_is_said_once(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    hours = Hours(machine)
+    disagree(machine)
+    told = [0.0]
+    while hours.now_s < 4 * SELDOM_S:
+        before = shown(machine)
+        hours.now_s += AGAIN_S
+        answer(machine, "alpha", "hr")
+        if shown(machine) != before:
+            told.append(hours.now_s)
+
+    pauses = [after - before for before, after in itertools.pairwise(told)]
+    assert pauses[:3] == [AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S]
+    assert pauses[-1] == SELDOM_S
+    assert caplog.text.count(WHAT_FOLLOWS) == 1
+
+
+def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
+    hours = Hours(machine)
+    disagree(machine)
+    hours.now_s += AGAIN_S
+    answer(machine, "alpha", "hr")
+    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
+    for _ in range(2):
+        answer(machine, "alpha", "hs")
+
+    wish = shown(machine)
+    assert wish
+    assert wish.desired == DesiredJobState.SUSPENDED
+
+
+def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:
+    disagree(machine)
+    machine.restart()
+    at_first = shown(machine)
+    for _ in range(2):
+        answer(machine, "alpha", "hr")
+
+    assert at_first is None
+    assert shown(machine)
+
+
+def test_answers_are_counted_anew_when_the_clock_was_set(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    machine.set_clock(-60)
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [("gridengine", True), ("oar", False)])
+def test_what_beta_shows_counts_where_it_shows_a_suspension(
+    machine: Machine, kind: str, is_told: bool
+) -> None:
+    clusters = machine.policy.clusters
+    beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
+    policy = replace(machine.policy, clusters=clusters | {"beta": beta})
+    machine.service.maintenance.suspensions.follow(policy)
+    machine.send(SUSPENDED)
+    for _ in range(2):
+        answer(machine, "alpha", "hs")
+        answer(machine, "beta", "r")
+    answer(machine, "alpha", "hs")
+
+    assert bool(shown(machine)) is is_told

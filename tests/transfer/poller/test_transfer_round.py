@@ -1,0 +1,700 @@
+"""What the service does over many answers: it looks after what has ended, and keeps time."""
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.transfer import dropped_clusters
+from gridbridge.errors import ConflictingEnds
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import (
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownBreaker
+from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
+from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.program.watch import disk_space_watch as rooms
+from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.work.workers import A_PERSON
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.trust import name_of
+from gridbridge.state import published_values, spool
+from gridbridge.state.database import StateFile
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.published_json import read_transfers
+from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.states import job_state
+from tests.transfer.poller.messages import NAME, RECORD
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+CLOSED = RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+DEAD = StarterMessage(kind=MessageKind.INTENT, transfer=NAME, desired=DesiredJobState.DEAD)
+
+
+class Told:
+    """An observer that answers what it is told to."""
+
+    def __init__(self) -> None:
+        self.interval_s = 5.0
+        self.next: ClusterAnswer | None = None
+        self.wanted: frozenset[int] = frozenset()
+
+    def answer(self) -> ClusterAnswer | None:
+        """Return the answer once."""
+        answer, self.next = self.next, None
+        return answer
+
+    def ask_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
+        """Remember which jobs were asked for."""
+        self.wanted = wanted()
+
+    def dismiss(self) -> None:
+        """Stop."""
+
+
+class Machine:
+    """A service on a spool and a state file, which can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spool = folder / "spool"
+        (self.spool / "wake").mkdir(parents=True)
+        (folder / "published").mkdir()
+        cluster = Cluster(qmaster_port=1, execd_port=2)
+        self.policy = Policy(
+            site=Site(cluster="alpha"),
+            clusters={"alpha": cluster, "beta": cluster},
+            queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+        )
+        self.ahead_s = 0.0  # the clock, of this machine's
+        self.passed_s = 0.0
+        self.start()
+
+    def start(self) -> None:
+        """Start a service that knows what the state file knows."""
+        shown = str(self.folder / "published")
+        self.beta = Told()
+        clock = Clock(self._wall_s, self._steady_s)
+        resources = Resources(
+            database=StateFile.open(f"sqlite:///{self.folder}/state.db"),
+            inbox=Inbox(str(self.spool), 100, clock),
+            acts=TransferActs(self.policy, shown, str(self.spool)),
+            views=PublishedViews(self.policy, clock, shown),
+            observers={"alpha": Told(), "beta": self.beta},
+            spool=str(self.spool),
+            clock=clock,
+        )
+        self.service = TransferService.of(self.policy, resources)
+        self.service.known.mail.linger_s = 0
+        self.service.load()
+
+    def restart(self) -> None:
+        """Lose the service and start another."""
+        self.service.shut_down()
+        self.start()
+
+    def configure(self, *, clusters: tuple[str, ...]) -> None:
+        """Restart with only these clusters and the queues that lead to them."""
+        queues = {
+            name: queue for name, queue in self.policy.queues.items() if queue.cluster in clusters
+        }
+        known = {name: self.policy.clusters[name] for name in clusters}
+        self.policy = replace(self.policy, clusters=known, queues=queues)
+        self.restart()
+
+    def send(self, *messages: StarterMessage) -> None:
+        """Leave messages in the spool, and let the service take each."""
+        for message in messages:
+            spool.send(message, str(self.spool))
+            self.service.round()
+
+    def answer(self, letters: str, name: str = "x") -> None:
+        """Let beta answer with these letters of job 40; none: it does not list it."""
+        state = job_state(letters or "r")
+        row = JobStatus(
+            job_id=40, name=name, owner=name_of(os.getuid()), state=state, since=LONG_AGO
+        )
+        seen = ClusterSnapshot(
+            cluster="beta",
+            taken_at=self.service.resources.clock.now(),
+            jobs={40: (row,)} if letters else {},
+            pending=0,
+            free_slots=0,
+        )
+        self.beta.next = ClusterAnswer(cluster="beta", snapshot=seen)
+        self.service.round()
+
+    def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
+        """Let home answer with these letters of job 7."""
+        state = job_state(letters)
+        row = JobStatus(
+            job_id=7, name="x", owner=name_of(os.getuid()), state=state, since=LONG_AGO, queue=queue
+        )
+        seen = ClusterSnapshot(
+            cluster="alpha",
+            taken_at=self.service.resources.clock.now(),
+            jobs={7: (row,)},
+            pending=0,
+            free_slots=0,
+        )
+        self.service.resources.observers["alpha"].next = ClusterAnswer(  # type: ignore[attr-defined]  # Told
+            cluster="alpha", snapshot=seen
+        )
+        self.service.round()
+
+    def replies(self, wake: str) -> list[StarterMessage]:
+        """Return what a starter that asked by this FIFO was answered."""
+        path = published_values.reply_path(wake, os.getuid(), str(self.folder / "published"))
+        reply = published_values.read_message(path)
+        return [reply] if reply else []
+
+    def fail_to_answer(self) -> None:
+        """Let beta's next answer be none."""
+        self.beta.next = ClusterAnswer(cluster="beta", trouble="connection refused")
+        self.service.round()
+
+    def is_open(self) -> bool:
+        """Say whether the queues to beta are, by what the sensor reads."""
+        load = published_values.load_path(str(self.folder / "published"))
+        return published_values.read_load(load)[2]["gb_beta_up"] == "1"
+
+    def settle(self) -> None:
+        """Wait until no thread of the service does anything."""
+        for _, future in self.service.acting.dispatcher.open.values():
+            future.exception(10)
+        self.service.round()
+
+    def set_clock(self, by_s: float) -> None:
+        """Set the clock, and let the service see that."""
+        self.ahead_s += by_s
+        self.service.round()
+
+    def _steady_s(self) -> float:
+        return time.monotonic() + self.passed_s
+
+    def _wall_s(self) -> float:
+        return time.time() + self.passed_s + self.ahead_s
+
+    def records(self) -> int:
+        """Return how many messages lie in the spool."""
+        return len(list(self.spool.glob("m.[0-9a-f]*")))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Return a machine of its own, stopped afterwards."""
+    machine = Machine(tmp_path)
+    yield machine
+    machine.service.shut_down()
+
+
+@pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])
+def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -> None:
+    machine.service.known.mail.linger_s = 1e9
+    machine.send(RECORD, CLOSED)
+    before = len(machine.service.known.ledger.all())
+    if news == "another record":
+        machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
+    elif news == "an answer":
+        machine.answer("r")
+    elif news == "time":
+        machine.service.known.mail.linger_s = 0
+        machine.service.round()
+    else:
+        machine.restart()
+        machine.service.round()
+
+    assert before == 1
+    assert (NAME, os.getuid()) not in machine.service.known.ledger.open
+    [ended] = machine.service.known.ledger.ended.values()
+    assert ended.reason == "ended here: exit status 0"
+
+
+def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
+    machine.send(RECORD)
+    machine.service.known.mail.linger_s = 100.0
+    left = []
+    for number in range(4):
+        machine.send(CLOSED.but(at=f"176722560{number}.000"))
+        left.append(len(machine.service.known.ledger.all()))
+        machine.passed_s += 40
+
+    assert left == [1, 1, 1, 0]
+
+
+def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
+    machine: Machine,
+) -> None:
+    """Both attempts have the same name: no history was there to ask about."""
+    first = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
+    refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
+    second = RECORD.but(wake="f1", at="1767225602.000")
+    for message in (first, refused, second):
+        spool.send(message, str(machine.spool))
+
+    machine.service.round()
+
+    [known] = machine.service.known.ledger.all()
+    assert (known.wake, known.remote_id) == ("f1", 40)
+
+
+def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Machine) -> None:
+    """gridbridge-as-user deletes what runs again by the proof that the record is."""
+    machine.send(RECORD, CLOSED)
+    machine.answer("r")
+    kept = machine.records()
+    machine.answer("")
+
+    assert (kept, machine.records()) == (1, 0)
+    assert 40 not in machine.service.watched_jobs()
+
+
+def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
+    """Its starter was killed before all was home: it would have told so."""
+    machine.send(
+        RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=MessageKind.ENDED), CLOSED
+    )
+    machine.answer("")
+    local = parse_transfer(NAME).local  # over before home was asked whose it is
+    history = machine.folder / "published" / "told" / str(os.getuid()) / f"{local}.json"
+    shown_at = history.stat().st_mtime_ns
+    for _ in range(3):
+        machine.answer("")
+    told = [
+        event.text
+        for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
+    ]
+
+    assert machine.records() == 1
+    assert [text for text in told if "kept" in text] == [
+        f"what it made may not be home: kept at beta, .gridbridge/stage/{NAME}"
+    ]
+    assert history.stat().st_mtime_ns == shown_at
+
+
+def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
+    machine.send(RECORD, CLOSED)
+    machine.restart()
+    machine.service.round()
+
+    assert 40 in machine.beta.wanted
+    machine.answer("")
+    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
+
+
+def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Machine) -> None:
+    """Its message lies there still, but has nothing new to say."""
+    machine.send(RECORD, CLOSED)
+    fifo = machine.spool / "wake/f0"
+    fifo.touch()
+    machine.restart()
+
+    assert not fifo.exists()
+
+
+def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
+    """Its task was put back at home; its remote job is gone long since."""
+    machine.send(RECORD, CLOSED.but(kind=MessageKind.ENDED), CLOSED)
+    for one in tuple(machine.service.known.ledger.ended.values()):
+        machine.service.known.ledger.reopen(one)
+    machine.answer("")
+    machine.restart()
+
+    assert (NAME, os.getuid()) in machine.service.known.ledger.open
+
+
+@pytest.mark.parametrize(
+    ("restarted", "status", "attempt"),
+    [("yes", "3", 1), ("", "3", 2), ("yes", "99", 2)],
+    ids=["put back", "its error was cleared", "it was to run again"],
+)
+def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear(
+    machine: Machine, restarted: str, status: str, attempt: int
+) -> None:
+    """It asks before an answer of home shows it: its row there is that of its new start."""
+    closed = CLOSED.but(exit_status=status)
+    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
+    asks = StarterMessage(
+        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted
+    )
+    machine.send(asks)
+
+    folder = str(machine.folder / "published")
+    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
+    assert reply is not None
+    assert reply.transfer == f"gb.alpha.7.0.{attempt}"
+    assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
+
+
+def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(
+    machine: Machine,
+) -> None:
+    """Home listed none since then, so it is not the one that was put back."""
+    closed = CLOSED.but(exit_status="3")
+    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
+    now = datetime.now(UTC)
+    gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
+    machine.service.program.intake.answer_handlers.take(
+        (ClusterAnswer(cluster="alpha", snapshot=gone),)
+    )
+    machine.send(
+        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
+    )
+
+    folder = str(machine.folder / "published")
+    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
+    assert reply is not None
+    assert reply.transfer == "gb.alpha.7.0.2"
+
+
+def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
+    machine: Machine,
+) -> None:
+    """The accounting record was looked up while the wrapper's own word came home."""
+    machine.send(RECORD)
+    [one] = machine.service.known.ledger.all()
+    found: Future[StarterMessage | None] = Future()
+    found.set_result(CLOSED.but(kind=MessageKind.ENDED))
+    sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
+    machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
+        sought,
+        found,
+    )
+    machine.send(CLOSED)
+
+    machine.service.round()
+
+    assert not machine.service.known.ledger.open
+
+
+def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no lack of a trace, and what anybody may have written closes no queue."""
+    machine.send(RECORD)
+    [one] = machine.service.known.ledger.all()
+
+    def seek(one: Transfer) -> None:
+        machine.service.known.ledger.keep(one)
+        disputed: Future[StarterMessage | None] = Future()
+        disputed.set_exception(ConflictingEnds("two records of job 40"))
+        sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
+        machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
+            sought,
+            disputed,
+        )
+        machine.service.round()
+
+    seek(one)
+    events = TransferRows(machine.service.resources.database).events(one.name, one.uid)
+    seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
+    verdict = machine.service.known.ledger.open[one.name, one.uid].verdict
+
+    assert events[-1].text == "two records of job 40 at beta disagree on its end"
+    assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
+    assert verdict is not None
+    assert (verdict.cause, verdict.reason) == (FailureCause.DISPUTED, events[-1].text)
+
+
+def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
+    """`gridbridge why` shows a transfer's reason and its events."""
+    machine.send(RECORD)
+    [transfer] = machine.service.known.ledger.all()
+    action = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why="deleted at home")
+    left: Future[StarterMessage | None] = Future()
+    left.set_exception(NotDeleted("the account of alice is gone"))
+    key = (TransferAct.DELETE_REMOTE, transfer.name, transfer.uid)
+    machine.service.acting.dispatcher.open[key] = (action, left)
+    machine.service.round()
+    events = TransferRows(machine.service.resources.database).events(transfer.name, transfer.uid)
+
+    assert events[-1].text == "the account of alice is gone"
+    kept = machine.service.known.ledger.open[transfer.name, transfer.uid]
+    assert kept.reason == "the account of alice is gone"
+
+
+def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starters write their notes there: the queues are closed until there is room."""
+    publication = machine.service.program.publication
+    monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
+    sizes = {"/full": FolderRoom(free_bytes=0, free_files=0)}
+    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, FolderRoom()))
+
+    assert "/full" in publication.room.lacks()
+
+
+def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
+    machine.send(RECORD, CLOSED)
+    machine.answer("")
+    machine.restart()
+
+    assert machine.service.known.ledger.ended == {}
+    assert TransferRows(machine.service.resources.database).find(NAME, os.getuid()) is not None
+
+
+def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
+    machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
+    machine.restart()
+    machine.send(RECORD, CLOSED)
+    machine.service.program.publication.sweeper.swept_at = float("-inf")
+    machine.service.round()
+
+    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "while it does not"])
+def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: bool) -> None:
+    """It was two hours ahead when the record came."""
+    machine.set_clock(7200)
+    machine.send(RECORD)
+    machine.ahead_s = 0
+    machine.restart() if restarts else machine.service.round()
+    machine.answer("")
+
+    assert machine.service.known.ledger.open[NAME, os.getuid()].missed_polls == 1
+
+
+def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(
+    machine: Machine,
+) -> None:
+    now = datetime.now(UTC)
+    until = now + timedelta(minutes=1)
+    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
+    machine.service.maintenance.recalls._free_at["alpha"] = now
+    machine.set_clock(-3600)
+
+    [known] = machine.service.resources.views.shown_breakers()
+    assert known.until
+    assert is_near(known.until, until - timedelta(hours=1))
+    assert is_near(machine.service.maintenance.recalls._free_at["alpha"], now - timedelta(hours=1))
+
+
+def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(
+    machine: Machine,
+) -> None:
+    far = datetime.now(UTC) + timedelta(hours=30)
+    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=far))
+    machine.restart()
+
+    until = machine.service.known.breakers._known["beta"].until
+    assert until
+    longest = timedelta(seconds=machine.policy.breaker.pause_max_s)
+    assert until <= datetime.now(UTC) + longest
+
+
+def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_good_one(
+    machine: Machine,
+) -> None:
+    """Whatever it last said is fresh for 30 s yet; one failure between good answers is a mishap."""
+    is_open = []
+    for is_good in (True, False, False, False, True, False, True, False):
+        machine.answer("r") if is_good else machine.fail_to_answer()
+        is_open.append(machine.is_open())
+
+    assert is_open == [True, True, False, False, True, True, True, True]
+
+
+def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
+    machine.send(RECORD)
+    machine.answer("")
+    before = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
+    machine.set_clock(7200)
+
+    after = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
+    assert before
+    assert after
+    assert is_near(after, before + timedelta(hours=2))
+
+
+def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Machine) -> None:
+    machine.send(RECORD)
+    machine.answer_at_home("dr")
+    machine.answer("r")
+    before = dict(machine.service.known.situations.deleted_at_home)
+    machine.set_clock(7200)
+
+    assert list(before) == [NAME]
+    assert is_near(
+        machine.service.known.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2)
+    )
+
+
+def is_near(one: datetime, other: datetime) -> bool:
+    """Say whether two moments are the same but for two readings of the clock."""
+    return abs(one - other) < timedelta(seconds=0.5)
+
+
+def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What comes of them is still taken."""
+    machine.send(RECORD)
+    machine.configure(clusters=("alpha",))
+    machine.answer("")
+
+    assert "event=dropped cluster=beta" in caplog.text
+    [known] = machine.service.known.ledger.all()
+    assert known.reason == dropped_clusters.sentence("beta")
+    machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
+    assert not machine.service.known.ledger.open
+
+
+def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None:
+    route = machine.folder / "published/queues/transfer-beta"
+    machine.send(RECORD)
+    machine.configure(clusters=("alpha",))
+    with_transfer = route.exists()
+    machine.send(CLOSED)
+    machine.restart()
+
+    assert (with_transfer, route.exists()) == (True, False)
+
+
+def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
+    machine: Machine,
+) -> None:
+    """It is there as long as transfers are that use it, so a queue may still send by it."""
+    other = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
+    machine.send(other)
+    machine.policy = replace(machine.policy, queues={})
+    machine.restart()
+    machine.send(RECORD)
+
+    assert {one.name for one in machine.service.known.ledger.all()} == {
+        other.transfer,
+        RECORD.transfer,
+    }
+
+
+def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
+    machine.send(RECORD)
+    machine.answer("r")
+    transfers = read_transfers(str(machine.folder / "published"))
+
+    [finding] = dropped_clusters.findings(transfers, ("alpha",))
+    assert (finding.item, finding.state) == ("beta: open transfers", FindingState.WARNING)
+    assert list(dropped_clusters.findings(transfers, ("alpha", "beta"))) == []
+
+
+def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is no qacct here at all."""
+    machine.send(RECORD)
+    for _ in range(9):
+        machine.answer("")
+        machine.settle()
+
+    assert caplog.text.count("event=failed act=look up end") == 1
+
+
+def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every cluster counts its jobs from 1; the first deletion may still be under way."""
+    gate = threading.Event()
+    for _ in range(A_PERSON):
+        machine.service.resources.workers.do(name_of(os.getuid()), gate.wait, 10.0)
+    machine.answer("hqw", name=NAME)
+    beta = machine.service.known.answers.good["beta"]
+    machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")
+    for _ in range(3):
+        machine.service.maintenance.cleaner.clean(machine.service.known.situations.gather(()))
+    gate.set()
+
+    assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
+
+
+def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(
+    machine: Machine,
+) -> None:
+    unused = replace(machine.policy, queues={})
+    database = machine.service.resources.database
+    before = _clusters(unused, _unfinished(database))
+    machine.send(RECORD)
+    while_open = _clusters(unused, _unfinished(database))
+    machine.send(CLOSED)
+    while_ended = _clusters(unused, _unfinished(database))
+    machine.answer("")
+
+    assert (before, _clusters(unused, _unfinished(database))) == ({"alpha"}, {"alpha"})
+    assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
+
+
+def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
+    """Its guard was taken away: it ran at home in between, and its new starter asks."""
+    (machine.spool / "wake/f1").touch()
+    ask = StarterMessage(
+        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
+    )
+    machine.send(RECORD, DEAD)
+    machine.answer_at_home("Rr")
+    machine.send(ask)
+    before = machine.replies("f1")
+    machine.answer("")
+    machine.send(ask.but(at="1767225700.000"))
+
+    assert before == []
+    assert [reply.transfer for reply in machine.replies("f1")] == ["gb.alpha.7.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("submitted", "restarted", "expected"),
+    [
+        ("200", "", "gb.alpha.7.0.2"),
+        ("100", "", NAME),
+        ("200", "yes", NAME),
+        ("", "", NAME),
+    ],
+    ids=["another job", "its start was forgotten", "put back", "not told"],
+)
+def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
+    machine: Machine, submitted: str, restarted: str, expected: str
+) -> None:
+    """Home was restored from an older state: its numbers began anew while a job was away."""
+    (machine.spool / "wake/f1").touch()
+    ask = StarterMessage(
+        kind=MessageKind.ASK,
+        transfer="gb.alpha.7.0.0",
+        wake="f1",
+        restarted=restarted,
+        submitted=submitted,
+    )
+    end = CLOSED.but(kind=MessageKind.ENDED)
+    machine.send(RECORD.but(submitted="100"), end)
+    machine.answer_at_home("r")
+    machine.send(ask)
+    at_once = [reply.transfer for reply in machine.replies("f1")]
+    machine.answer("")
+    machine.send(ask.but(at="1767225700.000"))
+
+    assert at_once == ([] if expected != NAME else [NAME])
+    assert [reply.transfer for reply in machine.replies("f1")] == [expected]

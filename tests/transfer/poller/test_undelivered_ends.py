@@ -1,0 +1,78 @@
+"""What is over is kept in mind until home has taken note of it, by whichever process."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.transfer.transfer_row import OwnershipProof
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.decisions.transfer.test_transfer_policy import (
+    NOON,
+    VERDICT,
+    a_row,
+    a_snapshot,
+    a_transfer,
+)
+
+ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)
+
+
+def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    TransferRows(database).put(ENDED)
+    unheard_ends = UndeliveredEnds(database, Clock())
+    unheard_ends.load(NOON + timedelta(minutes=1))
+    put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
+
+    assert unheard_ends.jobs() == {7}
+    assert unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
+    assert [one.name for one in unheard_ends.take_answer(put_back)] == [ENDED.name]
+    assert (unheard_ends.take_answer(put_back), unheard_ends.jobs()) == ((), set())
+
+
+def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
+    wall_s = [7200.0]
+    clock = Clock(lambda: wall_s[0], lambda: 0.0)
+    unheard_ends = UndeliveredEnds(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
+    unheard_ends.remember(ENDED)
+
+    wall_s[0] -= 3600
+    clock.step()
+
+    assert unheard_ends.take_answer(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
+
+
+def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
+    unheard_ends = UndeliveredEnds(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends.remember(ENDED)
+
+    assert unheard_ends.take_answer(a_snapshot("alpha", 1)) == ()
+    assert unheard_ends.jobs() == set()
+
+
+@pytest.mark.parametrize(
+    ("state", "queue", "expected"),
+    [
+        ("r", "all.q@n1", False),
+        ("t", "all.q@n1", True),
+        ("Rr", "all.q@n1", True),
+        ("r", "transfer-beta@n1", True),
+        ("r", "transfer-gamma@n1", True),
+    ],
+    ids=["new", "on its way", "put back", "its own queue", "another transfer queue"],
+)
+def test_a_number_under_which_another_job_has_begun_at_home_is_awaited_no_more(
+    tmp_path: Path, state: str, queue: str, expected: bool
+) -> None:
+    """Home's numbers have begun anew: put back later, that job is not given this one's end."""
+    unheard_ends = UndeliveredEnds(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends.remember(ENDED)
+    queues = frozenset({"transfer-beta", "transfer-gamma"})
+
+    unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
+
+    assert unheard_ends.awaits(ENDED) == expected

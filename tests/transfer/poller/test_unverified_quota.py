@@ -1,0 +1,290 @@
+"""What a person makes up fills neither the state file nor the log; what is true comes in."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+import pytest
+
+from gridbridge.decisions.transfer.message_rules import judge
+from gridbridge.model.message import (
+    MOST_REASON,
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer_row import OwnershipProof
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LINES, LogQuota
+from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
+from gridbridge.transfer.poller.transfer_service import TransferService
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot
+from tests.steps import steps
+from tests.transfer.poller.messages import NAME, RECORD
+from tests.transfer.poller.test_hostile_messages import ALICE, BOB, send, service
+
+__all__ = ["service"]
+
+MOST = 3  # transfers of a person that are not proved
+ENDED = StarterMessage(
+    kind=MessageKind.ENDED,
+    at="1767225600.000",
+    remote_id="40",
+    outcome=TransferOutcome.EXIT,
+    exit_status="0",
+)
+
+
+@pytest.fixture
+def full(service: TransferService) -> TransferService:
+    """Return a service that knows as many unproved transfers of hers as it may."""
+    service.known.mail.unproved.most = MOST
+    for number in range(MOST):
+        send(service, of(100 + number))
+    return service
+
+
+def of(job: int, task: int = 0) -> StarterMessage:
+    return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
+
+
+def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSnapshot:
+    """Return an answer that was asked for just now."""
+    theirs = tuple(replace(row, owner=owner) for row in rows)
+    jobs = {number: tuple(rows) for number, rows in groupby(theirs, lambda row: row.job_id)}
+    return replace(a_snapshot(cluster, 0), taken_at=datetime.now(UTC), jobs=jobs)
+
+
+def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
+    """Let answers come, and the service do a round."""
+    service.known.mail.take_answer(home, {one.cluster: one for one in others})
+    service.round()
+
+
+def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferService) -> None:
+    """Also after a restart, and however long home does not answer."""
+    send(full, RECORD)
+    assert (NAME, ALICE) not in full.known.ledger.open
+    assert {7, 40} <= full.watched_jobs()
+
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert full.known.ledger.open[NAME, ALICE].listed == OwnershipProof.YES
+    assert full.known.mail.unproved.jobs() == set()
+
+
+def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
+    before = answer("alpha")
+    send(full, RECORD)
+    hear(full, before)
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert (NAME, ALICE) in full.known.ledger.open
+
+
+def test_what_home_does_not_list_is_refused_in_one_line(
+    full: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    for job in range(200, 300):
+        send(full, of(job).but(remote_id="", phase=StarterPhase.SUBMITTING))
+    hear(full, answer("alpha"))
+
+    told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
+    assert len(full.known.ledger.open) == MOST
+    assert len(told) == 1
+    assert f"uid={ALICE} refused=100" in told[0]
+
+
+def test_another_persons_job_is_no_proof(full: TransferService) -> None:
+    send(full, RECORD.but(remote_id="", phase=StarterPhase.SUBMITTING))
+    hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
+
+    assert (NAME, ALICE) not in full.known.ledger.open
+
+
+def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> None:
+    """Home may list it no more, and its starter be killed: somebody has to look after it."""
+    send(full, RECORD)
+    hear(full, answer("alpha"))
+    assert (NAME, ALICE) not in full.known.ledger.open
+
+    hear(full, answer("alpha"), answer("beta", a_row(40, "r")))
+
+    assert full.known.ledger.open[NAME, ALICE].listed == ""
+
+
+def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
+    send(full, RECORD, ENDED.but(transfer=NAME))
+    send(
+        full,
+        StarterMessage(
+            kind=MessageKind.INTENT, transfer=NAME, at="2", desired=DesiredJobState.SUSPENDED
+        ),
+    )
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    one = full.known.ledger.open[NAME, ALICE]
+    assert one.verdict is not None
+    assert one.desired == DesiredJobState.SUSPENDED
+
+
+def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferService) -> None:
+    send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD)
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert full.known.ledger.open[NAME, ALICE].remote_id == 40
+
+
+def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
+    send(full, RECORD, uid=BOB)
+
+    assert (NAME, BOB) in full.known.ledger.open
+
+
+def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
+    send(full, RECORD)
+
+    assert full.known.mail.unproved.names() == {(NAME, str(ALICE))}
+
+
+def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
+    """So records and ends of jobs that don't exist leave no row each."""
+    service.known.mail.unproved.most = MOST
+    for job in range(200, 210):
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
+        service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
+        service.known.mail.take_answer(answer("alpha"), {})
+    transfers = TransferRows(service.resources.database)
+    known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
+
+    assert known == [207, 208, 209]
+    assert TransferRows(service.resources.database).events(of(200).transfer, ALICE) == ()
+
+
+def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
+    """A task that is put back finds what it was; what is too much waits as if it were open."""
+    service.known.mail.unproved.most = MOST
+    for job in range(200, 210):
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
+        if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
+            service.known.ledger.stop_watching(ended)
+
+    assert TransferRows(service.resources.database).find(of(200).transfer, ALICE) is not None
+    assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
+
+
+def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
+    service: TransferService,
+) -> None:
+    for job, values in (
+        (200, {}),
+        (201, {"reguarded": True}),
+        (202, {"listed": OwnershipProof.YES}),
+    ):
+        send(
+            service,
+            of(job),
+            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+        )
+        ended = service.known.ledger.ended[of(job).transfer, ALICE]
+        service.known.ledger.stop_watching(ended.but(**values))
+    service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
+    transfers = TransferRows(service.resources.database)
+    known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
+
+    assert known == [201, 202]
+
+
+def test_a_sentence_of_hers_is_kept_in_part(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    send(service, RECORD.but(reason="call 555-1234 " * 200))
+    send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
+    kept = TransferRows(service.resources.database).events(NAME, ALICE)
+
+    assert max(len(one.text) for one in kept) < MOST_REASON + 100
+    assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
+    assert service.known.ledger.open[NAME, ALICE].verdict is None
+
+
+def test_what_she_brings_about_is_told_in_part(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
+    for number in range(2 * EVENTS_AN_HOUR):
+        send(service, RECORD.but(reason=f"reason {number}"))
+    for number in range(2 * LINES):
+        send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
+
+    assert len(TransferRows(service.resources.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(caplog.records) <= 2 * LINES
+
+
+def test_what_was_withheld_is_told_once_home_has_proved_it(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many short jobs at once, of which no answer of home has told yet."""
+    caplog.set_level(logging.INFO)
+    service.known.ledger._logged_of = LogQuota(Clock().steady_s, LINES)
+    send(service, RECORD)
+    one = service.known.ledger.open[NAME, ALICE]
+    for number in range(LINES):
+        service.known.ledger.note(one, f"line {number}")
+    assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
+
+    service.known.ledger.keep(one.but(listed=OwnershipProof.NO))
+    assert f"line {LINES - 1}" not in caplog.text
+    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
+    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
+    assert caplog.text.count(f"line {LINES - 1}") == 1
+
+
+def test_how_many_lines_were_left_out_is_told_once() -> None:
+    now_s = 0.0
+    quota = LogQuota(lambda: now_s, 2, 60.0)
+    allowed = [quota.allows(ALICE) for _ in range(5)]
+    early, now_s = quota.left_out(), 61.0
+
+    assert (allowed, early) == ([True, True, False, False, False], {})
+    assert (quota.left_out(), quota.left_out()) == ({ALICE: 3}, {})
+
+
+def bring_in(service: TransferService, job: int, count: int) -> int:
+    """Have an array's tasks wait, and home list them all; return the steps of hearing it."""
+    service.known.mail.unproved.most = 0
+    room = service.known.mail.unproved
+    for task in range(1, count + 1):
+        service.resources.inbox.put(of(job, task), ALICE)
+    for spooled in service.resources.inbox.read():
+        room.park(spooled, judge(service.known.mail._received(spooled, None)))
+    rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
+    home = answer("alpha", *rows)
+    refused: list[str] = []
+    took = steps(lambda: refused.extend(room.take_answer(home, {})))
+
+    assert refused == []
+    assert len(room._admitted) == count
+    assert len(service.resources.inbox.messages) == count
+    room._admitted.clear()
+    service.resources.inbox.messages.clear()
+    return took
+
+
+def test_all_tasks_of_an_array_come_in_at_once(service: TransferService) -> None:
+    """They start while home does not answer; one answer takes as much work for each of many."""
+    assert bring_in(service, 9, 2000) < 15 * bring_in(service, 8, 200)

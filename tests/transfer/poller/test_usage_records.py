@@ -1,0 +1,406 @@
+"""The service reads a cluster's accounting on, keeps what is ours, and shows it."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ConflictingEnds
+from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase, TransferOutcome
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import ShownReading
+from gridbridge.model.site.site_section import Site
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
+from gridbridge.shell.clock import Clock
+from gridbridge.state import published_values
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.store import published_accounts
+from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.usage_rows import UsageRows
+from tests.program.work.test_threads import without_room
+from tests.states import job_state
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
+(LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+YEAR_LATER_S = (NOON + timedelta(days=365)).timestamp()
+
+
+class Beta:
+    """A service's books over a file of beta's accounting."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "accounting"
+        self.file.write_text(GOLDEN.read_text())
+        self.folder = str(folder / "published")
+        self.url = f"sqlite:///{folder}/state.db"
+        cluster = Cluster(qmaster_port=1, execd_port=2)
+        queue = TransferQueue(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
+        self.policy = Policy(
+            site=Site(cluster="alpha"),
+            clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
+            queues={"transfer-beta": queue, "asking": replace(queue, remote_usage=True)},
+        )
+        self.start()
+
+    def start(self, policy: Policy | None = None) -> None:
+        """Start over with what the state file knows."""
+        policy = policy or self.policy
+        self.database = StateFile.open(self.url)
+        self.clock = Clock(lambda: YEAR_LATER_S + time.monotonic(), lambda: 0.0)
+        self.usage_records = UsageRecords(
+            policy=policy,
+            database=self.database,
+            views=PublishedViews(policy, self.clock, self.folder),
+            clock=self.clock,
+        )
+        self.usage_records.load()
+
+    def look(self) -> None:
+        """Look once and take what came."""
+        self.usage_records.look_if_due()
+        for reader in self.usage_records.readers.values():
+            reader._due = 0
+            reader._threads.submit(lambda: None).result(10)  # after the look before it
+        self.usage_records.take()
+
+    def add(self, *lines: str) -> None:
+        """Let beta account for more."""
+        with self.file.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
+        """Return what is published of a local job."""
+        shown = published_accounts.read_task(self.folder, job, 0)
+        return shown.records if shown else ()
+
+    def reading(self) -> ShownReading:
+        """Return how far the file was read, as people see it."""
+        (reading,) = published_accounts.read_readings(self.folder)
+        return reading
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Beta]:
+    site = Beta(tmp_path)
+    yield site
+    site.usage_records.dismiss()
+
+
+def transfer(**values: object) -> Transfer:
+    known = Transfer(
+        name="gb.alpha.7.0.1",
+        uid=1001,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=StarterPhase.RELEASED,
+        record="",
+        wake="",
+        rerun="",
+        created_at=NOON,
+        updated_at=NOON + timedelta(minutes=1),
+        remote_id=2,
+    )
+    return known.but(**values)
+
+
+def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
+    site.look()
+
+    (record,) = site.records()
+    assert (record.cluster, record.job_id, record.owner, record.exit_status) == (
+        *("beta", 2),
+        *("alice", 0),
+    )
+    assert record.max_rss_kb == 4796.0
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == (record,)
+    assert (site.reading().trouble, site.reading().skipped) == ("", 0)
+    assert site.reading().read_at
+
+
+def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone(
+    site: Beta,
+) -> None:
+    """The next reading goes on from the same place."""
+
+    def act(_: Callable[[], None]) -> None:
+        (reader,) = site.usage_records.readers.values()
+        before = reader.cursor
+        reader.look_if_due(5)
+        look = reader.take()
+
+        assert look
+        assert "can't start new thread" in look.trouble
+        assert (look.records, look.cursor, reader.cursor) == ((), before, before)
+        assert reader.take() is None
+
+    without_room(act)
+
+
+def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
+    site.look()
+    offset = UsageRows(site.database).cursors()[0].place.offset
+    site.usage_records.dismiss()
+    site.database.close()
+    site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
+
+    site.start()
+    site.look()
+
+    assert offset == len(GOLDEN.read_bytes())
+    assert [one.job_id for one in site.records(8)] == [9]
+    assert len(site.records()) == 1
+
+
+def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
+    fields = LINE.replace("gb.alpha.7.0.1", "gb.alpha.9.0.1").split(":")
+    endless = ":".join([*fields[:9], "9" * 20, *fields[10:]])
+    without_status = ":".join([*fields[:12], "", *fields[13:]])
+    site.add(LINE.replace("gb.alpha.7.0.1", "gb.alpha.seven"))
+    site.add(endless, without_status, "broken:gb.alpha.1.0.1:line")
+    site.look()
+
+    assert site.reading().skipped == 3
+    assert len(site.records()) == 1
+
+
+def test_a_file_that_is_not_there_is_told_and_read_when_it_is(site: Beta) -> None:
+    site.file.rename(site.file.with_name("hidden"))
+    site.look()
+    trouble = site.reading().trouble
+    site.file.with_name("hidden").rename(site.file)
+    site.look()
+
+    assert trouble == f"{site.file}: No such file or directory"
+    assert (site.reading().trouble, len(site.records())) == ("", 1)
+
+
+def test_an_end_is_told_without_asking_the_cluster(site: Beta) -> None:
+    site.look()
+
+    end = site.usage_records.end(transfer())
+
+    assert end is not None
+    assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"owner": "bob"}, {"remote_id": 3}, {"name": "gb.alpha.7.0.2"}, {"remote": "delta"}],
+    ids=["another's", "another job", "another attempt", "another cluster"],
+)
+def test_no_other_jobs_end_is_taken_for_a_transfers(site: Beta, values: dict[str, object]) -> None:
+    """Anybody may submit a job there under any account."""
+    site.look()
+
+    assert site.usage_records.end(transfer(**values)) is None
+
+
+def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -> None:
+    """Whoever may submit there can write whole records of anybody's job."""
+    site.add(LINE.replace(":0:0:0:0.008915", ":0:9:0:0.008915"))
+    site.look()
+    site.usage_records.readers["beta"]._due = 60
+
+    with pytest.raises(
+        ConflictingEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"
+    ):
+        site.usage_records.end(transfer())
+    assert site.usage_records.tells(transfer())
+    assert site.usage_records.readers["beta"]._due == 0
+
+
+def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
+    site.look()
+    now = site.clock.now()
+
+    assert (
+        site.usage_records.end(
+            transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1))
+        )
+        is None
+    )
+    assert (
+        site.usage_records.end(
+            transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))
+        )
+        is None
+    )
+    assert site.usage_records.end(
+        transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1))
+    )
+    assert site.usage_records.end(
+        transfer(remote_state=job_state("r"), missing_since=now, seen_at=now + timedelta(seconds=9))
+    )
+    never_listed = transfer(remote_state=job_state(""), missing_since=now + timedelta(seconds=62))
+    assert site.usage_records.end(never_listed)
+
+
+def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
+    TransferRows(site.database).put(transfer(listed=OwnershipProof.YES))
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2)]
+
+
+def test_while_nobody_is_proved_all_records_are_shown(site: Beta) -> None:
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2), ("bob", 8)]
+
+
+def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
+    site.file.write_text(LINE.replace(":0:0:0:0.008915", ":25:99:0:0.008915") + "\n")
+    site.look()
+
+    assert [one.failed for one in site.records()] == [25]
+    assert site.usage_records.end(transfer()) is None
+
+
+ENDED = StarterMessage(
+    kind=MessageKind.ENDED,
+    outcome=TransferOutcome.SIGNAL,
+    signal="9",
+    host="delta-n1",
+    wallclock_s="61",
+    user_s="1m2.5s",
+    system_s="0m0.25s",
+)
+
+
+def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> None:
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
+
+    (record,) = site.records()
+    assert (record.source, record.exit_status, record.failed) == (UsageSource.MESSAGE, 137, None)
+    assert (record.wallclock_s, record.user_s, record.system_s) == (61.0, 62.5, 0.25)
+    assert record.max_rss_kb is None
+
+
+@pytest.mark.parametrize("queue", ["transfer-beta", "asking"])
+def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) -> None:
+    """The cluster's own record follows; an epilog is told, without a change of the state file."""
+    site.look()
+    before = site.records()
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
+    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
+
+    assert [one.source for one in before] == [UsageSource.ACCOUNTING]
+    assert site.records() == before
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == before
+    assert path.exists() == (queue == "asking")
+
+
+def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) -> None:
+    site.file.unlink()
+    site.look()
+
+    site.usage_records.tell_end(transfer(verdict=ENDED))
+
+    assert [one.source for one in site.records()] == [UsageSource.MESSAGE]
+
+
+def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
+    """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
+    ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
+    site.usage_records.tell_end(ended)
+    told = Path(published_values.usage_path("7", ended.owner, site.folder))
+
+    assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
+
+
+def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
+    written_s = path.stat().st_mtime
+
+    published_values.sweep(frozenset(), written_s - 1, site.folder)
+    was_kept = path.exists()
+    published_values.sweep(frozenset(), written_s + 1, site.folder)
+
+    assert (was_kept, path.exists()) == (True, False)
+
+
+def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) -> None:
+    Path(site.folder, published_values.USAGE).write_text("in the way of a folder")
+
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+
+    assert len(site.records()) == 1
+
+
+def test_no_epilog_is_told_anything_where_none_asks(site: Beta) -> None:
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
+
+    assert not Path(site.folder, published_values.USAGE).exists()
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
+def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text: str) -> None:
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
+
+    assert site.records()[0].user_s is None
+
+
+def test_what_is_too_old_is_forgotten(site: Beta) -> None:
+    site.look()
+    site.usage_records.policy = replace(site.policy, retention=Retention(accounting_d=0))
+
+    site.usage_records.sweep()
+
+    assert site.records() == ()
+    assert UsageRows(site.database).records_of("alpha", 7, 0) == ()
+
+
+def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
+    site: Beta,
+) -> None:
+    site.look()
+    before, shown = site.usage_records.readers["beta"], site.reading()
+    clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
+    site.usage_records.follow(replace(site.policy, clusters=clusters))
+
+    assert site.usage_records.readers["beta"] is before
+    assert [one.cluster for one in published_accounts.read_readings(site.folder)] == [
+        "beta",
+        "gamma",
+    ]
+    assert published_accounts.read_readings(site.folder)[0] == shown
+
+
+def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
+    site.look()
+    before = site.usage_records.readers["beta"]
+    moved = site.file.rename(site.file.with_name("moved"))
+    beta = replace(site.policy.clusters["beta"], accounting=str(moved))
+    site.usage_records.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.look()
+    read, reader = site.reading(), site.usage_records.readers["beta"]
+    site.usage_records.follow(
+        replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]})
+    )
+
+    assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
+    assert (site.usage_records.readers, published_accounts.read_readings(site.folder)) == ({}, ())
+
+
+def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:
+    site = Beta(tmp_path)
+    beta = site.policy.clusters["beta"]
+    beta = replace(beta, kind=type(beta.kind).OAR)
+    site.start(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.look()
+
+    assert site.usage_records.readers == {}
+    assert site.records() == ()

@@ -1,0 +1,74 @@
+"""How often a transfer makes the service ask and change the state file: the same on any machine."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event
+
+from gridbridge.model.message import MessageKind, TransferOutcome
+from gridbridge.state import unverified_histories
+from tests.transfer.poller.messages import RECORD
+from tests.transfer.poller.test_transfer_round import CLOSED, Machine
+
+BEGIN = "BEGIN IMMEDIATE"
+ENDED = RECORD.but(
+    kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5"
+)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Return a machine of its own, stopped afterwards."""
+    machine = Machine(tmp_path)
+    yield machine
+    machine.service.shut_down()
+
+
+def statements(act: Callable[[], object]) -> list[str]:
+    """Do it, and return the statements that the state file was given."""
+    given: list[str] = []
+    note = lambda *args: given.append(args[2])  # noqa: E731 - to be removed by its name
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        act()
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    return given
+
+
+def test_a_transfer_changes_the_state_file_once_for_each_of_its_messages(machine: Machine) -> None:
+    """In one transaction: its row, a line of its history, and the decision at its end."""
+    machine.answer("")
+    found = []
+    for message in (RECORD, ENDED, CLOSED):
+        given = statements(partial(machine.send, message))
+        changes = Counter(each.split()[2] for each in given if each.startswith("INSERT"))
+        found.append(dict(changes))
+
+    row = {"transfers": 1, "events": 1}
+    assert found == [row, row | {"decisions": 1, "remote_records": 1}, row]
+
+
+def test_clusters_that_are_due_together_are_asked_by_one_transaction(machine: Machine) -> None:
+    machine.service.round()  # it removes what is old
+    given = statements(machine.service.round)
+
+    assert given.count(BEGIN) == 1
+    assert len(given) == len(set(given))
+
+
+def test_a_persons_histories_are_counted_for_a_new_one_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand of them take longer to list than one to write."""
+    counted = []
+    monkeypatch.setattr(unverified_histories, "keep_few", lambda *which: counted.append(which))
+
+    machine.send(RECORD, ENDED, CLOSED)
+    first = len(counted)
+    machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
+
+    assert (first, len(counted)) == (1, 2)

@@ -1,0 +1,191 @@
+"""A job's account joins what was told here, what is published, and what a person can read."""
+
+import os
+import pwd
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.published import ShownReading, ShownReadings, ShownUsage
+from gridbridge.state import published_json as files
+from gridbridge.state import published_values
+from gridbridge.transfer.remote_tools.qacct_remote import ANYBODY, NoAccountedJob, account, totals
+from gridbridge.transfer.store import published_accounts
+from tests.shown import NOW, ago, history, publish, shown, transfer
+from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+ENDED = transfer(transfer="gb.alpha.2.0.1", closed_at=ago(5), remote_id=34)
+OURS = replace(REMOTE, transfer="gb.alpha.2.0.1")
+
+
+class Here:
+    """A person's machine: local accounting of job 2 of alice, and a published folder."""
+
+    def __init__(self, folder: Path) -> None:
+        binaries = folder / "bin"
+        binaries.mkdir()
+        qacct = binaries / "qacct"
+        qacct.write_text(
+            f'#!/bin/sh\n[ "$2" = 2 ] && exec cat "{GOLDEN}/qacct-ok.txt"\n'
+            'echo "error: job id $2 not found" >&2\nexit 1\n'
+        )
+        qacct.chmod(0o755)
+        self.accounting = folder / "accounting"
+        self.config = folder / "gridbridge.toml"
+        self.config.write_text(
+            CONFIG.replace("/nonexistent", str(binaries)).replace(
+                "execd_port = 4\n", f'execd_port = 4\naccounting = "{self.accounting}"\n'
+            )
+        )
+        (folder / "published").mkdir()
+        self.folder = str(folder / "published")
+
+    def publish(self, *records: RemoteRecord, job: int = 2, trouble: str = "") -> None:
+        """Show these records of a job, and beta's accounting as read."""
+        path = Path(published_values.accounting_path(job, 0, self.folder))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files.encode(ShownUsage(job=str(job), records=records)))
+        reading = ShownReading(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
+        data = files.encode(ShownReadings(readings=(reading,)))
+        Path(self.folder, published_accounts.READINGS).write_bytes(data)
+
+    def account(self, job: str = "2") -> tuple[object, ...]:
+        """Return owner and id of each record, local ones first, and the notes."""
+        (told,), notes = account(job, NOW, self.folder, str(self.config))
+        local = [(one.owner, one.job_id) for one in told.local]
+        return local, [(one.owner, one.job_id) for one in told.remote], notes
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    here = Here(tmp_path)
+    publish(Path(here.folder), shown())
+    return here
+
+
+def test_both_sides_are_told_long_after_the_transfer_left_the_published_files(here: Here) -> None:
+    here.publish(OURS)
+
+    assert here.account() == ([("alice", 2)], [("alice", 34)], ())
+
+
+def test_each_attempt_and_run_is_told(here: Here) -> None:
+    again = replace(OURS, transfer="gb.alpha.2.0.2", mark="01", job_id=35)
+    here.publish(replace(OURS, failed=25), replace(OURS, mark="02"), again)
+
+    assert here.account()[1] == [("alice", 34), ("alice", 34), ("alice", 35)]
+
+
+def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here) -> None:
+    here.publish(OURS, replace(OURS, mark="01", owner="bob", job_id=99))
+
+    _, remote, notes = here.account()
+
+    assert (remote, notes) == ([("alice", 34)], ("job 2: 1 of another's under its account",))
+
+
+def test_an_end_message_yields_to_the_record(here: Here) -> None:
+    message = replace(OURS, source=UsageSource.MESSAGE, mark="1001", failed=None)
+    here.publish(message)
+    before = here.account()[1]
+    here.publish(message, OURS)
+
+    assert before == here.account()[1] == [("alice", 34)]
+
+
+def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(here: Here) -> None:
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    here.accounting.write_text(line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1") + "\n")
+
+    local, remote, notes = here.account()
+
+    assert (local, remote) == ([("alice", 2)], [("alice", 2)])
+    assert f"found in {here.accounting}: the service has not kept it" in notes
+
+
+@pytest.mark.parametrize("job", ["2", "7"])
+def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, job: str) -> None:
+    """Be it a job that is accounted for here, whose owner is known, or one that nobody knows."""
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
+    here.accounting.write_text(f"{theirs}\n")
+
+    with pytest.raises(NoAccountedJob):
+        here.account(job)
+
+
+def test_ones_own_job_is_told_though_nobody_here_knows_it(here: Here) -> None:
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    me = pwd.getpwuid(os.getuid()).pw_name
+    here.accounting.write_text(line.replace("alice:", f"{me}:") + "\n")
+
+    assert here.account("7")[1] == [(me, 2)]
+
+
+def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(
+    here: Here,
+) -> None:
+    """Anybody may submit with `-A gb.alpha.2.junk`; a rotated file is read from its beginning."""
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    ours = line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1")
+    theirs = line.replace("gb.alpha.7.0.1", "gb.alpha.2.junk")
+    here.accounting.write_text(f"{theirs}\n{ours}\n{ours}\n")
+
+    assert here.account()[1] == [("alice", 2)]
+
+
+def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
+    publish(Path(here.folder), shown(), history(ENDED))
+
+    assert here.account()[2] == (
+        "beta's accounting can't be seen from here ([cluster.beta] accounting): "
+        "what was told of each end is all",
+    )
+
+
+def test_a_file_that_can_not_be_read_now_is_told_with_its_age(here: Here) -> None:
+    here.publish(OURS, trouble="/a: Stale file handle")
+
+    assert here.account()[2] == ("beta's accounting was last read 60 s ago: /a: Stale file handle",)
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        ("2", "job 2: nothing of it is known to have been away; qacct -j tells of it here"),
+        ("3", "job 3: no accounting of it, neither here nor away"),
+        ("2.1", "job 2.1: nothing of it is known to have been away"),
+    ],
+)
+def test_a_job_that_was_never_away_is_told_as_such(here: Here, job: str, told: str) -> None:
+    with pytest.raises(NoAccountedJob, match=told):
+        here.account(job)
+
+
+def test_totals_are_per_person_and_cluster_and_since_so_long(here: Here) -> None:
+    old = replace(OURS, mark="01", job_id=33, ended_at=NOW - timedelta(days=9), failed=25)
+    here.publish(old, OURS)
+    here.publish(replace(OURS, transfer="gb.alpha.3.0.1", owner="bob", user_s=1), job=3)
+
+    everybody, _ = totals(ANYBODY, None, NOW, here.folder, str(here.config))
+    recent, _ = totals("alice", 7, NOW, here.folder, str(here.config))
+    nobody, _ = totals("carol", None, NOW, here.folder, str(here.config))
+
+    assert [(one.owner, one.jobs, one.user_s) for one in everybody] == [
+        ("alice", 2, 100),
+        ("bob", 1, 1),
+    ]
+    assert [(one.jobs, one.wallclock_s, one.max_rss_kb) for one in recent] == [(1, 56, 204800)]
+    assert nobody == ()

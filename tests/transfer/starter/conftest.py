@@ -1,0 +1,13 @@
+"""A task in a transfer queue between two small cells."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.transfer.starter.cells import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return a local job that has just been started."""
+    return Place(tmp_path)

@@ -1,0 +1,156 @@
+"""Whatever a starter submits for a transfer bears the claim that its first note tells of."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.model import route
+from gridbridge.model.message import (
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    encode,
+)
+from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, split
+from gridbridge.transfer.starter.first_note import begin
+from gridbridge.transfer.starter.starter_step import StarterStep
+from gridbridge.transfer.starter.submission_step import claim_lines
+from tests.transfer.starter.cells import TRANSFER, Place
+
+BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
+
+
+def lead(place: Place, claim: str) -> None:
+    """Have the queue's route say this of claims."""
+    known = place._route()
+    known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
+    (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
+    (place.folder / "published/queues/transfer-beta").write_bytes(route.encode(known))
+
+
+def claims(place: Place) -> set[str]:
+    """Return the claims that the starter's messages tell of."""
+    return {message.claim for message in place.sent(MessageKind.RECORD)}
+
+
+def as_told(place: Place) -> str:
+    """Return what the wrapper of a submission would do for its claim."""
+    return claim_lines(StarterStep(place.task(), "", ("true",)))
+
+
+def keys(place: Place) -> dict[str, str]:
+    """Return the keys of claims that lie in the spool, and what they hold."""
+    folder = place.folder / "spool" / FOLDER
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
+    """Its script tells where the key is, and not what it holds."""
+    lead(place, BY_FILE)
+    place.step()
+    (claim,) = claims(place)
+    name, word = key_of(claim, os.getuid())
+
+    assert keys(place) == {name: f"{word}\n"}
+    sent = as_told(place)
+    assert name in sent
+    assert word not in sent
+
+
+def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
+    lead(place, BY_FILE)
+    place.step()
+    before = keys(place)
+    for name in before:
+        (place.folder / "spool" / FOLDER / name).unlink()
+    place.step("look")
+
+    assert before
+    assert keys(place) == before
+
+
+def test_without_a_folder_for_its_key_nothing_is_sent(place: Place) -> None:
+    lead(place, BY_FILE)
+    (place.folder / "spool" / FOLDER).rmdir()
+
+    with pytest.raises(StateError, match=FOLDER):
+        place.step()
+    assert not place.calls("qsub")
+
+
+@pytest.mark.parametrize("says", [BY_FILE, BY_GRANT])
+def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
+    lead(place, says)
+    place.step()
+    place.step()
+
+    (claim,) = claims(place)
+    assert is_claim(claim)
+    token = split(claim)[1]
+    assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
+
+
+def test_without_claims_there_is_none(place: Place) -> None:
+    place.step()
+
+    assert (claims(place), as_told(place)) == ({""}, "")
+
+
+def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Place) -> None:
+    """What it may have submitted has that one."""
+    lead(place, BY_FILE)
+    step = StarterStep(place.task(), "", ("true",))
+    begin(step)
+    place.step()
+
+    assert claims(place) == {step.record.claim}
+
+
+@pytest.mark.parametrize("says", ["", BY_GRANT], ids=["no claims", "another kind"])
+def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
+    """Nothing is called home by a claim that the wrapper might not know of."""
+    lead(place, BY_FILE)
+    begin(StarterStep(place.task(), "", ("true",)))
+    lead(place, says)
+    place.step()
+
+    record = place.task().record()
+    assert record
+    assert (record.phase, record.claim) == (StarterPhase.RELEASED, "")
+
+
+@pytest.mark.parametrize("claim", ["", "file.t0"], ids=["none", "one"])
+def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, claim: str) -> None:
+    lead(place, BY_FILE)
+    history = place.folder / "published/jobs/7.json"
+    history.parent.mkdir()
+    history.touch()
+    place.step()
+    (asked,) = place.sent(MessageKind.ASK)
+    reply = StarterMessage(
+        kind=MessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
+    )
+    reply = reply.but(remote="beta", queue="transfer-beta")
+    path = Path(place.task().verdict(asked.wake))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode(reply))
+    place.step()
+
+    assert claims(place) == {claim}
+
+
+def test_a_verdict_by_claim_is_of_a_job_that_has_not_run(place: Place) -> None:
+    """The other cluster is asked for nothing: it may be silent."""
+    lead(place, BY_FILE)
+    place.step()
+    place.decide(
+        outcome=TransferOutcome.REQUEUE, claim="home", reason="recalled from beta: it is silent"
+    )
+    place.down("beta")
+    asked = len(place.calls("beta"))
+
+    assert place.step() == "exit 99"
+    assert len(place.calls("beta")) == asked

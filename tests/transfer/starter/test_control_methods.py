@@ -1,0 +1,542 @@
+"""Suspend, resume, terminate and the epilog: what is noted, and what the starter makes of it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
+from gridbridge.transfer.starter import control_methods, method_intents, starter
+from gridbridge.transfer.starter.starter import Starter
+from tests.contract.waiting import until
+from tests.transfer.starter.cells import CLIENT, Place
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def shell(place: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """Stand in for a starter that hears nothing: only its process group counts."""
+    sleeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    (place.folder / "active/job_pid").write_text(f"{sleeper.pid}\n")
+    yield sleeper
+    sleeper.kill()
+    sleeper.wait()
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_methods, "PATIENCE_S", 0.1)
+
+
+def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
+    place.step()
+    place.start_away()
+
+    control_methods.suspend(place.task())
+    place.step()
+    suspended = place.away()
+    control_methods.resume(place.task())
+    place.step()
+
+    assert (suspended, place.away()) == ("hs", "r")
+
+
+def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
+    place.step()
+
+    control_methods.suspend(place.task())
+    place.step()
+    held = place.away()
+    control_methods.resume(place.task())
+    place.step()
+
+    assert (held, place.away()) == ("hqw", "qw")
+
+
+def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(
+    place: Place,
+) -> None:
+    control_methods.suspend(place.task())
+    place.step()
+    place.step()
+    held = place.away()
+    control_methods.resume(place.task())
+    place.step()
+
+    assert (held, place.away()) == ("hqw", "qw")
+
+
+def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.down("beta")
+    control_methods.suspend(place.task())
+    with pytest.raises(control_methods.GridbridgeError):
+        place.step()
+
+    place.down("beta", is_down=False)
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+    """Let something happen while the inputs of a job are carried, which all arrive."""
+    monkeypatch.setattr(
+        "gridbridge.transfer.starter.remote_state._is_carried", lambda _: meanwhile() or True
+    )
+
+
+def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carries(monkeypatch, lambda: control_methods.suspend(place.task()))
+    answer = place.step()
+    released = place.calls("qalter -N")
+    monkeypatch.undo()
+    place.step()
+    held = place.away()
+    control_methods.resume(place.task())
+    place.step()
+
+    assert (answer.split()[0], released, held, place.away()) == ("wait", [], "hqw", "qw")
+
+
+def test_a_job_resumed_while_its_inputs_are_carried_is_released(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def suspend_and_resume() -> None:
+        control_methods.suspend(place.task())
+        method_intents.note(place.task().private, DesiredJobState.RUNNING, method_intents.ago(-1))
+
+    carries(monkeypatch, suspend_and_resume)
+    place.step()
+
+    assert place.away() == "qw"
+
+
+def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
+    """What was wished before the release is old by then."""
+    qalter = place.folder / "bin/qalter"
+    note = f"{place.task().private}/asked.{method_intents.ago()[0]}.7.suspended"
+    qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
+
+    place.step()
+
+    assert place.away() == "hqw"
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "only its limit passed"])
+def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_deleted(
+    place: Place, shell: subprocess.Popen[bytes], is_deleted: bool
+) -> None:
+    place.limits(job="100")
+    place.ran_for(110)
+    place.home("dr" if is_deleted else "r")
+    qstat, gate = place.folder / "bin/qstat", place.folder / "gate"
+    os.mkfifo(gate)
+    is_asked = f'case "$SGE_CELL $1" in "alpha -j") ;; alpha*) read -r _ <{gate} ;; esac'
+    qstat.write_text(CLIENT.replace("\n", f"\n{is_asked}\n", 1))
+    with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
+        method = methods.submit(control_methods.terminate, place.task())
+        until(
+            lambda: method_intents.is_in_doubt(place.task().private), "home to be asked", 10, 0.01
+        )
+        answer = place.step()
+        released = place.calls("qalter -N")
+        home.write(b"\n")
+        method.result(10)
+
+    assert (answer.split()[:2], released) == (["again", "1"], [])
+    after = place.step().split()[0]
+    assert (after, place.away()) == (("signal", None) if is_deleted else ("wait", "qw"))
+
+
+def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
+    """One that was killed keeps nothing back, nor whoever has its number by now."""
+    start, pid = method_intents.begun(os.getpid())
+    for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
+        (place.folder / "tmp/.gridbridge" / name).touch()
+
+    place.step()
+
+    assert place.away() == "qw"
+
+
+@pytest.mark.parametrize(
+    "later", [control_methods.suspend, control_methods.resume], ids=["suspend", "resume"]
+)
+def test_dead_wins_over_whatever_comes_later(
+    place: Place, shell: subprocess.Popen[bytes], later: Callable[..., None]
+) -> None:
+    place.step()
+    place.home("dr")
+
+    control_methods.terminate(place.task())
+    later(place.task())
+
+    assert place.step() == f"signal {signal.SIGKILL.value}"
+    assert place.away() is None
+
+
+def test_terminate_ends_a_starter_that_does_not_end_by_itself(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.home("dr")
+
+    control_methods.terminate(place.task())
+
+    assert shell.wait(5) == -signal.SIGKILL
+    assert place.task().is_dead()
+
+
+def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.home("dr")
+    (place.folder / "tmp/.gridbridge").rmdir()
+
+    control_methods.terminate(place.task())
+
+    assert shell.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("letters", "job", "queue", "dies"),
+    [
+        pytest.param("r", "100", "INFINITY", False, id="only its own limit passed"),
+        pytest.param("r", "0:1:40", "INFINITY", False, id="limit as a clock"),
+        pytest.param("r", "INFINITY", "100", False, id="only its queue's limit passed"),
+        pytest.param("r", "INFINITY", "9:0:0,[alpha-master=100]", False, id="limit of the host"),
+        pytest.param("hr", "100", "INFINITY", False, id="held by us"),
+        pytest.param("dr", "100", "INFINITY", True, id="deleted too"),
+        pytest.param("", "100", "INFINITY", True, id="removed by force"),
+        pytest.param("Rq", "100", "INFINITY", True, id="rescheduled"),
+        pytest.param("r", "200", "INFINITY", True, id="limit not reached"),
+        pytest.param("r", "INFINITY", "INFINITY", True, id="no limit"),
+    ],
+)
+def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
+    place: Place,
+    shell: subprocess.Popen[bytes],
+    letters: str,
+    job: str,
+    queue: str,
+    dies: bool,
+) -> None:
+    place.limits(job=job, queue=queue)
+    place.step()
+    place.home(letters)
+    place.ran_for(110)
+
+    control_methods.terminate(place.task())
+
+    assert place.task().is_dead() == dies
+    assert len(place.sent(MessageKind.SPARED)) == (not dies)
+
+
+@pytest.mark.parametrize(
+    ("letters", "restarted", "answer"),
+    [
+        pytest.param("Rq", "0", "exit 99", id="it waits again"),
+        pytest.param("hRq", "0", "exit 99", id="guarded"),
+        pytest.param("Rt", "0", "exit 99", id="it was dispatched anew"),
+        pytest.param("Rr", "0", "exit 99", id="it counts as running anew"),
+        pytest.param("Rr", "1", "exit 99", id="for the second time"),
+        pytest.param("dRr", "0", "signal 9", id="put back, then deleted"),
+        pytest.param("dr", "0", "signal 9", id="deleted"),
+        pytest.param("", "0", "signal 9", id="deleted by force"),
+        pytest.param("r", "0", "signal 9", id="killed with its host's execd"),
+    ],
+)
+def test_what_was_put_back_ends_with_99_and_nothing_else_does(
+    place: Place, shell: subprocess.Popen[bytes], letters: str, restarted: str, answer: str
+) -> None:
+    """Grid Engine may take the end of the first run for that of the second, which never began."""
+    place.step()
+    place.home(letters)
+
+    control_methods.terminate(place.task(RESTARTED=restarted))
+
+    assert place.step() == answer
+    assert place.away() is None
+
+
+def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    """The name in a question is no transfer's, and would be refused."""
+    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
+    place.home("dr")
+
+    control_methods.terminate(place.task(RESTARTED="1"))
+
+    assert place.task().is_dead()
+    assert (len(place.sent(MessageKind.ASK)), place.sent(MessageKind.INTENT)) == (1, [])
+
+
+def test_a_deletion_after_it_was_put_back_counts(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.step()
+
+    place.home("Rq")
+    control_methods.terminate(place.task())
+    place.home("dRq")
+    control_methods.terminate(place.task())
+
+    assert place.step() == "signal 9"
+
+
+def test_of_a_task_that_was_put_back_the_slow_step_dies_before_the_starter(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    """The starter can then still say that it is to run again."""
+    begun = place.folder / "step"
+    step = f"sleep 60 & echo >{begun}; wait $!; exit 99"
+    with subprocess.Popen(["sh", "-c", step], start_new_session=True) as slow:
+        until(begun.exists, "the step")
+        (place.folder / "active/job_pid").write_text(f"{slow.pid}\n")
+        place.home("Rq")
+
+        control_methods.terminate(place.task())
+
+        assert slow.wait(5) == 99
+
+
+@pytest.mark.parametrize(("limit", "dies"), [("100", False), ("200", True)])
+def test_while_home_does_not_answer_the_jobs_own_limit_decides(
+    place: Place, shell: subprocess.Popen[bytes], limit: str, dies: bool
+) -> None:
+    place.limits(job=limit)
+    place.step()
+    place.ran_for(110)
+    place.down("alpha")
+
+    control_methods.terminate(place.task())
+
+    assert place.task().is_dead() == dies
+
+
+def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Place) -> None:
+    place.step()
+
+    control_methods.epilog(place.task())
+
+    assert place.away() is None
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+
+
+def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(remote_id="", phase="submitting"))
+
+    control_methods.epilog(place.task())
+
+    assert place.away() is None
+
+
+@pytest.mark.parametrize("change", [{"owner": "bob"}, {"transfer": "gb.alpha.9.0.1"}])
+def test_no_deletion_hits_another_job_that_got_the_number(
+    place: Place, shell: subprocess.Popen[bytes], change: dict[str, str]
+) -> None:
+    """A cluster's numbers may begin anew while a transfer is open."""
+    place.step()
+    place.start_away()
+    place.begin_anew(**change)
+    place.home("dr")
+
+    with pytest.raises(control_methods.GridbridgeError, match="job 41 of beta is"):
+        control_methods.epilog(place.task())
+    control_methods.terminate(place.task())
+
+    assert place.step() == f"signal {signal.SIGKILL.value}"
+    assert (place.away(), place.calls("qdel")) == ("r", [])
+
+
+def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
+    """The time that a terminate method gives is enough for two requests."""
+    place.step()
+    place.task().ask(DesiredJobState.DEAD)
+    before = len(place.calls("beta"))
+
+    place.step()
+
+    after = [call.split()[1] for call in place.calls("beta")[before:]]
+    assert after == ["qstat", "qdel"]
+
+
+def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").unlink()
+    place.task().ask(DesiredJobState.DEAD)
+
+    place.step()
+
+    assert place.calls("qdel") == []
+
+
+@pytest.mark.parametrize(
+    "method", [control_methods.suspend, control_methods.resume], ids=["suspend", "resume"]
+)
+def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
+    place: Place, method: Callable[..., None]
+) -> None:
+    place.step()
+    (place.folder / "beta/41").write_text("hs" if method is control_methods.resume else "r")
+    before = place.away()
+    place.begin_anew(transfer="gb.alpha.9.0.1")
+    method(place.task())
+
+    with pytest.raises(control_methods.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+        place.step()
+
+    assert place.away() == before
+
+
+def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
+    control_methods.suspend(place.task())
+    place.step()
+    place.begin_anew(transfer="gb.alpha.9.0.1")
+    control_methods.resume(place.task())
+
+    with pytest.raises(control_methods.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+        place.step()
+
+    assert place.away() == "hqw"
+
+
+def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place) -> None:
+    place.step()
+    place.down("beta")
+
+    with pytest.raises(control_methods.GridbridgeError):
+        control_methods.epilog(place.task())
+
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+
+
+def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
+    place.step()
+    place.decide(outcome="exit", exit_status="0")
+    place.step()
+
+    control_methods.epilog(place.task())
+
+    assert place.calls("qdel") == []
+    assert place.sent(MessageKind.INTENT) == []
+
+
+def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
+    place: Place,
+) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.decide(outcome="exit", exit_status="0")
+
+    control_methods.epilog(place.task())
+
+    assert place.calls("qdel") == []
+    assert place.sent(MessageKind.INTENT) == []
+
+
+@pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
+def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
+    """A wish lies where an end would; the job there goes on, and nobody wants it any more."""
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.decide(outcome=wish)
+
+    control_methods.epilog(place.task())
+
+    assert place.away() is None
+    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+
+
+def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
+    control_methods.suspend(place.task())
+
+    assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
+    assert place.task().desired() == DesiredJobState.SUSPENDED
+    assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
+
+
+@pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])
+def test_a_method_may_come_before_the_starter_and_in_any_environment(
+    place: Place, shell: subprocess.Popen[bytes], name: str
+) -> None:
+    """Nothing of the user's PATH is run; a terminate method without Python ends the job itself."""
+    python = place.folder / "python"
+    python.write_text('#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
+    python.chmod(0o755)
+    (place.folder / "tmp/.gridbridge").rmdir()
+    os.mkfifo(place.folder / "tmp/.gridbridge.log")
+    os.mkfifo(place.folder / "tmp/.gridbridge")
+    text = (ROOT / "sge-methods" / name).read_text()
+    script = text.replace("/opt/gridbridge/venv/bin/python3", str(python))
+
+    env = place.task().env | {"PATH": "/nowhere"}
+    subprocess.run(["/bin/dash", "-c", script], env=env, check=True)
+
+    assert (place.folder / "tmp/ran").read_text().endswith(f" {name}\n")
+    assert (name == "terminate") == (_dies(shell))
+
+
+def _dies(shell: subprocess.Popen[bytes]) -> bool:
+    try:
+        return shell.wait(0.5) == -signal.SIGKILL
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def dead_folder(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+    (path / "dead").touch()
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")],
+    ids=["dir", "fifo", "link"],
+)
+def test_nothing_that_lay_in_tmpdir_before_is_a_note(
+    place: Place, plant: Callable[[Path], None]
+) -> None:
+    """Anybody may have made TMPDIR, and execd then makes it the job owner's as it is."""
+    notes, tmpdir = place.folder / "tmp/.gridbridge", place.folder / "tmp"
+    notes.rmdir()
+    tmpdir.chmod(0o777)
+    plant(notes)
+    place.task().open_notes()
+
+    assert not place.task().is_dead()
+    assert not notes.is_symlink()
+    assert (tmpdir.stat().st_mode & 0o777, notes.stat().st_mode & 0o777) == (0o755, 0o700)
+
+
+def test_notes_that_are_ours_stay(place: Place) -> None:
+    """Starter and methods share them, and so do two starters of one task."""
+    place.task().ask(DesiredJobState.DEAD)
+    place.task().open_notes()
+
+    assert place.task().is_dead()
+
+
+def test_a_tmpdir_that_is_a_link_is_none(place: Place) -> None:
+    (place.folder / "tmp").rename(place.folder / "elsewhere")
+    (place.folder / "tmp").symlink_to("elsewhere")
+
+    assert starter.give_up(place.task()) == "exit 100"
+    assert f"{place.folder}/tmp: owned by uid" in (place.folder / "active/error").read_text()

@@ -1,0 +1,78 @@
+"""sge-methods/finish: the shell ends a job that exited, and leaves every other end to Python."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import MessageKind, StarterMessage, decode, encode
+from tests.messages import decode_in_place
+
+FINISH = Path(__file__).parents[3] / "sge-methods" / "finish"
+NAME = "gb.alpha.7.0.1"
+LEFT_TO_PYTHON = 77
+
+
+def end(folder: Path, verdict: StarterMessage, note: str = "") -> int:
+    """Run it as the starter does; return the exit status."""
+    (folder / "wake").mkdir()
+    (folder / NAME).write_bytes(encode(verdict))
+    if note:
+        (folder / note).touch()
+    names = f"private={folder} fifo={folder}/wake/x verdict={folder}/{NAME} wanted="
+    argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
+    return subprocess.run(argv, check=False).returncode
+
+
+def told(folder: Path) -> list[StarterMessage]:
+    """Return the messages that lie in the spool."""
+    return [decode_in_place(path.read_bytes()) for path in folder.glob("w.*")]
+
+
+def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
+    status = end(
+        tmp_path, StarterMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5")
+    )
+
+    closed = StarterMessage(
+        kind=MessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7"
+    )
+    assert (7, [closed], closed) == (
+        status,
+        told(tmp_path),
+        decode((tmp_path / "closed").read_bytes()),
+    )
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        StarterMessage(outcome="exit", exit_status="99"),
+        StarterMessage(outcome="exit", exit_status="100"),
+        StarterMessage(outcome="exit"),
+        StarterMessage(outcome="exit", exit_status="1; true"),
+        StarterMessage(outcome="signal", signal="9"),
+        StarterMessage(outcome="error", reason="why=exit"),
+        StarterMessage(outcome="requeue"),
+    ],
+    ids=repr,
+)
+def test_any_other_end_is_left_to_python(verdict: StarterMessage, tmp_path: Path) -> None:
+    assert (end(tmp_path, verdict), told(tmp_path)) == (LEFT_TO_PYTHON, [])
+
+
+@pytest.mark.parametrize("note", ["intent", "dead", "stage", "warned"])
+def test_a_job_of_which_something_is_wanted_is_left_to_python(note: str, tmp_path: Path) -> None:
+    verdict = StarterMessage(outcome="exit", exit_status="0", at="1")
+
+    assert (end(tmp_path, verdict, note), told(tmp_path)) == (LEFT_TO_PYTHON, [])
+
+
+def test_a_spool_that_takes_nothing_leaves_the_end_to_python(tmp_path: Path) -> None:
+    (tmp_path / "spool-is-elsewhere").mkdir()
+    verdict = StarterMessage(outcome="exit", exit_status="0", at="1")
+    (tmp_path / NAME).write_bytes(encode(verdict))
+    names = f"private={tmp_path} fifo={tmp_path}/none/wake/x verdict={tmp_path}/{NAME} wanted="
+    argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
+
+    assert subprocess.run(argv, check=False, capture_output=True).returncode == LEFT_TO_PYTHON

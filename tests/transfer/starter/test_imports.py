@@ -1,0 +1,181 @@
+"""What the hot programs load: each module costs every transfer about 0.2 ms of CPU."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PYTHON = "/usr/bin/python3"  # what gridbridge is installed with
+SHOW = "import sys; sys.path.append({root!r}); import {module}; print(*sorted(sys.modules))"
+
+INTERPRETER = {
+    "_abc",
+    "_collections_abc",
+    "_stat",
+    "abc",
+    "genericpath",
+    "os",
+    "os.path",
+    "posixpath",
+    "stat",
+}
+MESSAGES = {
+    "gridbridge",
+    "gridbridge.errors",
+    "gridbridge.transfer",
+    "gridbridge.transfer.starter",
+    "gridbridge.model",
+    "gridbridge.model.transfer",
+    "gridbridge.model.transfer.guard",
+    "gridbridge.model.key_value_lines",
+    "gridbridge.model.message",
+    "gridbridge.model.places",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.files",
+    "gridbridge.state",
+    "gridbridge.state.published_values",
+}
+COMMANDS = {
+    "gridbridge.batch",
+    "gridbridge.batch.gridengine",
+    "gridbridge.batch.gridengine.client_commands",
+    "gridbridge.batch.gridengine.submitted_request",
+    "gridbridge.batch.gridengine.submit",
+    "gridbridge.batch.submission_result",
+    "gridbridge.transfer.starter.method_intents",
+    "gridbridge.transfer.starter.task_notes",
+    "gridbridge.transfer.starter.local_task",
+    "gridbridge.model.ids",
+    "gridbridge.model.request",
+    "gridbridge.shell.runner",
+    "gridbridge.state.spool",
+    "pwd",
+    "select",
+    "time",
+}
+STARTER = {
+    "gridbridge.batch.home_id",
+    "gridbridge.batch.wrapper_script",
+    "gridbridge.transfer.starter.step_answers",
+    "gridbridge.transfer.starter.first_note",
+    "gridbridge.transfer.starter.task_guard",
+    "gridbridge.transfer.starter.remote_job_spec",
+    "gridbridge.transfer.starter.remote_state",
+    "gridbridge.transfer.starter.submission_step",
+    "gridbridge.transfer.starter.starter",
+    "gridbridge.transfer.starter.starter_step",
+}
+SENSOR = {
+    "fcntl",
+    "gridbridge.transfer.starter.sensor",
+    "gridbridge.model.transfer",
+    "gridbridge.model.transfer.load_values",
+    "gridbridge.shell.poller_lock",
+    "select",
+}
+ADAPTER = {
+    "gridbridge.model.places",
+    "gridbridge",
+    "gridbridge.batch",
+    "gridbridge.batch.embedded",
+    "gridbridge.batch.embedded.embedded_output",
+    "gridbridge.batch.embedded.embedded_commands",
+    "gridbridge.batch.embedded.submit",
+    "gridbridge.batch.submission_result",
+    "gridbridge.errors",
+    "gridbridge.model",
+    "gridbridge.model.key_value_lines",
+    "gridbridge.model.request",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.runner",
+    "select",
+}
+OAR = {
+    "gridbridge.batch.oar",
+    "gridbridge.batch.oar.oar_commands",
+    "gridbridge.batch.oar.submit",
+    "gridbridge.shell.files",
+    "gridbridge.shell.ssh",
+    "pwd",
+}
+BY_SSH = {
+    "gridbridge",
+    "gridbridge.errors",
+    "gridbridge.model",
+    "gridbridge.model.transfer",
+    "gridbridge.model.key_value_lines",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.files",
+    "gridbridge.shell.runner",
+    "gridbridge.shell.ssh",
+    "pwd",
+    "select",
+}
+ALLOWED = {
+    "gridbridge.batch.embedded.submit": ADAPTER,
+    "gridbridge.batch.oar.submit": ADAPTER | OAR,
+    "gridbridge.transfer.starter.starter": MESSAGES | COMMANDS | STARTER,
+    "gridbridge.transfer.starter.control_methods": MESSAGES
+    | COMMANDS
+    | STARTER
+    | {"gridbridge.transfer.starter.control_methods"},
+    "gridbridge.transfer.starter.sensor": MESSAGES | SENSOR,
+    "gridbridge.shell.ssh": BY_SSH,
+    "gridbridge.shell.ssh_session": BY_SSH | {"fcntl", "gridbridge.shell.ssh_session", "termios"},
+}
+
+
+def loaded(module: str = "sys") -> set[str]:
+    """Return what a program without any site's additions has loaded after an import."""
+    argv = (PYTHON, "-I", "-S", "-c", SHOW.format(root=str(ROOT), module=module))
+    return set(subprocess.run(argv, capture_output=True, check=True, text=True).stdout.split())
+
+
+@pytest.mark.parametrize("module", ALLOWED)
+def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
+    """A new module in a hot program is a decision: add it here and look at `make bench`."""
+    surplus = loaded(module) - loaded() - INTERPRETER - ALLOWED[module]
+
+    assert set() == surplus
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "home_id as h; h.lines(7, '1')",
+        "wrapper_claim as c; c.lines(c.make('file'), 'file', '/s', 1)",
+    ],
+)
+def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
+    """All are UTF-8, whose codec the interpreter has."""
+    assert "encodings.ascii" not in loaded(f"gridbridge.batch.{read}")
+
+
+@pytest.mark.parametrize(
+    ("away", "other"),
+    [
+        (
+            "GridEngineCell(root='', cell='', qmaster_port='', execd_port='',"
+            " binaries='', timeout_s=1)",
+            "oar",
+        ),
+        ("OarServer(timeout_s=1)", "gridengine"),
+        ("EmbeddedFolder(path='', python='', timeout_s=1)", "gridengine"),
+    ],
+    ids=["gridengine", "oar", "embedded"],
+)
+def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
+    take = f"route; from gridbridge.batch import submitter; submitter(route.{away})"
+
+    assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.route as {take}")
+
+
+def test_what_is_loaded_is_seen() -> None:
+    """The test above can fail: a module that no hot program may load shows up."""
+    assert "gridbridge.decisions.transfer.message_rules" in loaded(
+        "gridbridge.decisions.transfer.message_rules"
+    )

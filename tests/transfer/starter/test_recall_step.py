@@ -1,0 +1,206 @@
+"""A starter's part of a recall: nothing runs twice, whatever the other cluster does meanwhile."""
+
+from typing import Any
+
+import pytest
+
+from gridbridge import batch
+from gridbridge.batch.gridengine import submit
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import MessageKind, TransferOutcome
+from gridbridge.transfer.starter import recall_step
+from tests.transfer.starter.cells import UNDEFER, Place
+
+WHY = "recalled from beta: it waited long"
+
+
+@pytest.fixture
+def recalled(place: Place) -> Place:
+    """Return a job that waits at beta and is wished home."""
+    place.step()
+    place.decide(outcome=TransferOutcome.RECALL, reason=WHY)
+    return place
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall_step, "SETTLE_S", 0)
+
+
+def test_a_job_is_held_and_looked_at_again_before_it_is_deleted(recalled: Place) -> None:
+    answer = recalled.step()
+
+    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "hqw")
+    assert recalled.calls("qdel") == []
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) -> None:
+    answer = recalled.step()
+
+    assert (answer, recalled.away()) == ("exit 99", None)
+    [closed] = recalled.sent(MessageKind.CLOSED)
+    assert (closed.outcome, closed.reason) == (TransferOutcome.REQUEUE, WHY)
+    assert recalled.calls("alpha qalter")[-1] == f"alpha qalter {UNDEFER}"
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_job_that_was_put_back_there_waits_as_well(recalled: Place) -> None:
+    """A transfer queue of the other cluster did not send it on (docs/explanation/home.md)."""
+    (recalled.folder / "beta/41").write_text("Rq\n")
+
+    assert (recalled.step(), recalled.away()) == ("exit 99", None)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_another_job_that_got_the_number_is_let_be(recalled: Place) -> None:
+    recalled.begin_anew(transfer="gb.alpha.9.0.1")
+
+    with pytest.raises(GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+        recalled.step()
+    assert recalled.away() == "qw"
+
+
+def test_a_job_that_was_started_again_is_let_run(recalled: Place) -> None:
+    (recalled.folder / "beta/41").write_text("Rr\n")
+
+    assert (recalled.step().split()[0], recalled.away()) == ("again", "Rr")
+    assert recalled.calls("qdel") == []
+
+
+def test_a_job_that_started_is_let_run(recalled: Place) -> None:
+    recalled.step()
+    recalled.start_away()
+    answer = recalled.step()
+
+    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "r")
+    assert recalled.calls("qdel") == []
+
+
+def test_a_job_that_is_not_there_is_left_to_the_service(recalled: Place) -> None:
+    """It may have run and ended: only its accounting tells."""
+    (recalled.folder / "beta/41").unlink()
+
+    assert recalled.step().startswith("again ")
+    assert recalled.sent(MessageKind.CLOSED) == []
+
+
+def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> None:
+    """The service that wished it may have been killed; a held job must not stay so."""
+    recalled.step()
+    recalled.retract()
+    recalled.start_away()
+    recalled.step()
+
+    assert recalled.step().startswith("wait ")
+    assert recalled.away() == "r"
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
+    recalled.decide(outcome=TransferOutcome.EXIT, exit_status="3")
+
+    assert recalled.step() == "exit 3"
+    assert recalled.calls("qdel") == []
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("outcome", "answer"),
+    [(TransferOutcome.ERROR, "exit 99"), (TransferOutcome.EXIT, "exit 3")],
+    ids=["none", "one"],
+)
+def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_an_end(
+    recalled: Place, outcome: str, answer: str
+) -> None:
+    """A job that waited leaves no trace; one that ran and ended meanwhile does."""
+    (recalled.folder / "beta/mute").touch()
+    with pytest.raises(GridbridgeError):
+        recalled.step()
+    meanwhile = recalled.step()
+    recalled.decide(outcome=outcome, exit_status="3", reason="beta has no trace of job 41")
+
+    assert (meanwhile.split()[0], recalled.step()) == ("again", answer)
+    assert [one.outcome for one in recalled.sent(MessageKind.CLOSED)] == [
+        TransferOutcome.REQUEUE if answer == "exit 99" else TransferOutcome.EXIT
+    ]
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("verdict", "answer"),
+    [
+        ({"outcome": TransferOutcome.ERROR}, "exit 99"),
+        ({"outcome": TransferOutcome.SIGNAL, "signal": "9"}, "exit 99"),
+        ({"outcome": TransferOutcome.EXIT, "exit_status": "0"}, "exit 0"),
+    ],
+)
+def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
+) -> None:
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
+
+    def start_and_delete(*words: Any) -> bool | None:
+        remote.write_text("r")
+        return delete(*words)
+
+    monkeypatch.setattr(submit, "delete_waiting", start_and_delete)
+    monkeypatch.setattr(
+        recall_step, "_confirm", lambda *_: recall_step.CONFIRM_S
+    )  # it is listed still
+    assert recalled.step().split()[:2] == ["again", str(recall_step.CONFIRM_S)]
+    recalled.decide(**verdict, reason="beta says so")
+
+    assert recalled.step() == answer
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen dying", "gone"])
+@pytest.mark.parametrize(
+    ("signal", "answer"), [("9", "exit 99"), ("12", "exit 99"), ("11", "signal 11")]
+)
+def test_what_starts_before_a_deletion_without_an_answer_runs_again(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
+) -> None:
+    """The deletion killed it; a fault of its own is its end."""
+    monkeypatch.setattr(recall_step, "SETTLE_S", 0)
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
+
+    def start_and_delete(*words: Any) -> bool | None:
+        remote.write_text("r")
+        (recalled.folder / "beta/mute").touch()
+        return delete(*words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(submit, "delete_waiting", start_and_delete)
+        with pytest.raises(GridbridgeError):
+            recalled.step()
+    if is_seen:
+        remote.write_text("dr")
+        assert recalled.step().startswith("again")
+        remote.unlink()
+    assert recalled.step().startswith("again")
+    recalled.decide(outcome=TransferOutcome.SIGNAL, signal=signal, reason="beta says failed 100")
+
+    assert recalled.step() == answer
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
+    recalled.down("beta")
+
+    with pytest.raises(GridbridgeError):
+        recalled.step()
+    recalled.down("beta", is_down=False)
+
+    assert recalled.away() == "qw"
+    assert recalled.step() == "exit 99"
+
+
+def test_a_job_that_can_not_be_recalled_is_let_be(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service takes back a wish that nobody heeds."""
+    monkeypatch.setattr(batch, "RECALLERS", {})
+
+    assert recalled.step().split()[0] == "wait"
+    assert recalled.calls("qhold") == []

@@ -1,0 +1,441 @@
+"""The sensor as execd drives it: a child with pipes, one newline for each report wanted."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.state import published_values
+from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, Sensor, SensorRequests
+from tests.program.work.test_threads import without_room
+from tests.shell.holders import a_holder
+
+EMPTY = b"begin\nend\n"
+VALUES = {"gb_beta_up": "1", "gb_beta_pending": "3"}
+FULL = b"begin\nn1:gb_beta_up:1\nn1:gb_beta_pending:3\nend\n"
+CLOSED = b"begin\nn1:gb_beta_up:0\nn1:gb_beta_pending:999999\nend\n"
+SERVICE = 10000 if os.geteuid() == 0 else os.geteuid()
+LIMIT_S = 10.0
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users")
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Make the service account's folder, with a poller that holds its lock."""
+    base = Path(tempfile.mkdtemp())
+    base.chmod(0o755)
+    folder = base / "home"
+    for made in (folder, folder / "published"):
+        made.mkdir(mode=0o755)
+        os.chown(made, SERVICE, -1)
+    with open(folder / "poller.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    shutil.rmtree(base)
+
+
+def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES) -> Path:
+    path = home / "published/load"
+    path.write_bytes(published_values.encode_load(time.time() - age_s, 30, values))
+    os.chown(path, SERVICE, -1)
+    return path
+
+
+def report(home: Path) -> bytes:
+    return a_sensor(home).report(time.time())
+
+
+def a_sensor(home: Path, *program: str) -> Sensor:
+    return Sensor("n1", str(home), str(home.parent / "sensor.log"), program or ("/bin/false",))
+
+
+class Execd:
+    """A sensor's other end: it writes newlines and reads reports as packets, one a write."""
+
+    def __init__(self, home: Path, *poller: str) -> None:
+        code = (
+            "import sys; from gridbridge.transfer.starter.sensor import Sensor;"
+            "Sensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).serve()"
+        )
+        log = str(home.parent / "sensor.log")
+        argv = (sys.executable, "-c", code, str(home), log, *(poller or ("/bin/false",)))
+        self._answers, theirs = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+        os.set_blocking(self._answers, False)
+        self.sensor = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=theirs)
+        os.close(theirs)
+
+    def ask(self, newlines: bytes = b"\n") -> None:
+        """Ask for a report."""
+        assert self.sensor.stdin
+        os.write(self.sensor.stdin.fileno(), newlines)
+
+    def packets(self, count: int) -> list[bytes]:
+        """Wait until there are so many packets."""
+        found: list[bytes] = []
+        until(lambda: len(self._read_into(found)) >= count)
+        return found
+
+    def _read_into(self, found: list[bytes]) -> list[bytes]:
+        try:
+            while packet := os.read(self._answers, 65536):
+                found.append(packet)
+        except BlockingIOError:
+            return found
+        return found
+
+    def answer(self) -> bytes:
+        """Ask and return the one answer."""
+        self.ask()
+        [packet] = self.packets(1)
+        return packet
+
+    def end(self) -> int:
+        """Close our end and return the exit status."""
+        assert self.sensor.stdin
+        self.sensor.stdin.close()
+        return self.sensor.wait(LIMIT_S)
+
+
+@pytest.fixture
+def execd(home: Path) -> Iterator[Execd]:
+    """Run a sensor on fresh values."""
+    publish(home)
+    execd = Execd(home)
+    yield execd
+    execd.sensor.kill()
+    execd.sensor.wait()
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + LIMIT_S
+    while not (seen := look()):
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.005)
+    return seen
+
+
+def test_an_answer_is_one_write(execd: Execd) -> None:
+    assert [execd.answer() for _ in range(3)] == [FULL] * 3
+
+
+def test_newlines_that_piled_up_get_one_answer(execd: Execd) -> None:
+    execd.answer()
+    os.kill(execd.sensor.pid, signal.SIGSTOP)
+    for _ in range(5):
+        execd.ask()
+    os.kill(execd.sensor.pid, signal.SIGCONT)
+    execd.packets(1)
+
+    execd.ask(b"quit\n")
+    assert execd.sensor.wait(LIMIT_S) == 0
+    assert execd.packets(0) == []
+
+
+@pytest.mark.parametrize("last", [b"quit\n", b"\n\nquit\n"])
+def test_quit_ends_it_without_a_word(execd: Execd, last: bytes) -> None:
+    execd.answer()
+    execd.ask(last)
+
+    assert execd.sensor.wait(LIMIT_S) == 0
+    assert execd.packets(0) == []
+
+
+def cuts(line: bytes) -> Iterator[list[bytes]]:
+    """Return a few bytes in every way in which they can come."""
+    for mask in range(1 << len(line) - 1):
+        ends = [at + 1 for at in range(len(line) - 1) if mask >> at & 1]
+        yield [line[a:b] for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
+
+
+@pytest.mark.parametrize("words", [b"\n\r\n\nquit\n", b"\nquit\r\n", b"quit\n\n"])
+def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
+    """Each piece that ends a line gets one answer, one that doesn't none, and quit is seen."""
+    for pieces in cuts(words):
+        requests = SensorRequests()
+        asked = [requests.take(piece) for piece in pieces]
+        before = asked[: asked.index(QUIT)]
+
+        ends = [piece.count(b"\n") for piece in pieces[: len(before)]]
+        assert before == [REPORT if end else NOTHING_YET for end in ends], pieces
+        assert b"quit" in b"".join(pieces[: len(before) + 1])
+
+
+def test_a_line_that_never_ends_costs_no_memory_and_is_not_quit() -> None:
+    requests = SensorRequests()
+    asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
+
+    assert asked == {NOTHING_YET, REPORT}
+
+
+def test_quit_in_two_pieces_ends_it_without_a_word(execd: Execd) -> None:
+    execd.answer()
+    execd.ask(b"qu")
+    execd.ask(b"it\n")
+
+    assert execd.sensor.wait(LIMIT_S) == 0
+    assert execd.packets(0) == []
+
+
+def test_the_end_of_execd_ends_it(execd: Execd) -> None:
+    execd.answer()
+
+    assert execd.end() == 0
+
+
+def test_an_execd_that_reads_no_more_ends_it(execd: Execd) -> None:
+    execd.answer()
+    os.close(execd._answers)
+    execd.ask()
+
+    assert execd.sensor.wait(LIMIT_S) == 0
+
+
+def test_an_answer_takes_less_than_50_ms(execd: Execd, home: Path) -> None:
+    """Also with a full folder and a poller that hangs, on the lock or anywhere."""
+    execd.answer()
+    for number in range(5000):
+        (home / f"published/{number}").touch()
+    times = []
+    for _ in range(40):
+        began = time.monotonic()
+        execd.answer()
+        times.append(time.monotonic() - began)
+
+    assert sorted(times)[len(times) // 2] < 0.05, times
+
+
+def test_values_without_end_are_no_answer(home: Path) -> None:
+    publish(home, values={f"gb_{number:03}": "1" for number in range(350)})
+
+    assert report(home) == EMPTY
+    assert (home.parent / "sensor.log").read_text().endswith("at most 4096 bytes\n")
+
+
+@pytest.mark.parametrize("age_s", [31, 86400, -2, -86400], ids=lambda age: f"{age} s old")
+def test_values_of_another_time_are_no_values(home: Path, age_s: float) -> None:
+    """Neither stale ones nor those of a future that somebody's clock brought."""
+    publish(home, age_s)
+
+    assert report(home) == CLOSED
+
+
+def test_no_value_is_ever_left_out_again(execd: Execd, home: Path) -> None:
+    """Execd might never send it again: whatever happens to the file, values close the queues."""
+    assert execd.answer() == FULL
+    path = publish(home, 31)
+    assert execd.answer() == CLOSED
+    path.unlink()
+    assert execd.answer() == CLOSED
+    publish(home)
+    assert execd.answer() == FULL
+
+
+SPOILED = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "no time": lambda path: path.write_bytes(b"now 30\ngb_beta_up=1\n"),
+    "not a time": lambda path: path.write_bytes(b"nan 30\ngb_beta_up=1\n"),
+    "others may write it": lambda path: path.chmod(0o666),
+    "its group may write it": lambda path: path.chmod(0o664),
+    "a link": lambda path: path.rename(path.with_name("x")).with_name("load").symlink_to("x"),
+    "a second link": lambda path: os.link(path, path.with_name("x")),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    "large": lambda path: path.write_bytes(path.read_bytes() + b"a=1\n" * 2000),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
+def test_what_the_service_did_not_write_is_no_value(
+    home: Path, spoil: Callable[[Path], object]
+) -> None:
+    """Where nothing was known before, none is reported; else those that close the queues."""
+    sensor = a_sensor(home)
+    publish(home)
+    known = sensor.report(time.time())
+    spoil(publish(home))
+
+    assert (report(home), known, sensor.report(time.time())) == (EMPTY, FULL, CLOSED)
+
+
+@needs_root
+@pytest.mark.parametrize("uid", [0, 10001])
+def test_anothers_file_is_no_value(home: Path, uid: int) -> None:
+    os.chown(publish(home), uid, -1)
+
+    assert report(home) == EMPTY
+
+
+@needs_root
+def test_a_folder_of_root_is_not_the_services(home: Path) -> None:
+    os.chown(publish(home), 0, -1)
+    os.chown(home, 0, -1)
+
+    assert report(home) == EMPTY
+
+
+def test_each_trouble_is_logged_once_and_its_end_too(home: Path) -> None:
+    sensor = a_sensor(home)
+    for age_s in (31, 31, 0, 0, 31, 31):
+        publish(home, age_s)
+        sensor.report(time.time())
+
+    lines = (home.parent / "sensor.log").read_text().splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == ["closed", "again", "closed"]
+
+
+def test_a_log_that_cannot_be_written_is_no_trouble(home: Path) -> None:
+    (home.parent / "sensor.log").symlink_to("/etc/passwd")
+
+    assert report(home) == EMPTY
+
+
+def looks(sensor: Sensor, *signs: float, step_s: float = 10.0) -> list[bool]:
+    """Look at a sign of life every ten seconds; say each time whether the poller hangs."""
+    times = (1000.0 + step_s * number for number in range(len(signs)))
+    return [sensor._hangs(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
+
+
+def test_a_poller_hangs_that_gives_no_sign_of_life_for_a_minute(home: Path) -> None:
+    found = looks(a_sensor(home), *[4000.0] * 8)
+
+    assert found == [False] * 7 + [True]
+
+
+def test_a_poller_that_gives_signs_or_has_announced_a_pause_does_not_hang(home: Path) -> None:
+    sensor = a_sensor(home)
+    signs = [4000.0 + 30 * (number // 3) for number in range(20)]  # the clock may be anywhere
+
+    assert not any(looks(sensor, *signs))
+    assert not any(looks(sensor, *[5300.0] * 20))
+
+
+def test_time_in_which_nobody_looked_is_not_the_pollers(home: Path) -> None:
+    """Both were frozen for an hour: it is given the time to go on."""
+    assert looks(a_sensor(home), *[4000.0] * 3, step_s=3600.0) == [False, False, False]
+
+
+def test_a_poller_hangs_sooner_where_values_are_stale_sooner(home: Path) -> None:
+    path = home / "published/load"
+    path.write_bytes(published_values.encode_load(time.time(), 5, VALUES))
+    os.chown(path, SERVICE, -1)
+    sensor = a_sensor(home)
+    sensor.report(time.time())
+
+    assert looks(sensor, *[4000.0] * 4) == [False, False, False, True]
+
+
+POLLER = """
+import fcntl, os, sys, time
+home = os.environ["HOME"]
+with open(f"{home}/seen.new", "a") as seen:
+    fds = "/proc/self/fd"
+    ends = [int(end) for end in os.listdir(fds) if os.path.exists(f"{fds}/{end}")]
+    open_ends = sorted(set(ends) - {seen.fileno()})
+    groups = sorted(os.getgroups())
+    print(os.getresuid(), os.getresgid(), groups, open_ends, os.getsid(0) == os.getpid(),
+          os.getcwd(), sorted(set(os.environ) - {"LC_CTYPE"}), file=seen)
+    print(os.getpid(), file=seen)
+os.rename(f"{home}/seen.new", f"{home}/seen")
+if sys.argv[1:] == ["stay"]:
+    lock = open(f"{home}/poller.lock", "r+")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(f"{home}/seen", f"{home}/holds")
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def idle_home(home: Path) -> Path:
+    """Return a home whose poller is gone."""
+    (home / "poller.lock").unlink()
+    (home / "poller.lock").touch()
+    os.chown(home / "poller.lock", SERVICE, -1)
+    publish(home)
+    return home
+
+
+def a_program(*arguments: str) -> tuple[str, ...]:
+    return ("/usr/bin/python3", "-I", "-c", POLLER, *arguments)
+
+
+def test_a_poller_is_started_as_the_service_when_none_runs(idle_home: Path) -> None:
+    secret = os.open("/etc/passwd", os.O_RDONLY)
+    os.set_inheritable(secret, True)
+    execd = Execd(idle_home, *a_program())
+    os.close(secret)
+    assert execd.answer() == FULL
+    until((idle_home / "seen").exists)
+
+    group = os.stat(idle_home).st_gid
+    line = (idle_home / "seen").read_text().splitlines()[0]
+    if os.geteuid() == 0:
+        assert line.startswith(f"{(SERVICE,) * 3} {(group,) * 3} [{group}] [0, 1, 2] True / ")
+    assert line.endswith("[0, 1, 2] True / ['HOME', 'LC_ALL', 'PATH']")
+    status = Path(f"/proc/{execd.sensor.pid}/status").read_text()
+    assert f"Uid:\t{os.getuid()}\t{os.geteuid()}\t" in status
+    assert execd.end() == 0
+
+
+def test_a_sensor_goes_on_where_no_process_can_be_started(home: Path) -> None:
+    (home / "poller.lock").unlink()
+
+    without_room(lambda _: a_sensor(home).see_to_poller())
+
+
+def test_one_that_ends_at_once_is_not_started_again_for_a_while(idle_home: Path) -> None:
+    execd = Execd(idle_home, *a_program())
+    for _ in range(20):
+        execd.answer()
+    until((idle_home / "seen").exists)
+    (idle_home / "seen").unlink()
+    for _ in range(20):
+        execd.answer()
+
+    assert execd.end() == 0
+    assert not (idle_home / "seen").exists()
+
+
+def test_a_running_poller_is_left_alone_and_outlives_the_sensor(idle_home: Path) -> None:
+    execd = Execd(idle_home, *a_program("stay"))
+    execd.answer()
+    until((idle_home / "holds").exists)
+    poller = int((idle_home / "holds").read_text().splitlines()[1])
+    assert execd.end() == 0
+
+    second = Execd(idle_home, "/bin/sh", "-c", 'touch "$HOME/second"')
+    assert second.answer() == FULL
+    assert second.answer() == FULL
+    assert second.end() == 0
+    assert not (idle_home / "second").exists()
+    os.kill(poller, signal.SIGKILL)
+
+
+def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -> None:
+    """It holds its lock and gives no sign of life: the sensor answers on, and closes the queue."""
+    poller = a_holder(idle_home / "poller.lock")
+    poller.send_signal(signal.SIGSTOP)
+    path = idle_home / "published/load"
+    path.write_bytes(published_values.encode_load(time.time() - 1, 0.2, VALUES))
+    os.chown(path, SERVICE, -1)
+    execd = Execd(idle_home, *a_program())
+
+    def is_replaced() -> bool:
+        assert execd.answer() == CLOSED
+        return (idle_home / "seen").exists()
+
+    until(is_replaced)
+    assert poller.wait() == -signal.SIGKILL
+    assert execd.end() == 0
+    told = (idle_home.parent / "sensor.log").read_text()
+    assert f"poller {poller.pid} gave no sign of life for 0.4 s: killed" in told

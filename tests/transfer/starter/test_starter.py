@@ -1,0 +1,644 @@
+"""The starter's steps: what each asks of the two cells, and that a killed one is taken again."""
+
+import os
+import time
+
+import pytest
+
+from gridbridge.errors import GridbridgeError, NoRoute, NotAccepted, NotLetIn, ParseError
+from gridbridge.model.message import (
+    DesiredJobState,
+    FailureCause,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+)
+from gridbridge.model.vocabulary import LocalQueues, encode_queues
+from gridbridge.transfer.starter.starter import Starter, take
+from gridbridge.transfer.starter.step_answers import EARLY_S, UNABLE, end_nowhere, pause
+from gridbridge.transfer.starter.submission_step import SHUT_OUT
+from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
+
+REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
+</JB_hard_resource_list>"""
+QUEUE = "<JB_hard_queue_list><QR_name>{}</QR_name></JB_hard_queue_list>"
+NOTE = "<JB_context><VA_variable>{}</VA_variable><VA_value>{}</VA_value></JB_context>"
+STARTS = "<JB_execution_time>{}</JB_execution_time>"
+FAR_S, OWN_S = 2051222400, 1767225600
+DEFER = "-a 203501010000.00 -ac gridbridge_start=0 -ac gridbridge_job=7 7"
+PHASES = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
+
+
+def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
+    answer = place.step()
+
+    assert place.away() == "qw"
+    assert answer.split()[:2] == ["wait", "60"]
+    assert answer.endswith(f"/{TRANSFER}")
+    assert [call.split()[1:3] for call in place.calls("qalter")] == [
+        ["qalter", "-a"],
+        ["qalter", "-N"],
+    ]
+
+
+def test_a_job_that_was_just_submitted_is_not_asked_about(place: Place) -> None:
+    """One request less for each transfer."""
+    place.step()
+
+    assert [call.split()[1] for call in place.calls("beta")] == ["qsub", "qalter"]
+
+
+def test_a_job_that_is_deleted_while_it_is_submitted_is_never_released(place: Place) -> None:
+    """A submission may take seconds; the terminate method notes the death meanwhile."""
+    qsub = place.folder / "bin/qsub"
+    dead = f"{place.task().private}/dead"
+    qsub.write_text(CLIENT.replace("\n", f"\n: >{dead}\n", 1))
+
+    answer = place.step()
+
+    assert answer == "signal 9"
+    assert place.calls("qalter -N") == []
+    assert (len(place.calls("qdel")), place.away()) == (1, None)
+
+
+def test_the_guard_at_home_comes_before_the_submission(place: Place) -> None:
+    place.step()
+    words = [call.split()[:2] for call in place.calls(" q")]
+
+    assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
+
+
+def test_a_step_killed_before_its_guard_guards_when_taken_again(place: Place) -> None:
+    """What it has noted of the job's own start time stays: that of the job is ours by then."""
+    place.step()
+    place.forget("guarded")
+
+    place.step()
+
+    assert place.calls("alpha qalter") == [f"alpha qalter {DEFER}"] * 2
+    assert (place.folder / "alpha/7").read_text() == "r\n"
+
+
+def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
+    place.down("alpha")
+
+    with pytest.raises(GridbridgeError):
+        place.step()
+
+    assert place.calls("beta") == []
+
+
+@pytest.mark.parametrize(
+    ("asks", "task", "guard", "calls"),
+    [
+        ("", "undefined", "start", [DEFER]),
+        ("", "3", "hold", ["-h u 7.3"]),
+        (REMOTE, "undefined", "none", []),
+        (REMOTE, "3", "none", []),
+        (QUEUE.format("transfer-beta"), "3", "none", []),
+        (
+            QUEUE.format("all.q"),
+            "undefined",
+            "start",
+            [DEFER],
+        ),
+        (
+            f"{QUEUE.format('transfer-beta')}{NOTE.format('gridbridge_queues', '*')}",
+            "3",
+            "hold",
+            ["-h u 7.3"],
+        ),
+    ],
+    ids=[
+        "a job",
+        "a task",
+        "to leave",
+        "a task to leave",
+        "by queue",
+        "or here",
+        "pinned just now",
+    ],
+)
+def test_a_task_that_could_start_here_is_guarded(
+    place: Place, asks: str, task: str, guard: str, calls: list[str]
+) -> None:
+    place.asks(asks)
+    (place.folder / "alpha/7.3").write_text("r")
+
+    step = Starter(place.task(SGE_TASK_ID=task), "", ("true",))
+    step.take()
+
+    assert {message.guard for message in place.sent(MessageKind.RECORD)} == {guard}
+    assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("later", "task", "taken_back"),
+    [
+        ("", "undefined", []),
+        (
+            STARTS.format(FAR_S) + NOTE.format("gridbridge_start", OWN_S),
+            "undefined",
+            ["-a 202601010000.00 -dc gridbridge_start,gridbridge_job 7"],
+        ),
+        (NOTE.format("gridbridge_hold", "1"), "3", ["-h U 7.3"]),
+    ],
+    ids=["none", "a start time", "a hold"],
+)
+def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_again(
+    place: Place, later: str, task: str, taken_back: list[str]
+) -> None:
+    """It needed none, until its owner let it start here, too; then the service put one."""
+    place.asks(REMOTE)
+    (place.folder / "alpha/7.3").write_text("r")
+    Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    place.asks(later)
+    name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
+    place.decide(name, outcome="exit", exit_status="99")
+
+    answer = Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+
+    assert answer == "exit 99"
+    assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
+
+
+def test_a_job_that_comes_home_starts_not_before_the_time_that_it_asked_for(place: Place) -> None:
+    place.asks(STARTS.format(OWN_S))
+    place.step()
+    place.decide(outcome="exit", exit_status="99")
+
+    assert place.step() == "exit 99"
+    assert place.calls("alpha qalter") == [
+        f"alpha qalter -a 203501010000.00 -ac gridbridge_start={OWN_S} -ac gridbridge_job=7 7",
+        "alpha qalter -a 202601010000.00 -dc gridbridge_start,gridbridge_job 7",
+    ]
+
+
+def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Place) -> None:
+    """It is started in whichever of its queues is free; its job is where it was sent."""
+    place.asks(QUEUE.format("transfer-beta,transfer-delta"))
+    place.leads("transfer-delta", "delta")
+    again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
+    Starter(place.task(**again), "", ("true",)).take()
+    [asked] = place.sent(MessageKind.ASK)
+    place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
+
+    Starter(place.task(**again), "", ("true",)).take()
+
+    assert asked.restarted == "yes"
+    records = {(one.queue, one.remote, one.phase) for one in place.sent(MessageKind.RECORD)}
+    assert records == {("transfer-beta", "beta", each) for each in PHASES}
+    assert len(place.calls("beta qstat -s a -u")) == 1
+    assert place.calls("delta") == []
+
+
+def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(remote_id="", phase=StarterPhase.SUBMITTING))
+
+    place.step()
+
+    found = place.task().record()
+    assert found
+    assert found.remote_id == "41"
+    assert len(place.calls("qsub")) == 1
+
+
+def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) -> None:
+    """RESTARTED is 0 after `qmod -cj`, and the name of its first transfer is used up."""
+    history = place.folder / "published/jobs/7.json"
+    history.parent.mkdir()
+    history.touch()
+
+    answer = place.step()
+
+    assert answer.startswith("again ")
+    assert [message.transfer for message in place.sent(MessageKind.ASK)] == ["gb.alpha.7.0.0"]
+    assert place.away() is None
+
+
+def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -> None:
+    """Another job of its number was submitted at another time."""
+    place.asks("<JB_submission_time>1795212523</JB_submission_time>")
+    place.step()
+    (place.folder / "tmp/.gridbridge/record").unlink()
+
+    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
+
+    assert {one.submitted for one in place.sent(MessageKind.RECORD)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(MessageKind.ASK)} == {"1795212523"}
+
+
+def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
+    """While no poller runs, hundreds of tasks may ask."""
+    history = place.folder / "published/jobs/7.json"
+    history.parent.mkdir()
+    history.touch()
+
+    pauses_s = [int(place.step().split()[1]) for _ in range(6)]
+
+    assert pauses_s[0] <= 6
+    assert pauses_s[-1] > 30
+    assert len(place.sent(MessageKind.ASK)) == 6
+
+
+def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
+    """A pause is a half to the whole of the longest, by chance."""
+    pauses_s = [int(pause(place.task(), StarterMessage()).split()[1]) for _ in range(40)][-30:]
+
+    assert len(set(pauses_s)) > 1
+    assert 30 < min(pauses_s) <= max(pauses_s) <= 61
+
+
+def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(
+    place: Place,
+) -> None:
+    """The service may have lost it, and its FIFO; what others did to the remote job stays."""
+    place.step()
+    place.task().ask(DesiredJobState.RUNNING)
+    place.step()
+    told, asked = len(place.sent(MessageKind.RECORD)), len(place.calls("beta"))
+
+    fifo = place.folder / "spool/wake" / place.sent(MessageKind.RECORD)[0].wake
+    fifo.unlink()
+    answer = place.step(noted="look")
+
+    assert answer.startswith("wait 60 ")
+    assert fifo.is_fifo()
+    assert len(place.sent(MessageKind.RECORD)) == told + 1
+    assert len(place.calls("beta")) == asked
+
+
+def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.task().ask(DesiredJobState.SUSPENDED)
+
+    place.step(noted="look")
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> None:
+    (place.folder / "published/queues/transfer-beta").unlink()
+
+    with pytest.raises(NoRoute) as refused:
+        place.step()
+    answer = end_nowhere(place.task(), refused.value)
+
+    assert answer == "exit 100"
+    told = (place.folder / "active/error").read_text()
+    assert (
+        told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_newer", "has_route", "waited_s", "answer"),
+    [
+        (True, False, 0, "again"),
+        (True, False, EARLY_S + 1, "exit"),
+        (False, False, 0, "exit"),
+        (False, True, 0, "again"),
+    ],
+    ids=["not taken yet", "never taken", "taken without the queue", "taken meanwhile"],
+)
+def test_a_queue_that_is_older_than_its_route_waits_for_it_a_while(
+    place: Place, is_newer: bool, has_route: bool, waited_s: int, answer: str
+) -> None:
+    """A queue made anew opens by old load values, before the service has the new file."""
+    taken, file = place.folder / "published/service.json", place.folder / "gridbridge.toml"
+    file.touch()
+    taken.touch()
+    taken_at = file.stat().st_ctime + (-1 if is_newer else 1)
+    os.utime(taken, (taken_at, taken_at))
+    if not has_route:
+        (place.folder / "published/queues/transfer-beta").unlink()
+    began = place.folder / "tmp/.gridbridge/early"
+    began.write_text(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - waited_s:.0f}")
+
+    told = end_nowhere(place.task(), NoRoute("nowhere"), str(file))
+
+    assert told.split()[0] == answer
+
+
+def test_what_was_sent_waits_for_its_route(place: Place) -> None:
+    place.step()
+    (place.folder / "published/queues/transfer-beta").unlink()
+
+    with pytest.raises(NoRoute) as refused:
+        place.step()
+
+    assert end_nowhere(place.task(), refused.value).startswith("again ")
+
+
+def write_mapping(place: Place, rules: str) -> None:
+    """Publish rules for the queue, as the service does."""
+    path = place.folder / "published/mappings/transfer-beta"
+    path.parent.mkdir()
+    path.write_text(rules)
+    route = place.folder / "published/queues/transfer-beta"
+    route.write_text(f"{route.read_text()}remote_mapped=yes\n")
+
+
+def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
+    place.down("beta")
+    with pytest.raises(NotAccepted):
+        place.step()
+    place.leads("transfer-beta", "delta")
+    place.down("beta", is_down=False)
+
+    with pytest.raises(GridbridgeError) as told:
+        place.step()
+
+    assert str(told.value) == "transfer-beta leads to delta by now, and the job is at beta"
+    assert place.away() is None
+
+
+def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> None:
+    place.limits(job="1:0:0")
+    rules = ("h_rt/to=walltime", "h_rt/unit=s", "mem/default=2G")
+    write_mapping(place, "".join(f"resource/{rule}\n" for rule in rules))
+    place.step()
+
+    [submission] = place.calls("qsub")
+    assert submission.endswith(" -hard -l walltime=3600 -hard -l mem=2G")
+
+
+def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Place) -> None:
+    write_mapping(place, "resource/h_rt/reject=no limits there\n")
+    place.unable()
+    answer = place.step()
+
+    assert (answer, place.calls("beta qsub")) == ("exit 100", [])
+    error = (place.folder / "active/error").read_text()
+    reason = "beta has no h_rt: no limits there; no queue here could run it either"
+    assert error == f"gridbridge: {reason}\n"
+    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["error"]
+
+
+def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> None:
+    place.limits(job="1:0:0")
+    write_mapping(place, "resource/h_rt/reject=no limits there\n")
+    answer = place.step()
+
+    assert (answer, place.calls("beta qsub")) == ("exit 99", [])
+    mark = "-hard -l h_rt=1:0:0 -hard -l remote=false -ac gridbridge_refused=beta has no h_rt"
+    assert place.calls("alpha qalter")[1:] == [
+        f"alpha qalter {mark}: no limits there 7",
+        f"alpha qalter {UNDEFER}",
+    ]
+    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["requeue"]
+
+
+@pytest.fixture
+def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Return a place from which nobody's login is let in at beta."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotLetIn(("ssh",), 255, stderr=b"far does not let the key of alice in")
+
+    for name in ("submit", "find_held"):
+        monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
+    return place
+
+
+def was_shut_out(place: Place, seconds_ago: float) -> None:
+    """Let the first refusal have come so long ago."""
+    at_s = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_ago
+    (place.folder / "tmp/.gridbridge" / SHUT_OUT).write_text(str(at_s))
+
+
+def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
+    """A directory service that is away there for minutes marks nobody's jobs."""
+    answers = [take(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
+
+    assert answers == ["again"] * 9
+    assert shut.calls("remote=false") == []
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds", "answers"),
+    [(2, 660, ["again"] * 2), (3, 660, ["again", "again", "exit"]), (3, 540, ["again"] * 3)],
+    ids=["too seldom", "often and long enough", "too short a time"],
+)
+def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
+    shut: Place, tries: int, seconds: float, answers: list[str]
+) -> None:
+    was_shut_out(shut, seconds)
+    taken = [take(shut.task(), "", ("true",)) for _ in range(tries)]
+
+    assert [answer.split()[0] for answer in taken] == answers
+    assert [one.cause for one in shut.sent(MessageKind.CLOSED)] == [
+        FailureCause.BARRED
+    ] * answers.count("exit")
+
+
+@pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
+def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -> None:
+    answer = take(place.task(SGE_ACCOUNT=account), "", ("true",))
+
+    assert (answer, place.calls("beta qsub")) == ("exit 99", [])
+    [closed] = place.sent(MessageKind.CLOSED)
+    assert closed.reason == "this job was sent here, and no job is sent on"
+
+
+def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:
+    """Never is a request sent in home's words because the rules are away for a moment."""
+    write_mapping(place, "resource/h_rt/drop=yes\n")
+    (place.folder / "published/mappings/transfer-beta").unlink()
+
+    with pytest.raises(GridbridgeError, match="the poller publishes it"):
+        place.step()
+    assert place.calls("qsub") == []
+
+
+def test_a_long_note_fits_into_the_record(place: Place) -> None:
+    """What was left out is told at length, but the record stays a message."""
+    detail = place.folder / "alpha/detail"
+    soft = "<JB_soft_resource_list><CE_name>gpu</CE_name><CE_stringval>{}</CE_stringval>"
+    detail.write_text(f"{detail.read_text()}{soft.format('x' * 5000)}</JB_soft_resource_list>\n")
+    write_mapping(place, "resource/gpu/reject=none there\n")
+    place.step()
+
+    told = place.sent(MessageKind.RECORD)
+    assert {one.reason[:30] for one in told if one.remote_id} == {"soft request gpu=" + "x" * 13}
+    assert place.step().startswith("wait")
+
+
+def test_a_mapping_that_is_none_sends_nothing_and_is_tried_again(place: Place) -> None:
+    write_mapping(place, "what is this\n")
+
+    with pytest.raises(ParseError):
+        place.step()
+    assert place.calls("qsub") == []
+
+
+def test_a_verdict_is_the_end(place: Place) -> None:
+    place.step()
+    place.decide(outcome="exit", exit_status="7")
+
+    assert place.step() == "exit 7"
+    assert [message.exit_status for message in place.sent(MessageKind.CLOSED)] == ["7"]
+
+
+def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place) -> None:
+    """The service has taken the verdict back by then."""
+    place.step()
+    place.decide(outcome="signal", signal="15")
+    place.step()
+    place.retract()
+
+    assert place.step() == "signal 15"
+
+
+def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.home("dr")
+
+    assert place.step(noted=DesiredJobState.DEAD).startswith("wait")
+    assert place.away() is None
+    place.decide(outcome="signal", signal="12")
+    assert place.step() == "signal 12"
+    assert [closed.desired for closed in place.sent(MessageKind.CLOSED)] == [DesiredJobState.DEAD]
+
+
+@pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
+def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
+    place: Place, letters: str, answer: str
+) -> None:
+    place.step()
+    place.start_away()
+    place.home(letters)
+
+    place.step(noted=DesiredJobState.DEAD)
+    place.decide(outcome="signal", signal="12")
+
+    assert place.step() == answer
+
+
+def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.home("s")
+
+    place.step(noted=DesiredJobState.SUSPENDED)
+
+    assert place.away() == "hs"
+
+
+@pytest.mark.parametrize("noted", [DesiredJobState.SUSPENDED, DesiredJobState.DEAD])
+def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
+    """USR1 of s_rt, and USR2 that the shepherd sends before h_rt's kill."""
+    place.limits(job="100")
+    place.step()
+    place.start_away()
+    place.ran_for(110)
+
+    place.step(noted=noted)
+
+    assert place.away() == "r"
+
+
+def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
+    place.step()
+    place.start_away()
+    (place.folder / "beta/41").write_text("hs")
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(desired=DesiredJobState.SUSPENDED))
+
+    place.step()
+
+    assert place.away() == "r"
+
+
+def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").write_text("S")
+    place.task().ask(DesiredJobState.SUSPENDED)
+
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").unlink()
+    place.task().ask(DesiredJobState.SUSPENDED)
+
+    assert place.step().startswith("wait")
+
+
+def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Place) -> None:
+    """Grid Engine's h_vmem holds for all that the starter starts."""
+    for name in ("qalter", "qstat"):
+        (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
+
+    answers = [take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
+
+    assert answers == ["again"] * UNABLE + ["exit"]
+    assert "h_vmem" in (place.folder / "active" / "error").read_text()
+
+
+def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
+    place.down("alpha")
+
+    answers = {take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
+
+    assert answers == {"again"}
+
+
+def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place: Place) -> None:
+    place.down("beta")
+    for _ in range(4):
+        take(place.task(), "", ("true",))
+    told = [each.reason for each in place.sent(MessageKind.RECORD) if each.reason]
+    place.down("beta", False)
+    place.step()
+
+    assert sorted(told) == [
+        "tried in vain: error: unable to contact qmaster",  # qsub's
+        "tried in vain: qstat: error: unable to contact qmaster",  # the search for what it left
+    ]
+    assert [each.reason for each in [place.task().record()] if each] == [""]
+
+
+def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
+    """The service goes by causes, whatever is said of them."""
+    place.step()
+    for cause in (FailureCause.HERE, FailureCause.HERE, FailureCause.UNREACHED):
+        place.task().excuse("no answer", cause)
+
+    told = sorted((one.at, one.cause) for one in place.sent(MessageKind.RECORD) if one.cause)
+    assert [cause for _, cause in told] == [FailureCause.HERE, FailureCause.UNREACHED]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (b"", False),
+        (
+            encode_queues(LocalQueues(queues="all.q", all_say="yes")),
+            "-hard -l h_rt=INFINITY -hard -l remote=false",
+        ),
+        (encode_queues(LocalQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+    ],
+    ids=["no queue back", "all say so", "some do"],
+)
+def test_a_job_is_not_submitted_to_a_queue_that_would_send_it_on(
+    place: Place, told: bytes, expected: str
+) -> None:
+    if told:
+        (place.folder / "published/stays").mkdir()
+        (place.folder / "published/stays/beta").write_bytes(told)
+
+    place.step()
+
+    [submission] = place.calls("beta qsub")
+    assert expected in submission if expected else "remote" not in submission

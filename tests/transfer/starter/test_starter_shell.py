@@ -1,0 +1,326 @@
+"""The starter's waiting shell, with steps that answer what a test has written down.
+
+Under dash and under bash, for either may be a site's /bin/sh and they wait in different ways.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+STEP = """#!/bin/sh
+mkdir -p "$TMPDIR/.gridbridge"
+echo "${4:-nothing}" >>"$TMPDIR/noted"
+[ ! -e "$TMPDIR/under-way" ] || echo so >"$TMPDIR/.gridbridge/record"
+n=$(wc -l <"$TMPDIR/noted")
+exec cat "$TMPDIR/answer.$n"
+"""
+T = TypeVar("T")
+
+
+class Starter:
+    """A starter whose n-th step gives the n-th answer; one without an answer was killed."""
+
+    def __init__(self, folder: Path, shell: str) -> None:
+        self.folder = folder
+        self.shell = shell
+        self.verdict = folder / "verdict"
+        self.fifo = folder / "wake/fifo"
+        self.fifo.parent.mkdir()
+        os.mkfifo(self.fifo)
+        step = folder / "python"
+        step.write_text(STEP)
+        step.chmod(0o755)
+        text = (ROOT / "sge-methods/starter").read_text().replace('*) sleep "$1"', "*) sleep 0.02")
+        self.script = folder / "starter"
+        self.script.write_text(re.sub(r"python=\S+", f"python={step}", text, count=1))
+
+    def start(self, *answers: str) -> None:
+        """Start it as the shepherd does: in a session of its own, with the user's environment."""
+        for number, answer in enumerate(answers, 1):
+            if answer:
+                (self.folder / f"answer.{number}").write_text(f"{answer}\n")
+        folder = str(self.folder)
+        self.process = subprocess.Popen(
+            # a shell can't take back what was ignored when it began, as under nohup
+            [
+                "/usr/bin/env",
+                "--default-signal",
+                f"/bin/{self.shell}",
+                str(self.script),
+                "argument",
+            ],
+            env={"TMPDIR": folder, "SGE_JOB_SPOOL_DIR": folder, "PATH": "/nowhere"},
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def nap(self, seconds: int = 60) -> str:
+        """Return the answer that makes it wait."""
+        return f"wait {seconds} {self.fifo} {self.verdict}"
+
+    def asleep(self) -> list[int]:
+        """Wait until it naps on its FIFO; return its shell and what naps for it, if any."""
+        napping = {self.shell} | ({"sleep"} if self.shell == "dash" else set())
+        return until(lambda: self.processes() if set(self.running()) == napping else [])
+
+    def processes(self) -> list[int]:
+        """Return its living processes, when all of them sleep and one the FIFO."""
+        return list(self.running().values()) if self._listens() else []
+
+    def running(self) -> dict[str, int]:
+        """Return the living processes of its session by name, if all of them sleep."""
+        listed = subprocess.run(
+            ["ps", "-s", str(self.process.pid), "-o", "pid=,stat=,comm="],
+            capture_output=True, text=True, check=False,
+        ).stdout  # fmt: skip
+        rows = [line.split() for line in listed.splitlines()]
+        living = [(pid, stat, name) for pid, stat, name in rows if "Z" not in stat]
+        is_quiet = all("S" in stat for _, stat, _ in living)
+        return {name: int(pid) for pid, _, name in living} if is_quiet else {}
+
+    def _listens(self) -> bool:
+        try:
+            os.close(os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    def decide(self) -> None:
+        """Publish a verdict and wake it once, as the service does."""
+        self.verdict.touch()
+        end = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(end, b"\n")
+        os.close(end)
+
+    def ends(self, limit_s: float = 10) -> int:
+        """Wait for its end and return its exit status."""
+        return self.process.wait(limit_s)
+
+    def noted(self) -> list[str]:
+        """Return what each step so far was told of signals."""
+        path = self.folder / "noted"
+        return path.read_text().split() if path.exists() else []
+
+
+@pytest.fixture(params=["dash", "bash"])
+def starter(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Starter]:
+    """Return a starter in a folder of its own; nothing of it is left."""
+    with _starter(tmp_path / "starter", request.param) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _starter(folder: Path, shell: str) -> Iterator[Starter]:
+    folder.mkdir()
+    made = Starter(folder, shell)
+    yield made
+    if made.process.poll() is None:
+        os.killpg(made.process.pid, signal.SIGKILL)
+        made.process.wait()
+
+
+def until(look: Callable[[], T], limit_s: float = 10) -> T:
+    """Wait until `look` returns something true, and return that."""
+    deadline = time.monotonic() + limit_s
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"waited {limit_s} s; last: {seen!r}"
+        time.sleep(0.01)
+    return seen
+
+
+def test_it_is_small() -> None:
+    assert len((ROOT / "sge-methods/starter").read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("status", [0, 7, 99, 100, 255])
+def test_an_exit_status_is_its_own(starter: Starter, status: int) -> None:
+    starter.start(f"exit {status}")
+
+    assert starter.ends() == status
+
+
+@pytest.mark.parametrize("number", [1, 9, 10, 15, 24])
+def test_a_signal_is_its_own_death(starter: Starter, number: int) -> None:
+    starter.start(f"signal {number}")
+
+    assert starter.ends() == -number
+
+
+def test_it_sleeps_until_it_is_woken_for_its_verdict(starter: Starter) -> None:
+    starter.start(starter.nap(), "exit 3")
+    starter.asleep()
+
+    starter.decide()
+
+    assert starter.ends() == 3
+
+
+def test_it_looks_for_its_verdict_though_nobody_wakes_it(starter: Starter) -> None:
+    starter.start(starter.nap(1), "exit 3")
+    starter.asleep()
+
+    starter.verdict.touch()
+
+    assert starter.ends() == 3
+
+
+def test_it_is_woken_after_what_napped_for_it_was_killed(tmp_path: Path) -> None:
+    with _starter(tmp_path / "starter", "dash") as starter:
+        starter.start(starter.nap(), "exit 3")
+        _, first = sorted(starter.asleep())
+
+        os.kill(first, signal.SIGKILL)
+        until(lambda: starter.running().get("sleep", first) != first)
+        starter.decide()
+
+        assert starter.ends() == 3
+
+
+def test_a_killed_step_of_a_task_that_was_put_back_lets_it_run_again(starter: Starter) -> None:
+    for note in ("back", "dead"):
+        (starter.folder / ".gridbridge").mkdir(exist_ok=True)
+        (starter.folder / ".gridbridge" / note).touch()
+
+    starter.start("", "exit 3")
+
+    assert starter.ends() == 99
+
+
+def test_a_signal_of_notify_is_told_to_the_next_step_once(starter: Starter) -> None:
+    starter.start(starter.nap(), starter.nap(), "exit 3")
+    starter.asleep()
+
+    os.killpg(starter.process.pid, signal.SIGUSR1)
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "suspended", "nothing"]
+
+
+def test_after_many_naps_a_step_looks_whether_it_is_known(starter: Starter) -> None:
+    brief = f"wait 0.01 {starter.fifo} {starter.verdict}"
+    starter.start(brief, starter.nap(), "exit 3")
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "look", "nothing"]
+
+
+def test_where_the_spool_was_wiped_a_step_tells_after_one_nap(starter: Starter) -> None:
+    """Its FIFO is gone with it; the one that the step makes in its place wakes it."""
+    starter.start(starter.nap(1), starter.nap(), "exit 3")
+    starter.asleep()
+    step = starter.folder / "python"
+    step.write_text(step.read_text().replace("exec cat", f"mkfifo {starter.fifo}; exec cat"))
+    starter.fifo.unlink()
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "look", "nothing"]
+
+
+def test_where_messages_alone_were_removed_a_step_tells_after_one_nap(starter: Starter) -> None:
+    """The service has made its mark anew, so that our record is older."""
+    record, mark = starter.folder / ".gridbridge/record", starter.folder / "m.mark"
+    step = starter.folder / "python"
+    step.write_text(step.read_text().replace("exec cat", f"touch {record}; exec cat"))
+    starter.start(starter.nap(1), starter.nap(), "exit 3")
+    starter.asleep()
+    mark.touch()
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "look", "nothing"]
+
+
+def test_what_a_step_could_not_do_is_told_again(starter: Starter) -> None:
+    starter.start(starter.nap(), "again 1 - -", "exit 3")
+    starter.asleep()
+
+    os.killpg(starter.process.pid, signal.SIGUSR2)
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "dead", "dead"]
+
+
+def test_signals_of_limits_and_terminals_change_nothing(starter: Starter) -> None:
+    starter.start(starter.nap(), "exit 3")
+
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ):
+        starter.asleep()
+        os.kill(starter.process.pid, number)
+    starter.asleep()
+    starter.decide()
+
+    assert starter.ends() == 3
+    assert starter.noted() == ["nothing", "nothing"]
+
+
+def test_a_killed_step_is_taken_again(starter: Starter) -> None:
+    starter.start("", "exit 3")
+
+    assert starter.ends() == 3
+
+
+def test_a_step_that_can_never_run_ends_with_a_reason(starter: Starter) -> None:
+    starter.start()
+
+    assert starter.ends() == 100
+    assert (starter.folder / "error").read_text().startswith("gridbridge: can't run ")
+
+
+def test_a_transfer_under_way_is_never_given_up(starter: Starter) -> None:
+    (starter.folder / "under-way").touch()
+    starter.start("", "", "", "", "", "exit 3")
+
+    assert starter.ends() == 3
+
+
+def test_notes_of_before_a_power_cut_are_gone_but_not_those_of_an_early_method(
+    starter: Starter,
+) -> None:
+    notes, config = starter.folder / ".gridbridge", starter.folder / "config"
+    notes.mkdir()
+    (notes / "record").touch()
+    config.touch()
+    os.utime(config, (time.time() + 60, time.time() + 60))
+    starter.start(starter.nap(), "exit 3")
+    starter.asleep()
+    left = list(notes.glob("record"))
+    (notes / "intent").touch()
+    starter.decide()
+
+    assert (left, starter.ends()) == ([], 3)
+
+
+def test_a_waiting_starter_weighs_less_than_a_megabyte(tmp_path: Path) -> None:
+    """Of several, as on a transfer host: alone, one bears what they and the daemons share."""
+    with contextlib.ExitStack() as ended:
+        waiting = [ended.enter_context(_starter(tmp_path / name, "dash")) for name in "abcd"]
+        for starter in waiting:
+            starter.start(starter.nap(), "exit 3")
+        kb = sum(_pss_kb(pid) for starter in waiting for pid in starter.asleep())
+
+    assert 0 < kb / len(waiting) < 1024
+
+
+def _pss_kb(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("Pss:")).split()[1])

@@ -1,0 +1,228 @@
+"""sge-methods/usage, the root epilog: remote figures go into the shepherd's file, nothing else."""
+
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.places import PUBLISHED
+from gridbridge.state import published_files, published_values
+
+EPILOG = Path(__file__).parents[3] / "sge-methods" / "usage"
+LOG = "/var/log/gridbridge-usage.log"
+METHODS = "/opt/gridbridge/sge-methods"
+ME = pwd.getpwuid(os.getuid())
+USAGE = """wait_status=1
+exit_status=3
+start_time=1795890471
+ru_wallclock=62
+ru_utime=0.041
+ru_stime=0.031
+ru_maxrss=9117
+ru_minflt=610
+"""
+TOLD = {"ru_wallclock": "60", "ru_utime": "77.5", "ru_stime": "1.25", "ru_maxrss": "204800"}
+REMOTE = (
+    "wait_status=1\nexit_status=3\nstart_time=1795890471\nru_wallclock=60\nru_utime=77.5\n"
+    "ru_stime=1.25\nru_maxrss=204800\nru_minflt=610\n"
+)
+
+
+class Job:
+    """Execd's folder of a job of ours that began a minute ago, and what the service published."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder
+        self.folder = folder / "12.1"
+        self.folder.mkdir()
+        self.shown = str(folder / "published")
+        self.usage = self.folder / "usage"
+        self.usage.write_text(USAGE)
+        self.private = folder / "tmp" / ".gridbridge"
+        self.private.mkdir(parents=True)
+        (self.private / "closed").write_text("kind=closed\n")
+        self.configure()
+
+    def configure(self, *more: str, task: int = 0) -> None:
+        """Write execd's view of the job, of one that began a minute ago."""
+        tmpdir = self.private.parent
+        known = f"tmpdir={tmpdir}\njob_owner={ME.pw_name}\njob_id=12\nja_task_id={task}"
+        config = self.folder / "config"
+        config.write_text("".join(f"{line}\n" for line in ("priority=0", known, *more)))
+        began_s = config.stat().st_mtime - 60
+        os.utime(config, (began_s, began_s))
+
+    def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
+        """Show what its remote job used."""
+        local = f"12.{task}" if task else "12"
+        path = published_values.usage_path(local, owner, self.shown)
+        told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
+        published_files.put(path, told if data is None else data)
+        return Path(path)
+
+    def account(self, *shell: str) -> str:
+        """Run the epilog as the shepherd does, whose folder it is; return what execd will read."""
+        text = EPILOG.read_text().replace(PUBLISHED, self.shown).replace(LOG, f"{self.root}/log")
+        epilog = self.root / "epilog"
+        epilog.write_text(text.replace(METHODS, str(self.root)))
+        argv = shell or ("/bin/sh", "-p")
+        run = 'cd "$1" && shift && "$@"; exit $?'
+        ran = subprocess.run(
+            ("/bin/sh", "-c", run, "shepherd", self.folder, *argv, epilog),
+            cwd="/",
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+        return self.usage.read_text()
+
+    def log(self) -> str:
+        """Return what went wrong."""
+        path = self.root / "log"
+        return path.read_text() if path.exists() else ""
+
+    def left(self) -> set[str]:
+        """Return what lies in the shepherd's folder."""
+        return {path.name for path in self.folder.iterdir()}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+@pytest.mark.parametrize("shell", [("/bin/sh", "-p"), ("/bin/bash", "-p")], ids=["dash", "bash"])
+def test_the_remote_figures_take_the_place_of_the_starters(
+    job: Job, shell: tuple[str, str]
+) -> None:
+    job.publish()
+
+    assert job.account(*shell) == REMOTE
+    assert (job.log(), job.left()) == ("", {"config", "usage"})
+
+
+def test_no_interpreter_of_python_is_started(job: Job) -> None:
+    """It would cost each transfer twenty times as much as all that is done here."""
+    assert "python" not in EPILOG.read_text()
+
+
+def test_a_task_of_an_array_has_its_own_figures(job: Job) -> None:
+    """8.1.9 writes no `job_is_array` into its config: a job that is none has task 0."""
+    job.configure(task=3)
+    job.publish(b"ru_utime=1\n")
+    job.publish(task=3)
+
+    assert job.account() == REMOTE
+
+
+def test_a_job_that_is_no_array_has_no_task(job: Job) -> None:
+    job.configure("job_is_array=0", task=1)
+    job.publish()
+
+    assert job.account() == REMOTE
+
+
+def test_what_nobody_told_stays(job: Job) -> None:
+    job.publish(b"ru_utime=77.5\nru_stime=\n")
+
+    assert job.account() == USAGE.replace("ru_utime=0.041", "ru_utime=77.5")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"ru_utime=77", b"ru_utime\n", b"ru_utime=1;id\n", b"exit_status=0\n", b"\0\xff\n"],
+    ids=["empty", "a cut end", "no value", "no number", "another name", "no text"],
+)
+def test_a_broken_note_changes_no_figure(job: Job, data: bytes) -> None:
+    job.publish(data)
+
+    assert (job.account(), job.log()) == (USAGE, "")
+
+
+def test_no_other_persons_end_is_taken_for_this_jobs(job: Job) -> None:
+    job.publish(owner="nobody")
+
+    assert job.account() == USAGE
+
+
+def test_the_end_of_an_earlier_run_is_not_taken_for_this_ones(job: Job) -> None:
+    path = job.publish()
+    hour_ago_s = path.stat().st_mtime - 3600
+    os.utime(path, (hour_ago_s, hour_ago_s))
+
+    assert job.account() == USAGE
+
+
+def test_a_job_without_a_remote_end_keeps_its_own_usage(job: Job) -> None:
+    assert (job.account(), job.log()) == (USAGE, "")
+
+
+@pytest.mark.parametrize("name", ["job_owner=root", "job_id=13", "ja_task_id=1", "job_id="])
+def test_a_line_that_a_person_put_into_the_config_is_not_believed(job: Job, name: str) -> None:
+    """As `qsub -wd` does by a path with an end of line."""
+    job.publish()
+    job.configure("cwd=/home/alice", name)
+
+    assert job.account() == USAGE
+    assert "config: " in job.log()
+
+
+def test_a_link_in_the_place_of_the_usage_is_not_followed(job: Job, tmp_path: Path) -> None:
+    job.publish()
+    (tmp_path / "victim").write_text(USAGE)
+    job.usage.unlink()
+    job.usage.symlink_to(tmp_path / "victim")
+    job.account()
+
+    assert (tmp_path / "victim").read_text() == USAGE
+
+
+def test_a_link_in_the_place_of_the_note_is_not_followed(job: Job, tmp_path: Path) -> None:
+    path = job.publish()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+
+    assert job.account() == USAGE
+
+
+def test_a_usage_that_the_shepherd_did_not_write_is_not_made(job: Job) -> None:
+    job.publish()
+    job.usage.unlink()
+    with pytest.raises(FileNotFoundError):
+        job.account()
+
+    assert job.left() == {"config"}
+    assert "usage: not there" in job.log()
+
+
+def test_an_epilog_killed_while_it_wrote_has_left_the_usage_whole(job: Job) -> None:
+    """What it wrote lies beside; another run of it writes through nothing that is there."""
+    job.publish()
+    (job.folder / "usage.new").write_text("half of i")
+
+    assert job.account() == USAGE
+
+
+def test_the_owners_epilog_runs_where_the_starter_was_killed(job: Job, tmp_path: Path) -> None:
+    """An empty `closed`, of a full disk, says no more than none."""
+    job.publish()
+    (job.private / "closed").write_text("")
+    own = tmp_path / "epilog.ran"
+    fake = tmp_path / "setpriv"
+    fake.write_text(f'#!/bin/sh\necho "$TMPDIR $*" >{own}\n')
+    fake.chmod(0o755)
+    text = EPILOG.read_text().replace("setpriv --reuid", f"{fake} --reuid")
+    (tmp_path / "usage").write_text(
+        text.replace(PUBLISHED, job.shown).replace(LOG, f"{job.root}/log")
+    )
+    run = f"cd {job.folder} && /bin/sh -p {tmp_path}/usage; exit $?"
+    subprocess.run(("/bin/sh", "-c", run), check=True)
+
+    assert job.usage.read_text() == REMOTE
+    assert own.read_text() == (
+        f"{job.private.parent} --reuid {ME.pw_name} --regid {ME.pw_gid} --init-groups "
+        f"--inh-caps=-all {METHODS}/epilog\n"
+    )
