@@ -1,1 +1,1 @@
-"""gridbridge-runner: cycles over all campaigns."""
+"""gridbridge-runner: runs the scheduling cycles of all campaigns."""

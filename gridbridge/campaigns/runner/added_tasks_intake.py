@@ -1,4 +1,4 @@
-"""Takes parts in: what an owner adds to a campaign that goes on, each file once."""
+"""Add tasks to unfinished campaigns from files that their owners brought."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,15 +16,15 @@ from gridbridge.model.status_report import count
 from gridbridge.shell import files
 from gridbridge.state.database import StateFile
 
-MOST_PARTS = 1000  # of a campaign: root looks through them for each array
+MOST_PARTS = 1000  # parts of a campaign: root reads the list of parts for each array
 
 ANOTHER = "another file came by this name"
 
-Judge = Callable[[NewFile, Campaign], str]  # what a site's rules have against so many tasks
+Judge = Callable[[NewFile, Campaign], str]  # why the site's rules refuse the tasks, or ""
 
 
 class PartIntake:
-    """What takes them in."""
+    """Accepts files that add tasks to an existing campaign, each file once."""
 
     def __init__(
         self, database: StateFile, judge: Judge, register: CampaignRegister, folder: str = CAMPAIGNS
@@ -42,7 +42,7 @@ class PartIntake:
         return grown
 
     def keep(self, new_file: NewFile) -> TaskBatch | str:
-        """Keep a part, unless it is kept already, or return what is wrong with it."""
+        """Store a file of added tasks as a part of its campaign, or return the refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
@@ -52,7 +52,7 @@ class PartIntake:
         return self._add(new_file, campaign)
 
     def recover(self) -> tuple[int, ...]:
-        """Keep parts that a state file which was restored has forgotten; return whose they are."""
+        """Re-add parts that a restored state file lacks; return their campaigns' numbers."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
         return tuple(
@@ -67,7 +67,7 @@ class PartIntake:
         return not is_known
 
     def _forgotten(self, campaign: Campaign) -> NewFile | None:
-        """Return the file of a campaign's next part, if that is there."""
+        """Return the file of a campaign's next part if the state file lacks that part."""
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
@@ -89,7 +89,7 @@ class PartIntake:
         return part
 
     def _problem(self, new_file: NewFile, campaign: Campaign) -> str:
-        """Say why a campaign gets no tasks by this file; empty when it does."""
+        """Return why a campaign cannot get this file's tasks; empty if it can."""
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:
             return f"no {name}"

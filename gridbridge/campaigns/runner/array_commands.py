@@ -1,4 +1,4 @@
-"""What is done at the clusters for campaigns."""
+"""The interface through which the runner submits, releases and deletes arrays."""
 
 from typing import Protocol
 
@@ -6,34 +6,37 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, LedgerArray, Sen
 
 
 class ArrayCommands(Protocol):
-    """What is done at the clusters (campaigns/acts/array_submission); each may be repeated."""
+    """Commands on campaign arrays at clusters; each can safely be repeated.
+
+    campaigns/acts/array_submission implements the protocol.
+    """
 
     def send(
         self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /
     ) -> tuple[SentTask, ...]:
-        """Submit arrays of a campaign to a cluster, and let their tasks start.
+        """Submit arrays of one campaign to one cluster, and release their tasks.
 
-        The errors: ArrayRefused where their cluster, and CampaignRefused where root will never take
-        them, and AlreadySubmitted when root's ledger has other tasks under a number.
+        Errors: ArrayRefused if the cluster will never accept an array, CampaignRefused if root will
+        never accept it, AlreadySubmitted if root's ledger has other tasks under its number.
         """
         ...
 
     def release(self, array: Array, /) -> None:
-        """Let the tasks of an array start that is submitted already."""
+        """Release the tasks of an array that is submitted on hold."""
         ...
 
     def delete(self, array: Array, /) -> int:
-        """End all of its tasks; return its id there, 0 for one that was never submitted."""
+        """Delete an array at its cluster; return its job id, 0 if it was never submitted."""
         ...
 
     def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
-        """End the tasks at some places of it."""
+        """Delete the tasks at some indices of an array."""
         ...
 
     def end(self, campaign: int, /) -> None:
-        """Have root send nothing more of a campaign."""
+        """Close a campaign in root's ledger, so that root submits nothing more of it."""
         ...
 
     def ledger_arrays(self, campaign: int, /) -> tuple[LedgerArray, ...]:
-        """Return what root's ledger has of a campaign."""
+        """Return the arrays that root's ledger lists for a campaign."""
         ...

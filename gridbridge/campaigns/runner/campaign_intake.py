@@ -1,6 +1,6 @@
-"""Takes new campaigns in: each file becomes a campaign, or a part of one, once.
+"""Turn new files in the inbox into campaigns or added tasks, each file once.
 
-Its owner is told the number.
+The owner gets the campaign's number in a published answer.
 """
 
 import logging
@@ -44,11 +44,11 @@ from gridbridge.state import published_files
 from gridbridge.state.database import StateFile
 
 TRIED = "its failed tasks were tried again since"
-KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
-PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
-ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within minutes
-MOST_REFUSAL = 4000  # characters of what is wrong with a file: much of it may be the file's own
-NOBODY = -1  # whose a file is that can't be read
+KEPT = timedelta(days=30)  # for files of ended campaigns: owners may still retry tasks
+PURGED_AT_ONCE = 500  # campaigns in a sweep, so that a cycle does not take minutes
+ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads its answer within minutes
+MOST_REFUSAL = 4000  # characters of a refusal, which may quote the file
+NOBODY = -1  # uid for an unreadable file
 NO_WISHES = Notifications()
 USUAL = RunnerSection()
 MB = 1_000_000
@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignIntake:
-    """What takes files in."""
+    """Accepts campaign files and owners' requests from the inbox."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class CampaignIntake:
         self._published = published
         self._rules = rules
         self._watch = ClockWatch(clock, watched)
-        self._waiting: set[str] = set()  # tokens of what was told once
-        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+        self._waiting: set[str] = set()  # tokens of files whose failure was logged
+        self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
 
     def take(self) -> int:
-        """Take in new campaigns, and do what owners ask; return how many of both."""
+        """Accept new campaign files, and answer owners' requests; return how many of both."""
         listed = campaign_files.names(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
@@ -106,10 +106,10 @@ class CampaignIntake:
 
     @contextmanager
     def _isolated(self, token: str) -> Iterator[None]:
-        """Do what one file asks for; what is wrong with it stops no other.
+        """Process one file; its failure does not stop other files.
 
-        What the state file or a disk refuses is tried again at each look, and told once. What fails
-        by anything else would fail again, so its file is removed.
+        Failures of the state file or the disk are logged once and retried in each cycle. Any other
+        exception would occur again, so the file is removed.
         """
         try:
             yield
@@ -122,7 +122,7 @@ class CampaignIntake:
             campaign_files.drop(token, self._folder)
 
     def untaken(self) -> list[str]:
-        """Return the names of the files that `take` would find."""
+        """Return the names of the inbox files that `take` would process."""
         return campaign_files.waiting(campaign_files.names(self._folder), self._folder)
 
     def _answer(self, listed: list[str]) -> int:
@@ -134,10 +134,10 @@ class CampaignIntake:
         return answered
 
     def recover(self) -> None:
-        """Know the campaigns again that a state file which was restored has forgotten.
+        """Re-create campaigns that a restored state file lacks, from their files.
 
-        They are paused, and so are those that lack parts: their owners say whether they go on. What
-        was submitted of them root's ledger knows.
+        Such campaigns are paused, and so are campaigns that lack added tasks: their owners decide
+        whether to resume. Root's ledger lists the arrays that were already submitted.
         """
         campaigns = self._campaigns.all()
         for campaign in campaigns:
@@ -153,10 +153,10 @@ class CampaignIntake:
             self._tell_of_tries()
 
     def _tell_of_tries(self) -> None:
-        """Tell of campaigns whose failed tasks were tried again unknown to our state file.
+        """Open events for campaigns whose retries a restored state file lacks.
 
-        Their owners ask for that once more: then root's ledger refuses what was submitted, and it
-        is taken over.
+        When an owner requests the retry again, root's ledger refuses the submitted arrays, and the
+        runner imports them.
         """
         since_s = (self._clock.now() - KEPT).timestamp()
         for campaign, token in self._given.again_since(since_s):
@@ -166,32 +166,36 @@ class CampaignIntake:
                 continue
             _log.warning("event=tries_forgotten campaign=%s", campaign)
             self._tell_restored(campaign, TRIED)
-            self._campaigns.note_done(token, campaign, self._clock.now())  # so it is told once
+            # recorded as done, so that the event opens once
+            self._campaigns.note_done(token, campaign, self._clock.now())
 
     def _recover(self, number: int) -> None:
-        """Know a campaign again by its file, if that is what the service called so."""
+        """Re-create a campaign from its file, if the service gave this file its number."""
         new_file = campaign_files.numbered(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
         new_file = replace(
             new_file, owner=new_file.owner or str(new_file.uid)
-        )  # it is paused anyway
+        )  # a paused campaign needs no account
         campaign = self._campaign(new_file)
         if isinstance(campaign, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
-        self._campaigns.add(campaign, files.random_name())  # nobody brings another under that name
+        self._campaigns.add(campaign, files.random_name())  # a token that no other file can have
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
-        """Pause a campaign of which our state file knew too little."""
+        """Pause a campaign that was restored from its file."""
         self._campaigns.is_now(campaign, CampaignState.PAUSED)
         self._tell_restored(campaign)
 
     def _tell_restored(self, campaign: int, why: str = "") -> None:
-        """Tell of it, and have all of its tasks shown anew: what is shown is of later."""
+        """Open a `restored` event, and have all tasks of the campaign published again.
+
+        The published task states are newer than the restored state file.
+        """
         event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", self._clock.now())
         self._events.open_once(replace(event, why=why))
         published_task_files.touch(
@@ -199,13 +203,12 @@ class CampaignIntake:
         )
 
     def sweep(self) -> None:
-        """Remove the files of campaigns that ended long ago, and old answers; forget old events.
+        """Remove old answers, events, requests, and files of long-ended campaigns.
 
-        Old requests and campaigns are forgotten, too, and after `keep_campaigns_d` campaigns with
-        their tasks, because one published list has all that are kept. What such a campaign left
-        open closes: without its files nothing of it can run again. Where something of it is still
-        to be deleted its events last, so that nobody is told each time. While the clock is known to
-        have been set forward all of this is kept for longer.
+        Campaigns older than `keep_campaigns_d` are purged with their tasks, because one published
+        list holds all stored campaigns. Events of ended campaigns close, but for events of
+        undeleted tasks. While the clock is known to have jumped forward, everything is kept for
+        longer.
         """
         now = self._clock.now()
         answers = campaign_files.answer_path("", self._published)
@@ -230,7 +233,10 @@ class CampaignIntake:
         return self._parts.grown()
 
     def _take(self, token: str, new_file: NewFile | str) -> bool:
-        """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
+        """Store the campaign, then publish the answer, then rename the file.
+
+        Each step can be repeated after a kill.
+        """
         if isinstance(new_file, NewFile) and not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account now")
         if isinstance(new_file, NewFile) and new_file.adds_to is not None:
@@ -251,7 +257,7 @@ class CampaignIntake:
         return not existing
 
     def _take_part(self, new_file: NewFile) -> bool:
-        """Do so with what adds tasks to a campaign."""
+        """Store a file of added tasks, publish the answer, then rename the file."""
         part = self._parts.keep(new_file)
         if isinstance(part, str):
             self._refuse(new_file.token, part, new_file.uid)
@@ -263,7 +269,7 @@ class CampaignIntake:
         return True
 
     def _free_number(self) -> int:
-        """Return a number that no campaign has had, also if our state file is an older one."""
+        """Return a number that no campaign ever had, even if the state file was restored."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
         free = (n for n in counting(after) if not campaign_files.is_number_taken(n, self._folder))
         return next(free)
@@ -279,7 +285,7 @@ class CampaignIntake:
         return self._too_much(new_file) or self._campaign(new_file)
 
     def _too_much(self, new_file: NewFile) -> str:
-        """Say that a person would have too many campaign files here, or too large ones."""
+        """Return a refusal if a person has too many or too large campaign files."""
         parts = self._kept_parts.of_person(new_file.uid)
         held, size = campaign_files.held(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
@@ -291,10 +297,10 @@ class CampaignIntake:
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
 
     def _campaign(self, new_file: NewFile) -> Campaign | str:
-        """Return a file's campaign, or what is wrong: any program may have written it."""
+        """Return the campaign of a file, or a refusal; any program may have written the file."""
         try:
             jdl = decode(new_file.header, Jdl)
-        except Exception as error:  # whatever somebody wrote there
+        except Exception as error:  # the file's content is untrusted
             return f"not what gridsub writes: {error!r:.200}"
         unknown = sorted(jdl.clusters.keys() - self._clusters)
         if unknown:
@@ -321,12 +327,15 @@ class CampaignIntake:
         )
 
     def _unsettled_part(self, new_file: NewFile, campaign: Campaign) -> str:
-        """Say what they have against a campaign with the tasks that are added."""
+        """Return why the site's rules refuse a campaign with the added tasks."""
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
     def _unsettled(self, new_file: NewFile, jdl: Jdl) -> str:
-        """Say what the site's rules have against a campaign: gridsub applied them before."""
+        """Return why the site's admission rules refuse a campaign.
+
+        gridsub applied the same rules before it submitted the file.
+        """
         groups = frozenset(host.groups_of(new_file.owner))
         candidate = CampaignCandidate(
             user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
@@ -338,5 +347,5 @@ class CampaignIntake:
 
 
 def _is_of(campaign: Campaign, new_file: NewFile) -> bool:
-    """Say whether this file is the campaign's own."""
+    """Return whether a file is the one that created a campaign."""
     return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

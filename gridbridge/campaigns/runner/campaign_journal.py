@@ -1,4 +1,4 @@
-"""The decisions about campaigns, kept with the rows that they looked at, and made again."""
+"""Encode the campaign runner's decisions for the journal, and replay them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ PROGRAM = "runner"
 
 
 def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalEntry | None:
-    """Tell a decision with its rows; nothing for one to do nothing.
+    """Return the journal entry of a cycle's decision; None if the cycle does nothing.
 
-    What campaigns run is left out: it decides nothing, and a script a cycle would fill the journal.
+    The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
     """
     sentences = rules.sentences(plan)
     campaigns = tuple(
@@ -27,10 +27,10 @@ def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalE
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
-    """Decide again from what was kept."""
+    """Replay a journalled decision from its stored situation; return its actions."""
     return rules.sentences(rules.plan(decode(row["seen"], CycleSituation)))
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
+    """Return the actions as the journal shows them to people."""
     return list(actions)

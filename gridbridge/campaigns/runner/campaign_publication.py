@@ -1,4 +1,4 @@
-"""What people see of campaigns and their tasks: states and numbers, never parameters."""
+"""Publish the states and counts of campaigns and tasks, never task parameters."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
@@ -31,7 +31,7 @@ from gridbridge.state.database import StateFile
 
 
 class CampaignPublication:
-    """What publishes them."""
+    """Publishes the states of campaigns, their tasks and cycles."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class CampaignPublication:
         self._events = CampaignEvents(database)
         self._clock = clock
         self._folder = folder
-        self._outlines: dict[int, Jdl] = {}  # of all campaigns, so that each is read once
-        self._begun: set[int] = set()  # campaigns whose tasks we may be touching
-        self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
-        self._there: frozenset[int] | None = None  # campaigns whose tasks were shown
+        self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
+        self._begun: set[int] = set()  # campaigns whose tasks this cycle may change
+        self._killed: set[int] = set()  # campaigns whose published tasks may be outdated
+        self._there: frozenset[int] | None = None  # campaigns with published tasks
 
     def show(self, opened: Iterable[CampaignEvent]) -> None:
-        """Show all campaigns, with how many of these events they have."""
+        """Publish all campaigns, each with its number of open events."""
         waiting, open_clusters = self._campaigns.waiting(), self._open_clusters()
         events, sinks = _counted(opened, open_clusters), self._sinks()
         shown = (
@@ -75,21 +75,21 @@ class CampaignPublication:
         published_campaign_files.put(whole, self._folder)
 
     def _sinks(self) -> dict[int, list[str]]:
-        """Return the clusters that were sinks of each campaign, and not trusted since."""
+        """Return each campaign's black-hole clusters that nobody has trusted again since."""
         sinks: dict[int, list[str]] = {}
         for campaign, cluster in self._events.sinks():
             sinks.setdefault(campaign, []).append(cluster)
         return sinks
 
     def _open_clusters(self) -> dict[int, set[str]]:
-        """Return at which clusters each campaign has arrays of which a task may live."""
+        """Return at which clusters each campaign has possibly live arrays."""
         clusters: dict[int, set[str]] = {}
         for array in self._campaigns.open_arrays():
             clusters.setdefault(array.campaign, set()).add(array.cluster)
         return clusters
 
     def show_cycle(self, situation: CycleSituation, plan: CyclePlan) -> None:
-        """Show what a cycle looked at, and why it did what it did."""
+        """Publish the capacities that a cycle saw, and the reasons for its decisions."""
         free = {name: room.free_slots for name, room in situation.room.items()}
         reasons = send_explanation.reasons(situation, plan)
         stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
@@ -107,10 +107,10 @@ class CampaignPublication:
         published_campaign_files.put(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Note whose tasks a cycle may touch.
+        """Record the campaigns whose tasks a cycle may change.
 
-        What a cycle before us began and did not end was killed: those tasks are all shown anew, and
-        so are those of campaigns that somebody removed from where they are shown.
+        A recorded campaign that no cycle finished was interrupted by a kill. All of its tasks are
+        published again, as are those of campaigns whose published files were removed.
         """
         self._killed |= published_task_files.touching(self._folder) - self._begun
         self._killed |= self._removed()
@@ -118,15 +118,16 @@ class CampaignPublication:
         published_task_files.touch(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
-        """Return the campaigns of which tasks were sent and none is shown."""
+        """Return the campaigns with submitted tasks whose published files are missing."""
         before, self._there = self._there, published_task_files.shown(self._folder)
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
 
     def end(self, attempts: Iterable[Attempt], *, are_asked: bool = False) -> None:
-        """Show the tasks that a cycle sent or found ended, and note how many of those ended.
+        """Publish the tasks that a cycle submitted or found ended, and count the ends.
 
-        Where owners asked for what changed, tasks that wait had ended, and are taken back.
+        If owners requested the changes (`are_asked`), waiting tasks had ended before, and their
+        ends are subtracted.
         """
         for campaign in self._killed:
             self._show_whole(campaign)
@@ -181,7 +182,10 @@ class CampaignPublication:
 def _counted(
     opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]
 ) -> Counter[int]:
-    """Count events by campaign; one of a cluster that was dropped is everybody's who is there."""
+    """Count open events by campaign.
+
+    An event of a removed cluster counts for every campaign with arrays at that cluster.
+    """
     counts = Counter[int]()
     for event in opened:
         if event.code is EventCode.DROPPED:
@@ -194,7 +198,7 @@ def _counted(
 
 
 def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
-    """Count a failed task that is to run again."""
+    """Return the counters of a failed task that will be retried."""
     return replace(end_of(task, at), failed=1)
 
 

@@ -1,7 +1,6 @@
-"""The campaign runner: one cycle over all campaigns, from cron or for ever.
+"""The campaign runner: schedules the tasks of all campaigns, from cron or in a loop.
 
-Updator, metascheduler, campaign schedulers and runner of the CiGri scheduler specification are
-its gather, decide and apply.
+CiGri's updator, metascheduler, schedulers and runner are its steps gather, decide and apply.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,20 +37,20 @@ from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
 SWEEP_S = 3600.0
-ENDS_KEPT = timedelta(days=1)  # by the minute; forecasts look at an hour of them
-TAKING_S = 20.0  # of a cycle: gridsub waits 90 s
-LEAST_PAUSE_S = 5.0  # after a cycle, whatever people bring: each asks clusters
+ENDS_KEPT = timedelta(days=1)  # for ends per minute; forecasts use one hour of them
+TAKING_S = 20.0  # per cycle for the inbox: gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # between cycles, whatever arrives: each cycle queries clusters
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
 class CampaignRunner:
-    """The verbs of a cycle."""
+    """One scheduling cycle over all campaigns: take in, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the state file; StateError when that can't be done.
+        """Open the state file, read-only in a dry run.
 
-        For a dry run it can't be changed. ConfigError where the site has another name than the
-        arrays that are away.
+        Raises StateError if the file cannot be opened, and ConfigError if the site was renamed
+        while arrays are unfinished.
         """
         keep_connections(policy)
         if not is_dry:
@@ -91,12 +90,12 @@ class CampaignRunner:
         if not is_dry:
             self._intake.recover()
         self._sweeps_at_s = 0.0
-        self.is_urgent = False  # the next cycle
+        self.is_urgent = False  # whether the next cycle must start at once
 
     def take_in(self) -> int:
-        """Take in new campaigns and what owners ask, and show them; return how many."""
+        """Accept new campaigns and owners' requests, and publish them; return how many."""
         intake_count = self._intake.take()
-        if touched := self._intake.touched():  # perhaps by what could not be done whole
+        if touched := self._intake.touched():  # perhaps by an unfinished request
             self._publication.begin(attempt.campaign for attempt in touched)
             self._publication.end(touched, are_asked=True)
         if intake_count:
@@ -105,29 +104,29 @@ class CampaignRunner:
         return intake_count
 
     def untaken(self) -> list[str]:
-        """Return the names of the campaigns and requests that `take_in` would find."""
+        """Return the names of the inbox files that `take_in` would process."""
         return self._intake.untaken()
 
     def gather(self) -> CycleSituation:
-        """Ask the clusters."""
+        """Query the clusters and read the state file; return the situation to decide about."""
         self.is_urgent = False
         situation = self._updator.look()
         return replace(situation, sharing=self._shares.gather(situation.campaigns))
 
     def decide(self, situation: CycleSituation) -> CyclePlan:
-        """Decide about all campaigns."""
+        """Plan the cycle for all campaigns."""
         return rules.plan(situation)
 
     def entry(self, situation: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
-        """Tell what is done; nothing when that is nothing."""
+        """Return the journal entry of the cycle; None if the cycle does nothing."""
         return campaign_journal.entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CycleSituation, plan: CyclePlan) -> None:
-        """Do it, and show it."""
+        """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
             local_queue_publication.show(
                 answer, self._policy.queues_at(answer.cluster)
-            )  # submissions obey it
+            )  # jobs submitted later obey the published list
         self._shares.count(situation, plan)
         self._publication.begin(campaign.number for campaign in situation.campaigns)
         self._actions.do(plan)
@@ -141,20 +140,20 @@ class CampaignRunner:
         self.is_urgent = plan.is_urgent
 
     def end(self) -> None:
-        """Let messages that are on their way come to their ends, and close the state file."""
-        with suppress(GridbridgeError):  # they are told once more
+        """Wait for notifications under way, and close the state file."""
+        with suppress(GridbridgeError):  # the notifications are sent again later
             self._notifier.finish()
         self.database.close()
 
     def _delete_for_nobody(self, array: Array) -> int:
-        """Delete an array whose owner's account is gone."""
+        """Delete an array whose owner's account no longer exists."""
         campaign = self._campaigns.find(array.campaign)
         return array_submission.delete_for_nobody(
             self._policy, campaign.owner if campaign else "", array
         )
 
     def _sweep(self) -> None:
-        """Remove what is kept no longer, now and then."""
+        """Remove expired files and rows once an hour."""
         now_s = self._clock.steady_s()
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
@@ -167,9 +166,10 @@ class CampaignRunner:
 def take_all(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Take in what is left until nothing of that can be, for so long at most.
+    """Empty the inbox before a cycle, for at most 20 seconds.
 
-    Each look takes a few files of each person, so that nobody waits for another's many.
+    Each call of `take` processes a few files per person, so that nobody waits for another person's
+    many files.
     """
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
@@ -178,10 +178,10 @@ def take_all(
 
 
 class RunnerDaemon:
-    """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
+    """Runs cycles in a loop, and accepts campaigns between the cycles."""
 
-    _has_taken = False  # something in, since the last cycle
-    _ended_s = float("-inf")  # of the last cycle
+    _has_taken = False  # whether a file arrived since the last cycle
+    _ended_s = float("-inf")  # end of the last cycle
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
@@ -191,25 +191,25 @@ class RunnerDaemon:
 
     @property
     def pause_s(self) -> float:
-        """How long it waits between two cycles."""
+        """The pause between two cycles, in seconds."""
         return self._policy.runner.interval_s
 
     @contextmanager
     def open_cycle(self) -> Iterator[CampaignRunner]:
-        """Begin a cycle."""
+        """Empty the inbox, then give the runner for one cycle."""
         if not self._is_dry:
             take_all(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
-            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - as the sentence of a dry run
+            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - dry runs print their sentences
         self._has_taken = False
         yield self.runner
         self._ended_s = self._clock.steady_s()
 
     def has_news(self) -> bool:
-        """Take in what people bring between two cycles; a new campaign is sent soon.
+        """Accept inbox files; return whether the next cycle should start before its time.
 
-        What was moved is sent at once. Who brings something every second has no cycle begin every
-        second.
+        Moved tasks are sent at once. New campaigns are sent soon, but frequent files do not start a
+        cycle every second.
         """
         self._has_taken |= self.runner.take_in() > 0
         if self.runner.is_urgent or not self._has_taken:
@@ -217,9 +217,9 @@ class RunnerDaemon:
         return self._clock.steady_s() - self._ended_s >= LEAST_PAUSE_S
 
     def recover(self) -> None:
-        """Take up what is kept."""
+        """Start again from the state file after a failed cycle."""
         self.runner = CampaignRunner(self._policy, self._clock)
 
     def release(self) -> None:
-        """Let go of the state file, when what became of messages to people is noted there."""
+        """Wait for notifications under way, and close the state file."""
         self.runner.end()

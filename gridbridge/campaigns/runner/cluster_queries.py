@@ -1,4 +1,4 @@
-"""What is asked of clusters: how they are, all at once, and then about single arrays."""
+"""Query clusters in parallel for snapshots, array ends and live tasks."""
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterQueries:
-    """Asks clusters how they are, unless some program of the service did a moment ago."""
+    """Fetches cluster snapshots, or reuses a recent one of another program."""
 
     def __init__(
         self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False
@@ -43,20 +43,22 @@ class ClusterQueries:
         self._database = database
         self._sharing = AnswerSharing(database, clock, is_dry=is_dry)
         self._clock = clock
-        self.has_read = False  # an answer of somebody else's, last time
-        self.troubles: dict[str, str] = {}  # why clusters gave no answer, last time
-        self.polled = frozenset[str]()  # clusters whose answers were the poller's, last time
+        self.has_read = False  # whether the last call reused a snapshot
+        self.troubles: dict[str, str] = {}  # errors of the last call, by cluster
+        self.polled = frozenset[str]()  # clusters of the last call with the poller's snapshots
 
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[Array], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return what these clusters say, with our arrays; one that does not answer is left out.
+        """Return the clusters' snapshots with our arrays; failed clusters are left out.
 
-        An answer that somebody else had may be so old; with a limit of 0 each cluster is asked.
+        A snapshot of another program may be `limit_s` old. With a limit of 0 each cluster is
+        queried.
         """
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        sent = {name: sent_to(self._database, name) for name in names}  # after the arrays
+        # read after the arrays, so that all of them are included
+        sent = {name: sent_to(self._database, name) for name in names}
         recent = {
             name: answer
             for name in names
@@ -82,7 +84,7 @@ class ClusterQueries:
     def recent_snapshots(
         self, clusters: Iterable[str], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return what these clusters have told others so lately; none of them is asked."""
+        """Return snapshots that other programs fetched within `limit_s`; query no cluster."""
         answers = {
             name: self._recent_answer(name, sent_to(self._database, name), limit_s)
             for name in clusters
@@ -100,7 +102,7 @@ class ClusterQueries:
         return place_of(away(self._policy, name), self._policy.queues_at(name))
 
     def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedAnswer]:
-        """Ask clusters all at once, and share what they say."""
+        """Query clusters in parallel, and share their snapshots with other programs."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(
                 zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True)
@@ -128,10 +130,10 @@ def _query_cluster(where: Away, name: str, sent: SentJob, queues: tuple[str, ...
 def ends_of(
     policy: Policy, indices: Mapping[Array, Sequence[int]], late: Container[Array] = ()
 ) -> dict[Array, Ends]:
-    """Return what clusters tell of ends at some places of arrays, by one question to each.
+    """Query each cluster once for ends of array tasks at these indices.
 
-    For those of `late` they search all that they keep since the array was sent. An array of which
-    a cluster tells nothing now is left out: that is no end.
+    For arrays in `late` the cluster searches all records since the array's submission. Arrays of a
+    cluster that fails to answer are left out: a missing answer is not an end.
     """
     return _of_each_cluster(
         indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late)
@@ -144,7 +146,6 @@ def _ends_at(
     indices: Mapping[Array, Sequence[int]],
     late: Container[Array],
 ) -> dict[Array, Ends]:
-    """Return the same of arrays at one cluster."""
     system, where = _system_of(policy, arrays[0])
     questions = [
         AskedArray(
@@ -164,9 +165,9 @@ def _ends_at(
 
 
 def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
-    """Return the places that surely live, of the arrays that live, by a question a cluster.
+    """Query each cluster once for live arrays, with the indices that surely live.
 
-    While a cluster does not tell, all of them may (TellsArrayEnds).
+    While a cluster does not answer, all tasks count as alive (TellsArrayEnds).
     """
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
@@ -185,7 +186,7 @@ def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset
 def _of_each_cluster(
     arrays: Iterable[Array], ask: Callable[[Sequence[Array]], Mapping[Array, Told]]
 ) -> dict[Array, Told]:
-    """Ask about the arrays of each cluster, all clusters at once, and return what they say."""
+    """Run a query for each cluster's arrays in parallel, and merge the results."""
     ordered = sorted(arrays, key=lambda array: array.cluster)
     by_cluster = [
         [*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)
@@ -198,10 +199,10 @@ def _of_each_cluster(
 
 
 def _system_of(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
-    """Return what tells of an array's ends, and where it asks."""
+    """Return the adapter that reports an array's ends, and its cluster's address."""
     where = away(policy, array.cluster)
     system = adapter_of(where).array_ends
-    assert system  # campaigns are not sent to others
+    assert system  # campaigns use only such clusters
     return system, where
 
 

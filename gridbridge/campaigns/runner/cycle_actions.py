@@ -1,4 +1,4 @@
-"""Does what a cycle decided: it notes each step before the next, so that each may be repeated."""
+"""Carry out a cycle's plan; each step is recorded first, so that it can be repeated."""
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
@@ -41,7 +41,7 @@ Row = TypeVar("Row", bound=_OfCampaign)
 
 
 class CycleActions:
-    """What changes the state file and the clusters."""
+    """Carries out a cycle's plan in the state file and at the clusters."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class CycleActions:
         self._clock = clock
         self._troubles = troubles = SubmitFailures(CampaignEvents(database), clock, failures)
         self._acts = acts
-        self._ownerless = ownerless  # deletes for an owner whose account is gone
+        self._ownerless = ownerless  # deletes arrays whose owner's account is gone
         self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
         self._noting = noting = EndRecorder(database, observations, clock)
         self._answers = answers = SubmissionResults(
@@ -70,14 +70,14 @@ class CycleActions:
         self._marks = CancellationMarks(database)
 
     def touched(self) -> tuple[Attempt, ...]:
-        """Return the attempts that were sent or noted since the last call."""
+        """Return the attempts that were submitted or ended since the last call."""
         attempts = (*self._noting.noted, *self._submissions.begun)
         self._noting.noted.clear()
         self._submissions.begun.clear()
         return attempts
 
     def do(self, plan: CyclePlan) -> None:
-        """Note what ended, then send what was begun, then what is new."""
+        """Record ends, delete arrays, resume interrupted submissions, then submit new tasks."""
         self._turns.begin()
         plan = self._caught_up(plan)
         for array in plan.over:
@@ -89,7 +89,7 @@ class CycleActions:
         for array in plan.unneeded:
             self._mark_unneeded(array)
         for array in plan.unsent:
-            self._mark_unneeded(array)  # by which its end is told, if its cluster had taken it
+            self._mark_unneeded(array)  # the mark explains its end, if its cluster had accepted it
             self._delete(array, TaskOutcome.MOVED)
         for lost in plan.losers:
             self._end(lost)
@@ -98,9 +98,9 @@ class CycleActions:
         self._ends.close_ended()
 
     def _caught_up(self, plan: CyclePlan) -> CyclePlan:
-        """Take over what root's ledger knows of campaigns; leave out what was to be sent of them.
+        """Import arrays from root's ledger; drop new submissions of those campaigns.
 
-        It was decided by what the state file knew before.
+        The plan was made from the older state file.
         """
         for campaign in plan.behind:
             self._answers.take_over(campaign)
@@ -122,7 +122,7 @@ class CycleActions:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
     def _mark_unneeded(self, array: Array) -> None:
-        """Mark the one task of an array: nikita deletes it where it is listed and waits."""
+        """Mark an array's only task, which nikita deletes if it is still waiting."""
         self._marks.put(
             ArrayCancellation(
                 campaign=array.campaign,
@@ -134,28 +134,28 @@ class CycleActions:
         )
 
     def _end(self, lost: SupersededAttempts) -> None:
-        """End attempts whose tasks have succeeded; those that fail to end are named again."""
+        """Delete attempts whose tasks have succeeded; failed deletions are retried next cycle."""
         if is_dropped(lost):
             self._delete(lost.array)
             return
         try:
             self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
         except NotAsked:
-            pass  # it is named again in the next cycle
+            pass  # the next cycle plans the deletion again
         except GridbridgeError as error:
             log_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
-        """End an array; one that was never submitted comes to `unsent`, for no cluster tells ends.
+        """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
-        Root may have submitted and released one of which we know no more than that we meant to:
-        its tasks may have run to their ends, so the next cycle asks for those.
+        No cluster reports ends of such tasks. Root may have submitted an array that the state file
+        lists as intended. Its tasks may have finished, so the next cycle queries their ends.
         """
         try:
             leave = partial(self._leave_nothing, array)
             job_id = self._turns.take(array, leave, lambda deleted_id: deleted_id is None)
         except NotAsked:
-            return  # it is deleted in a later cycle
+            return  # a later cycle deletes the array
         if job_id is None or array.state is ArrayState.RELEASED:
             return
         if job_id:
@@ -164,9 +164,9 @@ class CycleActions:
             self._noting.close(array, unsent)
 
     def _leave_nothing(self, array: Array) -> int | None:
-        """Delete what bears an array's name: a cluster may take a submission late.
+        """Delete every job with an array's name, even if its cluster accepted it late.
 
-        Returns its id there, 0 for one that was never submitted, None when it can't be deleted.
+        Returns the job id, 0 if the array was never submitted, and None if the deletion failed.
         """
         try:
             job_id = self._delete_there(array)

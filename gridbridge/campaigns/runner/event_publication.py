@@ -1,4 +1,4 @@
-"""Shows people events, and the clusters as campaigns find them: numbers, never parameters."""
+"""Publish campaign events and cluster capacities as counts, never task parameters."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -20,7 +20,7 @@ CLOSED_SHOWN = timedelta(days=7)
 
 
 class EventPublication:
-    """What publishes it."""
+    """Publishes campaign events and the capacities of the clusters."""
 
     def __init__(
         self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED
@@ -31,7 +31,7 @@ class EventPublication:
         self._clock = clock
 
     def show(self) -> tuple[CampaignEvent, ...]:
-        """Show events as they are kept, and return the open ones."""
+        """Publish open and recently closed events; return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
         published_campaign_files.put(ShownEvents(at=now, events=events), self._folder)
@@ -40,7 +40,7 @@ class EventPublication:
     def show_clusters(
         self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
     ) -> None:
-        """Show clusters as a cycle saw them, and those that it did not ask as others saw them."""
+        """Publish cluster capacities, for unqueried clusters from other programs' snapshots."""
         grid = ShownGrid(
             at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
         )

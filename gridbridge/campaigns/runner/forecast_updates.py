@@ -1,4 +1,7 @@
-"""The forecasts of campaigns, made anew now and then, and what became of those made halfway."""
+"""Update the completion forecasts of campaigns, and measure the errors of past ones.
+
+A campaign's first forecast after half of its tasks is stored for that measurement.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,15 +26,15 @@ from gridbridge.model.campaigns.published_campaigns import (
 )
 from gridbridge.shell.clock import Clock
 
-WINDOW = timedelta(hours=1)  # in which tasks that end are counted, as in CiGri
-ANEW_S = 45.0  # one costs some milliseconds, and campaigns are many
+WINDOW = timedelta(hours=1)  # for counting ended tasks, as in CiGri
+ANEW_S = 45.0  # maximum age of a forecast; each costs some milliseconds
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DatedForecast:
-    """What was last told of a campaign."""
+    """A campaign's latest forecast and its inputs."""
 
     at: datetime
     forecast: CampaignForecast
@@ -39,7 +42,7 @@ class _DatedForecast:
 
 
 class ForecastUpdates:
-    """What is known of the ends of campaigns."""
+    """Holds the current completion forecasts of all running campaigns."""
 
     def __init__(
         self, campaigns: CampaignRows, predictions: PredictionRows, clock: Clock, pause_s: float
@@ -54,7 +57,7 @@ class ForecastUpdates:
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
     def look(self, situation: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
-        """Make the forecasts that are old, and keep the first one that was made halfway."""
+        """Recompute outdated forecasts, and store each campaign's halfway forecast."""
         self._there = {}
         for view in situation.there:
             self._there.setdefault(view.campaign, []).append(view)
@@ -69,17 +72,20 @@ class ForecastUpdates:
                 self._keep(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)
-            if stored and stored.ended_at is None:  # it was measured at its first end
+            if stored and stored.ended_at is None:  # a retried campaign keeps its first end
                 self._kept[number] = replace(stored, ended_at=now)
 
     def forget(self, campaigns: Iterable[int]) -> None:
-        """Forget what was foretold of campaigns that have got more tasks."""
+        """Discard the forecasts of campaigns that got more tasks."""
         for number in campaigns:
             self._made.pop(number, None)
             self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return a campaign with its tasks by cluster and, while it runs, its forecast."""
+        """Return a published campaign with its counts by cluster and its forecast.
+
+        Only running campaigns have a forecast.
+        """
         latest = self._made.get(shown.number)
         stored = self._kept.get(shown.number)
         if shown.state is not CampaignState.IN_TREATMENT or latest is None:
@@ -98,14 +104,14 @@ class ForecastUpdates:
     def _at_each(
         self, shown: ShownCampaign, services: tuple[ClusterThroughput, ...]
     ) -> tuple[ShownAtCluster, ...]:
-        """Return a campaign at its clusters; nothing for an ended campaign."""
+        """Return a campaign's counts at each cluster; empty for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
         return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def errors(self) -> ShownErrors | None:
-        """Return how good the forecasts were, of all campaigns that have ended."""
+        """Return the forecast errors of all ended campaigns."""
         return errors(self._kept.values())
 
     def _is_old(self, number: int, now: datetime) -> bool:

@@ -1,6 +1,6 @@
-"""For how long tasks are missing, and which of them ran: by the runs before this one, too.
+"""Track how long tasks are missing from their clusters' job lists, and which had started.
 
-From cron each cycle is a run of its own.
+The data survives restarts, because each cycle from cron is a new process.
 """
 
 import json
@@ -18,13 +18,13 @@ from gridbridge.shell.clock import Clock
 
 MAX_BYTES = 64 << 20
 
-Key = tuple[int, int]  # of an array: its campaign and number
+Key = tuple[int, int]  # campaign and number of an array
 
 _log = logging.getLogger(__name__)
 
 
 class MissingAttempts:
-    """The tasks that their clusters don't list, and whose ends are not known."""
+    """Tracks tasks that their clusters do not list and whose ends are unknown."""
 
     def __init__(
         self,
@@ -34,26 +34,26 @@ class MissingAttempts:
         *,
         is_dry: bool = False,
     ) -> None:
-        """Know what the runs before this one have kept; `path` is where it is kept what ran."""
+        """Load what earlier runs stored; `path` is the file of started tasks."""
         self._is_dry = is_dry
         self._kept = missing_tasks
         self._path = path
         self._clock = clock
         self._known = missing_tasks.all()
-        self._of: dict[Key, set[Place]] = {}  # of each array those that are known
-        self._since_s: dict[Key, dict[Place, float]] = {}  # by the steady clock, which nobody sets
-        self._ran: dict[Key, Set[int]] = _read(path)  # places of each array, when last listed
-        self._saved_ran = b""  # as it was kept last
-        self.changed: list[MissingSince] = []  # in this cycle
+        self._of: dict[Key, set[Place]] = {}  # stored positions of each array
+        self._since_s: dict[Key, dict[Place, float]] = {}  # by the monotonic clock
+        self._ran: dict[Key, Set[int]] = _read(path)  # started indices by array, when last listed
+        self._saved_ran = b""  # content of the file
+        self.changed: list[MissingSince] = []  # changes in this cycle
 
     def begin(self) -> None:
-        """Begin a cycle."""
+        """Start a cycle: read the missing tasks from the state file."""
         self._known, self.changed, self._of = self._kept.all(), [], {}
         for position in self._known:
             self._of.setdefault(position[:2], set()).add(position)
 
     def observe(self, array: Array, listed: Set[int], running: Set[int]) -> None:
-        """Note which places of an array are listed, and which of those run."""
+        """Record which indices of an array are listed, and which of those run."""
         of = array.campaign, array.number
         self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
@@ -65,11 +65,11 @@ class MissingAttempts:
                 self._change(position, is_missing=False)
 
     def ran(self, array: Array) -> Set[int]:
-        """Return the places of an array that ran when they were listed last."""
+        """Return the indices of an array that had started when last listed."""
         return self._ran.get((array.campaign, array.number), frozenset())
 
     def keep(self, arrays: Iterable[Array]) -> None:
-        """Keep which places of these arrays ran, for the next run of the program."""
+        """Save which indices of these arrays had started, for the next run of the program."""
         if self._is_dry:
             return
         of = {(array.campaign, array.number) for array in arrays}
@@ -87,7 +87,7 @@ class MissingAttempts:
             _log.warning("event=not_kept why=%r", str(error))
 
     def for_s(self, missing: Iterable[Attempt]) -> dict[Attempt, float]:
-        """Return for how long attempts that are not listed now have not been."""
+        """Return for how many seconds each of these attempts has been missing."""
         now_s = self._clock.steady_s()
         durations_s = {}
         for attempt in missing:
@@ -98,7 +98,7 @@ class MissingAttempts:
         return durations_s
 
     def settle(self, missing: Iterable[Attempt], ended: Iterable[Attempt]) -> None:
-        """Keep those of which that is not the end."""
+        """Forget missing attempts that ended, and keep the others as missing."""
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
@@ -123,7 +123,7 @@ class MissingAttempts:
             self._ran.pop(of, None)
 
     def _before_s(self, attempt: Attempt) -> float:
-        """Return for how long it was missing when this run of the program saw it first."""
+        """Return how long an attempt was already missing when this process first saw it."""
         since = self._known.get(_position(attempt))
         return max(0.0, (self._clock.now() - since).total_seconds()) if since else 0.0
 
@@ -138,7 +138,7 @@ def _position(attempt: Attempt) -> Place:
 
 
 def _read(path: str) -> dict[Key, Set[int]]:
-    """Return which places of arrays ran when a run before this one listed them last."""
+    """Load the indices of arrays that had started when an earlier run saw them."""
     try:
         ran = json.loads(files.read(path, MAX_BYTES)[0])
         return {_array(of): _indices(str(indices)) for of, indices in ran.items()}

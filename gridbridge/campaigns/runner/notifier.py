@@ -1,8 +1,8 @@
-"""Tells people what happened to their campaigns, beside the cycles: nothing waits for a mail.
+"""Send notifications about campaigns in threads, so that no cycle waits for a mail server.
 
-That a message is tried is noted before, so that it is tried a limited number of times whatever
-happens to us; it is told once more when we are killed before its success is noted. Who ends waits
-for what is on its way, as each run from cron does.
+Each attempt is recorded before the delivery, which limits the attempts even after kills. A kill
+before the success is recorded leads to a second delivery. A program that exits waits for the
+deliveries under way.
 """
 
 import logging
@@ -24,7 +24,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 AT_ONCE = 16
-PATIENCE_S = 2.0  # of a cycle, for all that it sends: most mails take less
+PATIENCE_S = 2.0  # per cycle, for all deliveries: most mails take less
 STALE = timedelta(hours=1)
 
 Tell = Callable[[Notification, Notifications], None]
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Sending:
-    """One message on its way, in a thread of its own."""
+    """One notification being delivered in its own thread."""
 
     def __init__(self, message: Notification, policy: Notifications, deliver: Tell) -> None:
         self.message = message
@@ -42,11 +42,11 @@ class _Sending:
         self._thread = threading.Thread(target=self._run)
         try:
             self._thread.start()
-        except RuntimeError as error:  # no thread can be started: the next look tries again
+        except RuntimeError as error:  # no thread could start: the next cycle retries
             self.error = str(error)
 
     def wait(self, limit_s: float) -> bool:
-        """Say whether it is over, after so long at most."""
+        """Wait up to `limit_s` for the delivery; return whether it has finished."""
         if self._thread.ident:
             self._thread.join(limit_s)
         return not self._thread.is_alive()
@@ -59,7 +59,7 @@ class _Sending:
 
 
 class Notifier:
-    """What tells them."""
+    """Sends owners and subscribers notifications about campaigns and events."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Notifier:
         self._sendings: dict[int, _Sending] = {}
 
     def look(self) -> None:
-        """Note what was told, and tell what is new; wait for neither long."""
+        """Record finished deliveries, then start new ones, with a short wait for each."""
         self._note(0.0)
         now = self._clock.now()
         subscriptions = [
@@ -102,11 +102,17 @@ class Notifier:
         self._note(PATIENCE_S)
 
     def finish(self) -> None:
-        """Note what becomes of all that is on its way; GridbridgeError where that can't be."""
+        """Wait for the deliveries under way, and record their results.
+
+        Raises GridbridgeError if a result cannot be recorded.
+        """
         self._note(notification_delivery.LONGEST_S)
 
     def _set_back(self, subscription: Subscription, now: datetime) -> Subscription:
-        """Keep no moment of a clock that was ahead: nobody would be told until it comes."""
+        """Correct a subscription's times that a fast clock set into the future.
+
+        Otherwise the subscriber would get nothing until that time.
+        """
         corrected = rules.set_back(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
@@ -135,7 +141,7 @@ class Notifier:
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
     def _note(self, limit_s: float) -> None:
-        """Note what became of messages, after so long at most."""
+        """Record finished deliveries; wait up to `limit_s` for all of them."""
         deadline_s = self._clock.steady_s() + limit_s
         for number, sending in [*self._sendings.items()]:
             if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
@@ -151,7 +157,7 @@ class Notifier:
 
 
 def _delivered(message: Notification, policy: Notifications) -> Subscription:
-    """Return a subscription as it is when a message is done with."""
+    """Return a subscription as it is after its notification was delivered or given up."""
     later = message.until + rules.pause(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 

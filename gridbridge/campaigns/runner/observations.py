@@ -1,4 +1,4 @@
-"""Keeps what a cycle learnt: job ratios, where tasks ended, and which are missing."""
+"""Store what a cycle learnt: job ratios, ended tasks by cluster, and missing tasks."""
 
 from collections import Counter
 from datetime import datetime
@@ -13,7 +13,7 @@ from gridbridge.state.database import StateFile
 
 
 class Observations:
-    """What changes those tables of the state file."""
+    """Writes a cycle's statistics and missing tasks into the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._predictions = PredictionRows(database)
@@ -21,7 +21,7 @@ class Observations:
         self._missing = MissingTasks(database)
 
     def keep(self, plan: CyclePlan, now: datetime) -> None:
-        """Keep how many ended where, in the transaction in which the ends are noted."""
+        """Count ended tasks by cluster, within the transaction that stores their ends."""
         clusters = clusters_of(plan.arrays)
         counted = Counter(
             (attempt.campaign, clusters[attempt.campaign, attempt.array])
@@ -34,10 +34,10 @@ class Observations:
             self._predictions.has_ended(number, now)
 
     def keep_in_portions(self, plan: CyclePlan) -> None:
-        """Keep, after that, what may be many rows; others write the state file in between.
+        """Store job ratios and missing tasks in small transactions.
 
-        What is not kept when we are killed is found anew by the next cycle, and a job ratio
-        stays as it was.
+        Other programs can write the state file between the transactions. After a kill, the next
+        cycle computes the lost rows again, and a job ratio keeps its old value.
         """
         self._predictions.keep(plan.predicted)
         self._missing.note(plan.missed)

@@ -1,4 +1,4 @@
-"""What the clusters' answers say of room, and of our tasks there, in numbers."""
+"""Compute capacities and task counts from the clusters' snapshots."""
 
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
@@ -21,7 +21,7 @@ Besides = Set[tuple[int, int, int]]
 
 
 def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
-    """Return the clusters to which tasks that wait, or copies of others, may be sent."""
+    """Return the clusters that may get waiting tasks or speculative attempts."""
     going = (
         campaign.jdl.clusters
         for campaign in campaigns
@@ -38,7 +38,7 @@ def room(
     limits: Mapping[str, ArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterRoom]:
-    """Return what each cluster that answered has, and how campaigns use it."""
+    """Return the capacity of each cluster with a snapshot, and its campaign settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterRoom(
@@ -61,7 +61,7 @@ def room(
 
 
 def max_slots(snapshot: ClusterSnapshot) -> int:
-    """Return how many slots a cluster has where work can start; best-effort ones are the same."""
+    """Return how many slots accept work; best-effort queues offer the same slots again."""
     working = (
         queue
         for queue in snapshot.queues
@@ -71,12 +71,12 @@ def max_slots(snapshot: ClusterSnapshot) -> int:
 
 
 def listed_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the places of an array's tasks that its cluster lists."""
+    """Return the indices of an array's tasks that its cluster lists."""
     return _indices(array, snapshot.jobs.get(array.job_id, ()))
 
 
 def running_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the places of those that run, and that nobody deletes."""
+    """Return the indices of an array's running tasks, without tasks being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
     return _indices(
         array, (row for row in rows if row.state.has_begun and not row.state.is_deleting)
@@ -84,7 +84,7 @@ def running_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
 
 
 def idle(arrays: Iterable[Array], answers: Answers) -> frozenset[tuple[int, int]]:
-    """Return the arrays that their clusters list, and of which all that is listed waits."""
+    """Return the arrays of which all listed tasks are waiting."""
     rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(
         (array.campaign, array.number)
@@ -106,7 +106,7 @@ def cluster_views(
     now: datetime,
     used: Mapping[str, CampaignsAt] = NOT_SAID,
 ) -> tuple[ClusterView, ...]:
-    """Count our listed tasks by campaign and cluster; `used` says how campaigns use those."""
+    """Count listed tasks by campaign and cluster; `used` has the clusters' settings."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
@@ -120,9 +120,9 @@ def cluster_views(
 def elapsed(
     arrays: Iterable[Array], answers: Answers, besides: Besides
 ) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return for how many seconds each running task has run, by campaign and cluster.
+    """Return the elapsed seconds of running tasks by campaign and cluster.
 
-    Each task counts once: of those that run several times others are given, by array and place.
+    Each task counts once: `besides` holds the other attempts of a task, by array and index.
     """
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
@@ -141,7 +141,6 @@ def elapsed(
 def _count(
     arrays: tuple[Array, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
 ) -> ClusterView:
-    """Count the tasks of a campaign's arrays at one cluster."""
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     able = [

@@ -1,4 +1,7 @@
-"""What owners ask about their campaigns and events: each changes only their own, and root all."""
+"""Execute owners' requests about their campaigns: cancel, pause, resume, purge, retry.
+
+Owners can change only their own campaigns and events, root can change all.
+"""
 
 import logging
 import os
@@ -55,29 +58,33 @@ TRUSTING = {
     EventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     EventCode.SINK: {"is_trusted": True},
 }
-GIVEN_UP = (EventCode.DROPPED, EventCode.DISPUTED)  # nobody knows what became of those tasks
+GIVEN_UP = (EventCode.DROPPED, EventCode.DISPUTED)  # the outcomes of such tasks are unknown
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # campaigns of a request: each is a call of root's; gridevents names one
-AT_ONCE = 200  # campaigns or events: a sixth of a second, for which others wait
-AGAIN_S = 10.0  # of a look, in which tasks are tried again: a million of them takes minutes
+TAKEN_UP_AT_ONCE = 20  # campaigns in a request: each needs a call to root's helper
+AT_ONCE = 200  # campaigns or events in a transaction: a sixth of a second
+AGAIN_S = 10.0  # time for retries per cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Act = Callable[[OwnerRequest, int], OwnerReply]  # what is asked, about one campaign or event
-Begin = Callable[[Iterable[int]], None]  # is told whose tasks are touched
+Act = Callable[[OwnerRequest, int], OwnerReply]  # executes a request for one campaign or event
+Begin = Callable[[Iterable[int]], None]  # gets the campaigns whose tasks will change
 Do = Callable[
     [OwnerRequest], Mapping[int, OwnerReply] | Mapping[str, object]
-]  # a request; the answer
+]  # executes a whole request and returns the answer
 
 
 class NotYet(GridbridgeError):
-    """A request is done in part; the next look goes on with it."""
+    """A request is partly done; the next cycle continues with it."""
 
 
 def answer(
     request: OwnerRequest, does: Mapping[OwnerVerb, Do], folder: str, published: str
 ) -> bool:
-    """Do what is asked, by its verb; False where nobody here does that, or not yet: it is left."""
+    """Execute a request by its verb and publish the answer.
+
+    Returns False if `does` has no function for the verb or the request is unfinished. Then the
+    request's file stays.
+    """
     if request.verb not in does:
         return False
     try:
@@ -90,11 +97,11 @@ def answer(
 
 
 def untold(_: Iterable[int]) -> None:
-    """Tell nobody whose tasks are touched."""
+    """Ignore which campaigns' tasks will change."""
 
 
 class OwnerRequests:
-    """What does them."""
+    """Executes owners' requests about campaigns, tasks and events."""
 
     VERBS = (
         *(
@@ -132,20 +139,20 @@ class OwnerRequests:
         self._marks = CancellationMarks(database)
         self._clock = clock
         self._noting = EndRecorder(database, Observations(database), clock)
-        self._rulers = (ROOT, os.geteuid())  # a site of embedded clusters is its one person's
+        self._rulers = (ROOT, os.geteuid())  # a personal site's user rules all campaigns
         self._until_s = float("inf")
-        self._reached: dict[tuple[str, int], int] = {}  # last tasks, by request and event
+        self._reached: dict[tuple[str, int], int] = {}  # last retried task by request and event
 
     def begin(self) -> None:
-        """Begin a look: what takes longer goes on in the next one."""
+        """Start a cycle; longer requests continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
     def do(self, request: OwnerRequest) -> Mapping[int, OwnerReply]:
-        """Do what is asked about each campaign or event, some by one change of the state file.
+        """Execute a request for each campaign or event, up to 200 in one transaction.
 
-        Others write it meanwhile. Campaigns are purged one by one: their files can't be brought
-        back, and it takes long. Tasks are tried again in portions; what was not done when we were
-        killed is done when it comes up once more.
+        Other programs may write the state file between two transactions. Campaigns are purged one
+        by one, because a purge is slow and final. Retries are written in batches; after a kill the
+        request is executed again.
         """
         act = self._do_event if request.verb in OF_EVENTS else self._do_campaign
         if request.uid == ROOT:
@@ -167,13 +174,13 @@ class OwnerRequests:
 
     @staticmethod
     def _in_turn(act: Act, request: OwnerRequest, number: int) -> OwnerReply:
-        """Do it for one of many; that it is over is a sign of life, for each may take long."""
+        """Execute the request for one number, and reset the watchdog, since each may take long."""
         answer = act(request, number)
         runner.is_over()
         return answer
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
-        """Note of whose tasks this was; a state file that is restored does not know it."""
+        """Record the retry also beside the campaign files, for a state file restored later."""
         now = self._clock.now()
         for campaign in sorted(
             {event.campaign for event in map(self._events.find, events) if event}
@@ -183,9 +190,10 @@ class OwnerRequests:
                 self._register.note_again(campaign, token, int(now.timestamp()))
 
     def _begin_again(self, request: OwnerRequest) -> bool:
-        """Begin to try tasks again, where root lets those campaigns go on that have ended.
+        """Prepare a retry: have root reopen the ended campaigns.
 
-        Whose tasks are touched is noted first: when we are killed, all of them are shown anew.
+        The campaigns are recorded as changing first. After a kill, all of their tasks are published
+        again.
         """
         numbers = {event.campaign for event in map(self._events.find, request.numbers) if event}
         campaigns = [
@@ -199,7 +207,7 @@ class OwnerRequests:
         return self._are_taken_up(request, campaigns)
 
     def _are_taken_up(self, request: OwnerRequest, campaigns: Iterable[Campaign]) -> bool:
-        """Have root let those go on that have ended; of very many none: all others would wait."""
+        """Have root reopen the ended campaigns; refuse too many, because others would wait."""
         theirs = (
             campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers)
         )
@@ -225,7 +233,7 @@ class OwnerRequests:
         return attempts
 
     def _do_campaign(self, request: OwnerRequest, number: int) -> OwnerReply:
-        """Do it once: a request that was done when we were killed comes again."""
+        """Execute a request for one campaign once, even if a kill repeats the request."""
         if self._campaigns.has_done(request.token, number):
             return OwnerReply.DONE
         campaign = self._campaigns.find(number)
@@ -254,7 +262,7 @@ class OwnerRequests:
         return OwnerReply.DONE
 
     def _cancel(self, campaign: Campaign) -> OwnerReply:
-        """Drop what waits; its epilogues are still to run, unless it is cancelled once more."""
+        """Drop the waiting tasks; epilogues still run unless the owner cancels twice."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
@@ -263,7 +271,10 @@ class OwnerRequests:
         return OwnerReply.DONE
 
     def _abandon(self, campaign: Campaign, uid: int) -> OwnerReply:
-        """Count what nobody can delete of a cancelled campaign as over: root looks after it."""
+        """Mark a cancelled campaign as over although its tasks cannot be deleted.
+
+        Only root may do this, because root has to look after the remaining tasks.
+        """
         if uid not in self._rulers:
             return OwnerReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
@@ -281,9 +292,9 @@ class OwnerRequests:
         return OwnerReply.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
-        """Purge so many of the campaigns that ended before a time, the oldest first.
+        """Purge up to `most` campaigns that ended before a time, the oldest first.
 
-        Those of which something may live still take nobody's place.
+        Campaigns with possibly live tasks are skipped and do not count.
         """
         purged = 0
         for number in self._campaigns.ended_before(before):
@@ -294,7 +305,7 @@ class OwnerRequests:
                 runner.is_over()
 
     def _purge(self, campaign: Campaign, token: str = "") -> OwnerReply:
-        """Remove what is there of a campaign that has ended, then forget it."""
+        """Remove the files and rows of a campaign that has ended."""
         if self._campaigns.is_unfinished(campaign.number):
             return OwnerReply.NOT_ENDED
         campaign_files.purge(campaign.number, self._folder)
@@ -308,7 +319,7 @@ class OwnerRequests:
         return OwnerReply.DONE
 
     def _cancel_task(self, campaign: Campaign, task: int) -> OwnerReply:
-        """End a task: at once where it waits to be sent, else nikita deletes it at its cluster."""
+        """Cancel a task: a waiting task at once, a submitted task through nikita."""
         if not campaign.state.is_alive:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
@@ -323,7 +334,7 @@ class OwnerRequests:
         )
 
     def _do_event(self, request: OwnerRequest, number: int) -> OwnerReply:
-        """Close an event; what it was about is judged anew from then on."""
+        """Close an event; the runner then judges its subject anew."""
         event = self._events.find(number)
         if not event:
             return OwnerReply.UNKNOWN
@@ -335,7 +346,8 @@ class OwnerRequests:
         if request.verb is OwnerVerb.RESUBMIT and event.code is EventCode.SINK:
             return OwnerReply.NOT_AGAIN
         if request.verb is OwnerVerb.RESUBMIT and event.code in GIVEN_UP:
-            self._events.put([replace(event, until=self._clock.now())])  # the next cycle obeys
+            # the next cycle retries the tasks
+            self._events.put([replace(event, until=self._clock.now())])
             return OwnerReply.DONE
         if (
             request.verb is OwnerVerb.RESUBMIT
@@ -354,9 +366,9 @@ class OwnerRequests:
         return OwnerReply.DONE
 
     def _do_closed(self, request: OwnerRequest, event: CampaignEvent) -> OwnerReply:
-        """Trust a sink that something else closed.
+        """Trust a black-hole cluster again whose event is already closed.
 
-        A request that was done when we were killed comes again.
+        A kill may repeat a request that was done; then the answer is `done`.
         """
         if self._events.closed_by(event.number) == request.token:
             return OwnerReply.DONE
@@ -367,7 +379,7 @@ class OwnerRequests:
         return OwnerReply.CLOSED
 
     def _trust(self, event: CampaignEvent) -> None:
-        """Begin anew to count what closed a cluster."""
+        """Reset the failure counters that excluded a cluster from a campaign."""
         if event.code not in TRUSTING:
             return
         records = self._events.records([event.campaign])
@@ -378,7 +390,7 @@ class OwnerRequests:
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
     def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerReply | None:
-        """Say why the tasks that an event counts are not tried again; None where they may be."""
+        """Return why the tasks of an event are not retried; None if they may be."""
         if campaign.jdl.type is CampaignType.TEST and event.code in CODES.values():
             return OwnerReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
@@ -386,14 +398,14 @@ class OwnerRequests:
         return OwnerReply.FILE_REFUSED if self._is_refused(campaign.number) else None
 
     def _is_refused(self, campaign: int) -> bool:
-        """Say whether root submits nothing more of a campaign, and nobody has said it is mended."""
+        """Return whether root refuses a campaign's file and no owner has fixed that."""
         return self._events.find_open(EventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
-        """Let the tasks wait once more that an event counts; say whether there are some.
+        """Queue the failed tasks of an event for a retry; return whether there are any.
 
-        What they came to before counts for nothing: their owner has put right what was wrong.
-        NotYet when the look's time is over.
+        Their previous outcomes no longer count, because the owner fixed the cause. Raises NotYet
+        when the cycle's time for retries is over.
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
@@ -414,7 +426,7 @@ class OwnerRequests:
         return after >= 0
 
     def _goes_on(self, campaign: int) -> None:
-        """Let a campaign go on that had ended."""
+        """Reopen a campaign that had ended."""
         stored_campaign = self._campaigns.find(campaign)
         if stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
@@ -429,7 +441,7 @@ def _outcomes_of(event: CampaignEvent) -> list[TaskOutcome]:
 
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTasks]:
-    """Yield what waits once more after the last attempts of these tasks, neighbours together."""
+    """Group tasks with consecutive numbers and equal attempts into ranges to retry."""
     alike = groupby(
         enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1])
     )

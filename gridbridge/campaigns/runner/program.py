@@ -1,4 +1,4 @@
-"""gridbridge-runner: runs campaign cycles, once from cron or for ever."""
+"""The console program gridbridge-runner: runs campaign cycles from cron or in a loop."""
 
 from gridbridge.campaigns.runner.startup import MakeProgram, start
 from gridbridge.model.places import RUNNER_LOCK
@@ -7,7 +7,7 @@ DOES = "Take campaigns in, look what became of their tasks, and send more of the
 
 
 def main() -> None:
-    """Run as the arguments say."""
+    """Run gridbridge-runner with the options of its command line."""
     start("gridbridge-runner", DOES, 15, RUNNER_LOCK, _load)
 
 

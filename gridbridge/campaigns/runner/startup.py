@@ -1,6 +1,6 @@
-"""How the programs of campaigns are started: alone, as the service account, once or for ever.
+"""Start the campaign programs: one instance, as the service account, once or in a loop.
 
-Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
+Exit status: 0 for success, 1 if another instance runs, 2 for a wrong configuration or option.
 """
 
 import argparse
@@ -30,23 +30,26 @@ _log = logging.getLogger(__name__)
 
 
 class MakeProgram(Protocol):
-    """What makes a program; for a dry run, one that can change nothing."""
+    """Creates a campaign program from its policy; in a dry run the program is read-only."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file; GridbridgeError when that can't be done."""
+        """Open the state file and return the program; GridbridgeError on failure."""
         ...
 
 
 class ProgramArguments(argparse.ArgumentParser):
-    """Arguments of which a wrong one is told in a line, without the usage."""
+    """An argument parser that reports a wrong option in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell what is wrong and end."""
+        """Print the error in one line and exit."""
         self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
 
 
 def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], MakeProgram]) -> None:
-    """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
+    """Parse the options and run a campaign program.
+
+    `load` imports the program, which takes half a second; --help does not need it.
+    """
     options = _options(name, does, every_s).parse_args()
     if options.version:
         print(name, version())  # noqa: T201 - the answer
@@ -93,7 +96,7 @@ def _run(
 
 
 def do_once(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
-    """Do one cycle, as from cron, and note what comes of all that it has begun."""
+    """Run one cycle, as from cron, and wait for the deliveries that it started."""
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
     daemon.release()
@@ -102,10 +105,10 @@ def do_once(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 def go_on(
     daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: Watchdog, clock: Clock
 ) -> None:
-    """Do cycles until told to stop; each call to a cluster that is over shows that we live.
+    """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
 
-    A cycle has as many calls as there is to do, one after another, and each has a limit: what is
-    silent for longer than that hangs.
+    A cycle makes many calls in sequence, each with a timeout. So a process that is silent for
+    longer than one timeout hangs.
     """
     runner.after_each(life_sign.beat)
     cycle.run_forever(daemon, signals, life_sign, clock, log_round)
@@ -113,5 +116,5 @@ def go_on(
 
 
 def log_round(sentence: str) -> None:
-    """Tell in the log what a round does; one that does nothing has no sentence."""
+    """Log the sentence of a cycle; an idle cycle has none."""
     _log.info("event=round does=%r", sentence)

@@ -1,4 +1,4 @@
-"""Which campaigns are near their ends, and for how long the last of their tasks have run."""
+"""Find campaigns near their end and their longest-running tasks, for speculative attempts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -22,13 +22,13 @@ from gridbridge.model.campaigns.prologues import is_step
 from gridbridge.model.campaigns.speculation import CompetingAttempt, LiveAttempt, StragglerTail
 from gridbridge.model.snapshot import ClusterSnapshot
 
-MOST = 1000  # attempts of a campaign that are looked at, those that have run longest
+MOST = 1000  # longest-running attempts of a campaign that are considered
 
 Answers = Mapping[str, ClusterSnapshot]
 
 
 class Stragglers:
-    """What is gathered about campaigns whose tasks may be copied."""
+    """Gathers the straggler tails of campaigns that allow speculative attempts."""
 
     def __init__(self, campaigns: CampaignRows, limits: Finalize) -> None:
         self._campaigns = campaigns
@@ -43,7 +43,7 @@ class Stragglers:
         rivals: ByTask,
         now: datetime,
     ) -> tuple[StragglerTail, ...]:
-        """Return what is known of each campaign near its end."""
+        """Return the straggler tail of each campaign near its end."""
         able = [campaign for campaign in campaigns if self._may_copy(campaign)]
         waiting = self._campaigns.waiting() if able else {}
         of: dict[int, list[Array]] = {campaign.number: [] for campaign in able}
@@ -70,7 +70,7 @@ class Stragglers:
         answers: Answers,
         now: datetime,
     ) -> bool:
-        """Say whether it may be at its end: the decision knows what others get."""
+        """Return whether a campaign may be near its end, before other campaigns' shares count."""
         free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
         unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
         return is_at_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
@@ -115,7 +115,7 @@ class Stragglers:
     def _late_places(
         self, arrays: Iterable[Array], answers: Answers, now: datetime
     ) -> Iterator[tuple[Array, frozenset[int]]]:
-        """Give the places at which attempts have run longest, by array; no others are read."""
+        """Yield the longest-running indices by array; no others are read."""
         longest = nlargest(
             MOST,
             (
@@ -139,15 +139,15 @@ def _free(snapshot: ClusterSnapshot) -> int:
 
 
 def _sent_s(arrays: Iterable[Array], now: datetime) -> float:
-    """Return how long ago the last tasks were sent that are no copies."""
+    """Return how long ago the last array without speculative attempts was submitted."""
     sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
 def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Give the places of an array with how long each has run, but for those that don't run.
+    """Yield the indices of an array's running tasks with their elapsed seconds.
 
-    Where its cluster does not answer they are taken to run: nobody knows whether they ever end.
+    All tasks count as running if the cluster does not answer: their ends are unknown.
     """
     if array.state is not ArrayState.RELEASED:
         return
@@ -163,7 +163,7 @@ def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple
 
 
 def _elapsed_s(array: Array, index: int, answers: Answers, now: datetime) -> float:
-    """Return how long one has run; 0 for one that does not run, or may have ended."""
+    """Return an attempt's elapsed seconds; 0 if it does not run or may have ended."""
     snapshot = answers.get(array.cluster)
     if array.state is not ArrayState.RELEASED or not snapshot:
         return next(
@@ -188,7 +188,7 @@ def _least_s(attempts: Iterable[LiveAttempt]) -> float:
 
 
 def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
-    """Return the live attempts of a task that had copies, with their arrays and places."""
+    """Return a task's live competing attempts with their arrays and indices."""
     live = (rival for rival in rivals if rival.outcome is TaskOutcome.PENDING)
     return tuple((rival.attempt, rival.array, rival.place) for rival in live)
 
@@ -198,9 +198,9 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
 
 
 def besides(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
-    """Return the campaigns, arrays and places of attempts that are not a task's last live one.
+    """Return the positions of live attempts other than the last one of each task.
 
-    A task that runs several times ends once: as likely as its last copy does.
+    A position is campaign, array and index. Forecasts count a task once, by its last attempt.
     """
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in by_task(rivals).values():

@@ -1,4 +1,4 @@
-"""What people ask about the messages that they get: each about their own alone."""
+"""Execute people's requests to add, remove and list their notification subscriptions."""
 
 from collections.abc import Mapping
 
@@ -17,13 +17,13 @@ from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-MOST = 20  # of one person
+MOST = 20  # subscriptions of one person
 ROOT = 0
-ONE = 0  # the number under which a request about one subscription is answered
+ONE = 0  # the number of the subscription in an answer
 
 
 class SubscriptionRequests:
-    """What does it."""
+    """Executes requests about a person's own notification subscriptions."""
 
     VERBS = (OwnerVerb.SUBSCRIBE, OwnerVerb.UNSUBSCRIBE, OwnerVerb.SUBSCRIPTIONS)
 
@@ -36,7 +36,7 @@ class SubscriptionRequests:
         self._folder = folder
 
     def do(self, request: OwnerRequest) -> Mapping[str, object]:
-        """Do what is asked; return the answer. May be repeated."""
+        """Execute a request and return its answer; repeating a request is safe."""
         if request.verb is OwnerVerb.SUBSCRIPTIONS:
             subscriptions = self._subscriptions.of(request.uid)
             return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
@@ -70,7 +70,10 @@ class SubscriptionRequests:
         return OwnerReply.DONE if before else OwnerReply.UNKNOWN
 
     def _checked(self, request: OwnerRequest) -> Subscription | OwnerReply:
-        """Return what is asked for, checked: any program may have written it."""
+        """Return the requested subscription, or the refusal of an invalid request.
+
+        The request is untrusted: any program may have written it.
+        """
         try:
             way, severity = NotificationChannel(request.way), Severity(request.severity)
         except ValueError:

@@ -1,7 +1,7 @@
-"""The updator: what the clusters say of free slots and of our tasks, one question each.
+"""Query clusters for capacities and the states of campaign tasks; named after CiGri's updator.
 
-Unknown never means gone: of a cluster that does not answer nothing is decided, and a task that is
-neither listed nor accounted for is waited for.
+A task that its cluster does not list is not assumed to have ended. Nothing is decided about a
+cluster that does not answer. A task without an accounting record is waited for.
 """
 
 import logging
@@ -68,23 +68,23 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
-USUAL_S = 15.0  # until Grid Engine writes a record, unless it is told otherwise
-ARRAYS_AT_ONCE = 20  # one call sends them
+USUAL_S = 15.0  # until Grid Engine writes an accounting record, by default
+ARRAYS_AT_ONCE = 20  # submitted by one call
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLook:
-    """What a cluster's list leaves out of an array."""
+    """The attempts of an array that its cluster does not list."""
 
     array: Array
-    missing: Mapping[Attempt, float]  # and for how many seconds
+    missing: Mapping[Attempt, float]  # with the seconds since they were last listed
     pending: int  # attempts whose ends are not known
-    is_listed: bool  # some of it is
+    is_listed: bool  # whether its cluster lists any task
 
     def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
-        """Return the places of all that have been missing for so long, or left, in their order."""
+        """Return sorted indices that are missing for `least_s`, or have no record to wait for."""
         missing = self.missing.items()
         return tuple(
             sorted(
@@ -95,11 +95,11 @@ class ArrayLook:
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[Attempt]:
-        """Return the attempts that count as lost unless something is told of them now."""
+        """Return the attempts that count as lost unless the cluster reports their ends now."""
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[Attempt, float]:
-        """Return what is missing at some places: nothing is known of what was not asked about."""
+        """Return the missing attempts at these indices; no others were queried."""
         return {
             attempt: missed_s
             for attempt, missed_s in self.missing.items()
@@ -108,7 +108,7 @@ class ArrayLook:
 
 
 class Updator:
-    """Asks the clusters."""
+    """Gathers the situation of a campaign cycle from clusters and state file."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Updator:
         ledger_arrays: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """Ask nobody yet; `ledger_arrays` tells what root's ledger has of a campaign."""
+        """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""
         self._policy = policy
         self._asking = ClusterQueries(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -136,22 +136,22 @@ class Updator:
         self._clock = clock
         self._missing = MissingAttempts(MissingTasks(database), clock, ran, is_dry=is_dry)
         self._restored = LedgerRecovery(self._campaigns, ledger_arrays)
-        self._disputed: list[AttemptOutcome] = []  # of the last look
-        self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
-        self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
-        self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
-        self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
-        self.others: dict[str, ClusterSnapshot] = {}  # clusters of no campaign, as others saw them
-        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
+        self._disputed: list[AttemptOutcome] = []  # in the last cycle
+        self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
+        self._searched: set[Attempt] = set()  # attempts for which all records were searched
+        self._fast: set[tuple[str, str]] = set()  # cluster and host with a fast clock
+        self.answers: dict[str, ClusterSnapshot] = {}  # from the last cycle
+        self.others: dict[str, ClusterSnapshot] = {}  # unused clusters, from other programs
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # seconds of running tasks
 
     def news(self) -> list[ClusterSnapshot]:
-        """Return the answers of the last look that the poller has not shown to submissions."""
+        """Return the last snapshots that the poller has not published yet."""
         return [
             snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled
         ]
 
     def look(self) -> CycleSituation:
-        """Return all that a decision may look at."""
+        """Return the situation of this cycle: all inputs of the decision."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
         answers = self._ask(used, arrays)
@@ -205,7 +205,7 @@ class Updator:
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> Mapping[str, ClusterRoom]:
-        """Return the room at the clusters that answered."""
+        """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
             wanted_clusters(campaigns, waiting),
@@ -214,21 +214,21 @@ class Updator:
         return room(self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names())
 
     def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
-        """Ask the clusters that are used; of the others see what they told who asked them."""
+        """Query the used clusters; take recent snapshots of other programs for the rest."""
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = self._asking.ask(used, arrays, limit_s)
         self.others = self._asking.recent_snapshots(unused, limit_s)
         return self.answers
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
-        """Return the clusters to which tests have sent tasks."""
+        """Return the clusters to which test campaigns have submitted tasks."""
         tests = (
             campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST
         )
         return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
-        """Return the last array at each cluster, of campaigns that have epilogues."""
+        """Return the last array at each cluster, for campaigns with prologues or epilogues."""
         with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
         return {
             campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters)
@@ -238,7 +238,7 @@ class Updator:
     def _scripts(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> dict[str, CampaignsAt]:
-        """Return the sections of clusters to which something may be sent."""
+        """Return the configuration sections of clusters that may get tasks."""
         open_clusters = wanted_clusters(campaigns, waiting)
         return {
             name: section
@@ -252,9 +252,9 @@ class Updator:
         answers: dict[str, ClusterSnapshot],
         judge: MissingAttemptJudge,
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
-        """Return the attempts that have ended, and the arrays that are over by that.
+        """Return the ended attempts, and the arrays that are over.
 
-        What is listed is not read one by one: most of what was sent is that.
+        Arrays whose tasks are all listed are skipped, because most arrays are listed whole.
         """
         self._missing.begin()
         self._restored.begin()
@@ -287,10 +287,10 @@ class Updator:
     def _settled(
         self, looks: Iterable[ArrayLook], counted: Mapping[Array, tuple[Attempt, ...]]
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
-        """Return all attempts that have ended, and the arrays that are over by that.
+        """Return all ended attempts, and the arrays that are over.
 
-        Of a campaign of which root's ledger knows more none has: it is taken over first, and a task
-        that would run again by its end may have done so already.
+        Campaigns that lack arrays of root's ledger are left out. The ledger is imported first,
+        because a task that would be retried may already have been retried.
         """
         ended: list[Attempt] = []
         over: list[Array] = []
@@ -305,17 +305,17 @@ class Updator:
     def _counted(
         self, array: Array, attempts: tuple[Attempt, ...], judge: MissingAttemptJudge
     ) -> tuple[Attempt, ...]:
-        """Return the ends that count: none that may be our own doing, which nobody here knows."""
+        """Return the ends that count; drop ends that an unknown deletion of ours may explain."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
         self, looks: Iterable[ArrayLook], judge: MissingAttemptJudge
     ) -> dict[Array, tuple[int, ...]]:
-        """Return of which places the ends are asked: those whose records are written by now.
+        """Return the indices whose ends are queried: their records should exist by now.
 
-        Where a record is forged, the true one is beside it then, and neither is believed. What was
-        deleted before it began has none, and is asked about at once.
+        A forged record then lies beside the true one, and neither is believed. Tasks deleted before
+        their start have no record and are queried at once.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
@@ -326,7 +326,7 @@ class Updator:
         return {array: indices for array, indices in by_array.items() if indices}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
-        """Return after how long each cluster has told a task's end; the usual where it hides it."""
+        """Return how soon each cluster writes accounting records; the default if unknown."""
         limits = self._limits.of(clusters)
         return {
             name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters
@@ -335,7 +335,7 @@ class Updator:
     def _told_ends(
         self, looks: Iterable[ArrayLook], indices: Mapping[Array, Sequence[int]]
     ) -> dict[Array, Ends]:
-        """Return what clusters tell of ends, once of all that they keep before a task is lost."""
+        """Query the ends of missing tasks; search all records once before a task is lost."""
         most_s = self._policy.runner.forgotten_s
         late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
         self._searched &= {attempt for attempts in late.values() for attempt in attempts}
@@ -353,7 +353,7 @@ class Updator:
         return living_of(self._policy, arrays)
 
     def _look_at(self, array: Array, snapshot: ClusterSnapshot) -> ArrayLook | None:
-        """Return what is missing of an array; None while all of it is listed."""
+        """Return the missing attempts of an array; None if its cluster lists all of it."""
         listed = listed_places(array, snapshot)
         self._missing.observe(array, listed, running_places(array, snapshot))
         if len(listed) == array.size:
@@ -371,13 +371,13 @@ class Updator:
         )
 
     def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
-        """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
+        """Yield the attempts at clusters that root has written off."""
         for array in arrays:
             of_array = marks.get((array.campaign, array.number), NO_MARKS)
             yield from without_end(self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array)
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
-        """Note the tasks whose records contradict each other: somebody may have forged one."""
+        """Log tasks with contradictory records once: one record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcome.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
@@ -386,7 +386,7 @@ class Updator:
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
     def _tell_future(self, cluster: str, ends: Ends) -> None:
-        """Say of each host once that its clock seems to be ahead."""
+        """Log each host with a fast clock once."""
         for end in future_of(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
@@ -406,7 +406,7 @@ def _of_tasks(arrays: Iterable[Array], steps: Iterable[ProloguePhaseResult]) -> 
 
 
 def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]:
-    """Return of which campaigns nikita deletes tasks that waited, and where."""
+    """Return the campaigns and clusters where nikita deletes waiting tasks."""
     of_waiting = {
         array
         for array, marked in marks.items()
@@ -420,6 +420,6 @@ def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]
 
 
 def _released(arrays: Iterable[Array], answers: Container[str]) -> list[Array]:
-    """Return those whose tasks may start, at clusters that answered."""
+    """Return the released arrays at clusters that answered."""
     is_released = ArrayState.RELEASED
     return [array for array in arrays if array.state is is_released and array.cluster in answers]

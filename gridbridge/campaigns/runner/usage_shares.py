@@ -1,4 +1,4 @@
-"""What campaigns have used, kept and gathered for the metascheduler."""
+"""Compute the past usage of campaigns and owners for the metascheduler's fair share."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,12 +16,12 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 
-FORGOTTEN_S = 1.0  # of slot-seconds; less than that decides nothing
-NEVER_S = 1e9  # of a success, at a cluster that has used slots and had none
+FORGOTTEN_S = 1.0  # slot-seconds; less usage is deleted, for it changes no decision
+NEVER_S = 1e9  # mean duration at a cluster where tasks ran and none succeeded
 
 
 class CampaignShares:
-    """What decides about the order of campaigns besides their age."""
+    """Reads and updates the usage that orders campaigns of different owners."""
 
     def __init__(
         self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsage, clock: Clock
@@ -38,7 +38,7 @@ class CampaignShares:
         self._read: tuple[DecayedUsage, ...] | None = None  # in this cycle
 
     def gather(self, unfinished: tuple[Campaign, ...]) -> UsageSharing:
-        """Return what is known of campaigns that go on, of owners, and of what all have used."""
+        """Return the fair-share data of unfinished campaigns: usage, groups, mean durations."""
         self._read = self._usage.all()
         usages = tuple(map(self._now, self._read))
         campaigns = self._with_used(unfinished, usages)
@@ -54,7 +54,7 @@ class CampaignShares:
         return replace(sharing, used_s=used_by(campaigns, sharing, _by_campaign(usages)))
 
     def count(self, situation: CycleSituation, plan: CyclePlan) -> None:
-        """Add what the tasks used that have ended, and forget what counts no more."""
+        """Add the usage of ended tasks, and delete usage that has decayed to nothing."""
         usages, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
         jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
@@ -68,14 +68,14 @@ class CampaignShares:
         self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
 
     def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
-        """Return the groups of owners, where anything is decided by groups."""
+        """Return the groups of each owner; empty if no rule uses groups."""
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         return {owner: host.groups_of(owner) for owner in owners}
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]
     ) -> tuple[Campaign, ...]:
-        """Return those that go on, and where it matters those that ended and have used slots."""
+        """Return the unfinished campaigns, and ended ones with usage if fair share is on."""
         if self._section.share_by is ShareBy.NONE:
             return unfinished
         ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
@@ -98,9 +98,9 @@ def _by_campaign(usages: Iterable[DecayedUsage]) -> dict[int, float]:
 def _means(
     usages: Iterable[DecayedUsage], campaigns: frozenset[int]
 ) -> dict[int, dict[str, float]]:
-    """Return how long a successful task of each campaign takes at each cluster.
+    """Return the mean duration of successful tasks by campaign and cluster.
 
-    That is very long where tasks have run and none succeeded: such a cluster comes last.
+    A cluster where tasks ran and none succeeded gets a very long duration, so it comes last.
     """
     means: dict[int, dict[str, float]] = {}
     for usage in usages:
@@ -113,7 +113,7 @@ def _means(
 def _by_cluster(
     ended: Iterable[Attempt], arrays: Iterable[Array]
 ) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
-    """Group what ended by campaign and cluster."""
+    """Group ended attempts by campaign and cluster."""
     clusters = clusters_of(arrays)
     placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]
     placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))

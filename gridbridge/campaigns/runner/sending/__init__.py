@@ -1,1 +1,1 @@
-"""How arrays of tasks are handed to root's helper, and what becomes of them."""
+"""Submit arrays of tasks through root's helper, and process the results."""

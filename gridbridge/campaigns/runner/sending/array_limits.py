@@ -1,4 +1,4 @@
-"""What arrays may be at clusters: asked now and then, for their administrators seldom change it."""
+"""Query the array limits of clusters every ten minutes: administrators seldom change them."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,14 @@ from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
 
-ASKED_S = 600.0  # so old an answer may be
-AGAIN_S = 60.0  # after one that did not come it is asked again
+ASKED_S = 600.0  # maximum age of cached limits
+AGAIN_S = 60.0  # pause after a failed query
 
 _log = logging.getLogger(__name__)
 
 
 class ArrayLimitQueries:
-    """The limits of clusters, as they told them last."""
+    """Caches the array limits that clusters reported."""
 
     def __init__(self, policy: Policy, clock: Clock) -> None:
         self._policy = policy
@@ -26,7 +26,10 @@ class ArrayLimitQueries:
         self._asks_at_s: dict[str, float] = {}
 
     def of(self, clusters: Iterable[str]) -> Mapping[str, ArrayLimits]:
-        """Return those of clusters, which have answered just now; none where one does not tell."""
+        """Return the array limits by cluster; a cluster that reports none is missing.
+
+        The clusters must have answered a query in this cycle.
+        """
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asks_at_s.get(name, now_s):
@@ -34,7 +37,7 @@ class ArrayLimitQueries:
         return self._known
 
     def _ask(self, name: str) -> bool:
-        """Ask; say whether it told, or has nothing to tell."""
+        """Query one cluster's limits; False if the query failed."""
         where = away(self._policy, name)
         system = adapter_of(where).array_ends
         if not system:

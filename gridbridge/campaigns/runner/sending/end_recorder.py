@@ -1,4 +1,7 @@
-"""Notes in the state file how tasks ended, in portions that hold up nobody else who writes it."""
+"""Record in the state file how tasks, arrays and campaigns ended.
+
+Large plans are written in batches, so that other writers of the state file wait only briefly.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -32,7 +35,7 @@ PRIORITIES = {TaskOutcome.RESUBMIT: AT_ONCE, TaskOutcome.RESUBMIT_LAST: LAST}
 
 
 class EndRecorder:
-    """What notes it."""
+    """Records the ends of tasks, arrays and campaigns in the state file."""
 
     def __init__(self, database: StateFile, observations: Observations, clock: Clock) -> None:
         self._database = database
@@ -42,10 +45,10 @@ class EndRecorder:
         self._marks = CancellationMarks(database)
         self._observations = observations
         self._clock = clock
-        self.noted: list[Attempt] = []  # whoever reads it clears it
+        self.noted: list[Attempt] = []  # the caller clears the list after reading it
 
     def all(self, plan: CyclePlan) -> None:
-        """Note what ended and what was learnt; others write the state file between portions."""
+        """Record a cycle's ends in batches; other programs may write between two batches."""
         *first, last = portions(plan)
         for portion in first:
             with self._database.transaction():
@@ -56,7 +59,7 @@ class EndRecorder:
         self._observations.keep_in_portions(plan)
 
     def ends(self, plan: CyclePlan) -> None:
-        """Note how tasks, arrays and campaigns ended, and which tasks wait anew."""
+        """Record how tasks, arrays and campaigns ended, and queue the tasks to retry."""
         over = last_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
@@ -74,7 +77,7 @@ class EndRecorder:
         self._events.put_records(plan.changes.records)
 
     def _count(self, campaign: int, outcomes: Counter[TaskOutcome]) -> None:
-        """Count how tasks of a campaign ended for good."""
+        """Add tasks with final outcomes to the counters of their campaign."""
         stored_campaign = self._campaigns.find(campaign)
         state = stored_campaign.state if stored_campaign else None
         cancelled = sum(outcomes[outcome] for outcome in outcomes if is_cancelled(outcome, state))
@@ -82,7 +85,7 @@ class EndRecorder:
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[Array, ...]:
-        """Note that all arrays of a campaign are over, whatever lives there; return them."""
+        """Mark all arrays of a campaign as over, even if tasks still run; return the arrays."""
         arrays = tuple(
             array for array in self._campaigns.open_arrays() if array.campaign == campaign
         )
@@ -91,12 +94,15 @@ class EndRecorder:
         return arrays
 
     def close(self, array: Array, outcome: TaskOutcome) -> None:
-        """Note that none of an array's tasks ran, or will run again."""
+        """Give all unfinished tasks of an array this outcome, and mark the array as over."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
     def none_ran(self, array: Array, outcome: TaskOutcome) -> CyclePlan:
-        """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
+        """Return the outcomes of an array's unfinished attempts.
+
+        An attempt counts as a speculative copy if another attempt of its task is still alive.
+        """
         marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
         attempts = without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_step(attempt.task))
@@ -107,7 +113,7 @@ class EndRecorder:
         )
 
     def rivals(self, array: Array) -> ByTask:
-        """Return the attempts of which only one of each task counts, of an array's campaign."""
+        """Return the competing attempts of an array's campaign, grouped by task."""
         return by_task(self._copies.rivals([array.campaign]))
 
 
@@ -126,7 +132,7 @@ def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[TaskOutcome]]:
 
 
 def _waiting(ended: Retry) -> WaitingTasks:
-    """Return a task as it waits for its next attempt."""
+    """Return the queue entry of a task's next attempt."""
     return WaitingTasks(
         first=ended.task,
         last=ended.task,

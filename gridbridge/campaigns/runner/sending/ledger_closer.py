@@ -1,4 +1,7 @@
-"""Tells root which campaigns have ended: from then on nothing more of them can be sent."""
+"""Mark ended campaigns as closed in root's ledger.
+
+Root submits no further tasks of a closed campaign.
+"""
 
 import logging
 
@@ -6,30 +9,30 @@ from gridbridge.campaigns.runner.array_commands import ArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 
-AT_ONCE = 20  # campaigns of a cycle: each is a call
+AT_ONCE = 20  # campaigns in one cycle: each needs a call to root's helper
 
 _log = logging.getLogger(__name__)
 
 
 class LedgerCloser:
-    """What tells it."""
+    """Closes ended campaigns in root's ledger."""
 
     def __init__(self, campaigns: CampaignRows, acts: ArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
-        self._last = 0  # campaign that was told of; the next cycle goes on behind it
+        self._last = 0  # campaign that was closed last; the next cycle continues after it
 
     def close_ended(self) -> None:
-        """Tell it of some; of the others, and after a failure of all, in the next cycle.
+        """Close some ended campaigns; the next cycle closes the rest and retries failures.
 
-        One whose file can't be read now keeps no other from being told of.
+        A campaign whose file cannot be read does not delay other campaigns.
         """
         campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
         for campaign in campaigns:
             try:
                 self._acts.end(campaign)
             except LedgerLost:
-                pass  # without it nothing is sent either
+                pass  # without a ledger root submits nothing
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
                 if isinstance(error, NotRead):

@@ -1,6 +1,7 @@
-"""Finds campaigns of which root's ledger knows more than the state file, which was restored.
+"""Detect campaigns whose state file is older than root's ledger.
 
-Such a file lacks what was moved or wiped since, and would take it for deleted by somebody.
+A state file restored from a backup lacks arrays that were moved or deleted since. Their tasks would
+look as if a user had deleted them.
 """
 
 import logging
@@ -16,25 +17,26 @@ _log = logging.getLogger(__name__)
 
 
 class LedgerRecovery:
-    """What is found in one look."""
+    """Compares root's ledger with the state file, once per campaign and cycle."""
 
     def __init__(
         self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[LedgerArray, ...]]
     ) -> None:
-        """Know who tells what root's ledger has of a campaign."""
+        """Keep the function that reads root's ledger of a campaign."""
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # whether ends of a campaign don't count yet
-        self.behind: list[int] = []  # campaigns
+        self._waits: dict[int, bool] = {}  # whether a campaign's ends are ignored for now
+        self.behind: list[int] = []  # campaigns whose state is older than the ledger
 
     def begin(self) -> None:
-        """Begin a look."""
+        """Start a new cycle: forget the previous comparisons."""
         self._waits, self.behind = {}, []
 
     def may_count(self, campaign: int) -> bool:
-        """Say whether the ends of a campaign's tasks count; each campaign is asked about once.
+        """Return whether ends of a campaign's tasks may be recorded.
 
-        They do where the ledger is lost, and not while it can't be read.
+        They may if the ledger is lost. They may not while the ledger cannot be read. The ledger is
+        read once per campaign.
         """
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
@@ -43,9 +45,10 @@ class LedgerRecovery:
     def behind_campaigns(
         self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
     ) -> tuple[int, ...]:
-        """Return those of which the ledger knows more, also those restored without an array.
+        """Return the campaigns whose ledger lists arrays that the state file lacks.
 
-        A paused campaign is looked for once it goes on: before, nothing of it is sent.
+        This includes restored campaigns without any array in the state file. A paused campaign is
+        compared after its owner resumes it, because it submits nothing before.
         """
         restored = {event.campaign for event in events if event.code is EventCode.RESTORED}
         for campaign in campaigns:

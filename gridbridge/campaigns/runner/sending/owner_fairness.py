@@ -1,8 +1,8 @@
-"""Whose calls wait: nobody holds the others up by programs of their own that hang at a cluster.
+"""Limit how long one owner's hanging commands delay the other owners' campaigns.
 
-What acts as an owner runs that person's own start files and processes, one call after another. A
-call that fails after five seconds pauses all calls of its owner at its cluster, each time for twice
-as long, and one owner's calls there get a minute of a cycle.
+Commands run one after another as the owner, and execute that person's shell start files. A call
+that fails after five seconds pauses all calls of this owner at this cluster. Each further such
+failure doubles the pause. One owner's calls at a cluster get one minute per cycle.
 """
 
 import logging
@@ -21,11 +21,12 @@ from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.campaign_sections import Failures
 from gridbridge.shell.clock import Clock
 
-# A call that takes so long and fails may hang: the usual one takes less than a second.
+# A call that fails after this time may have hung: a usual call takes less than a second.
 HANGS_S = 5.0
-TURN_S = 60.0  # of a cycle, for one person at one cluster; as long as the longest call
+TURN_S = 60.0  # per cycle, person and cluster; as long as the longest call
 
-ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)  # nothing hung
+# errors that are replies: the call did not hang
+ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)
 
 T = TypeVar("T")
 Pair = tuple[int, str]  # a person and a cluster
@@ -34,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 
 class NotAsked(GridbridgeError):
-    """A call was left for a later cycle: nothing was done."""
+    """A call was postponed to a later cycle; no command ran."""
 
 
 class HeldUp(NotAsked):
-    """It was, for one of that person's at that cluster hung just now."""
+    """A call was postponed because the owner's last call at this cluster hung."""
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class _Pause:
 
 
 class OwnerTimeBudget:
-    """What each person's calls at each cluster have taken."""
+    """Limits the time that each owner's calls at each cluster may take."""
 
     def __init__(self, campaigns: CampaignRows, clock: Clock, failures: Failures) -> None:
         self._campaigns = campaigns
@@ -59,13 +60,13 @@ class OwnerTimeBudget:
         self._owners: dict[int, int] = {}
 
     def begin(self) -> None:
-        """Begin a cycle."""
+        """Start a new cycle with a full budget for every owner."""
         self._taken_s.clear()
 
     def take(
         self, array: Array, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
     ) -> T:
-        """Call for an array; NotAsked where its owner has had their turn there, or is paused."""
+        """Run a call for an array; NotAsked if its owner's budget is used up or paused."""
         pair = self._owner(array.campaign), array.cluster
         self._require(pair)
         began_s = self._clock.steady_s()
@@ -88,7 +89,10 @@ class OwnerTimeBudget:
             raise NotAsked(f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle")
 
     def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
-        """Note a call; one that hung is followed by a pause, each twice as long as the last."""
+        """Add a call's duration to the budget, and pause an owner whose call hung.
+
+        Each pause is twice as long as the previous one.
+        """
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         if not is_bad or took_s < HANGS_S:
             self._pauses.pop(pair, None)

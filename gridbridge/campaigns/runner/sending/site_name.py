@@ -1,7 +1,7 @@
-"""Holds the site's name while arrays are away that bear it.
+"""Refuse a changed site name while tasks of campaigns are at the clusters.
 
-A cluster knows an array, and tells its ends, by a name that begins with the site's: under another
-one none of them would be found, and each of their tasks would count as lost.
+Job names at a cluster begin with the site's name. Under a new name no job would be found, and every
+task would count as lost.
 """
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -17,7 +17,7 @@ OTHER = (
 
 
 def require(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Take the site's name; ConfigError for another one while arrays are away."""
+    """Store the site's name; ConfigError if the name changed while arrays are unfinished."""
     if (before := _saved_name(path)) == name:
         return
     if before and campaigns.open_arrays():
@@ -27,7 +27,7 @@ def require(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_d
 
 
 def _saved_name(path: str) -> str:
-    """Return the name that was taken last; empty where none is kept."""
+    """Return the stored site name; empty if none is stored."""
     try:
         return files.read(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):

@@ -1,4 +1,4 @@
-"""Does what follows from how arrays were taken: by their clusters, and by root."""
+"""Update the state file after root's helper and the clusters accepted or refused arrays."""
 
 import logging
 from dataclasses import replace
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class SubmissionResults:
-    """What does it."""
+    """Records the result of each submitted array, and handles refusals."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class SubmissionResults:
         self._troubles = troubles
 
     def settle(self, array: Array, sent: SentTask) -> None:
-        """Note how far an array came; the next cycle does the rest.
+        """Record an array's submission result; the next cycle continues from that state.
 
-        What root's ledger has under its number may have other tasks: that id is not its own.
+        If root's ledger has other tasks under the array's number, the reported job id is not used.
         """
         try:
             if sent.job_id and not isinstance(sent.error, AlreadySubmitted):
@@ -78,14 +78,14 @@ class SubmissionResults:
                 array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
                 self._is_released(array)
-        except StateError as error:  # no cluster is to blame
+        except StateError as error:  # the cluster is not at fault
             log_failure("event=not_noted", array, error)
             return
         if sent.error:
             self._is_not_released(array, sent.error)
 
     def _is_not_released(self, array: Array, error: GridbridgeError) -> None:
-        """Do what follows from what kept an array from starting."""
+        """Handle the error that kept an array from starting."""
         match error:
             case CampaignRefused():
                 log_failure("event=campaign_refused", array, error)
@@ -104,19 +104,19 @@ class SubmissionResults:
             case HeldUp():
                 self._troubles.note(array, EventCode.SUBMIT_JOB, error)
             case NotAsked():
-                pass  # the next cycle resumes it
+                pass  # the next cycle submits the array
             case _:
                 log_failure("event=not_sent", array, error)
                 self._troubles.note(array, code_of(error), error)
 
     def _is_released(self, array: Array) -> None:
-        """Note that an array's tasks may start: what kept its cluster from taking it is over."""
+        """Mark an array as released, and close the submission events of its cluster."""
         with self._database.transaction():
             self._campaigns.array_is(array, ArrayState.RELEASED)
             self._troubles.close(OF_SUBMISSION, array)
 
     def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
-        """Note that none of an array's tasks ran, because its cluster refuses them."""
+        """Record that a cluster refused an array; its tasks are retried elsewhere."""
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.note(array, EventCode.RUNNER_SUBMIT_ERROR, error)
@@ -131,10 +131,10 @@ class SubmissionResults:
             self._noting.ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Retry, ...]:
-        """Return which of these tasks run again."""
+        """Return which of these ended attempts are retried."""
         tried = [AttemptOutcome.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
-        assert campaign  # a campaign that has arrays is kept
+        assert campaign  # campaigns with arrays are never deleted
         clusters = (
             {}
             if campaign.jdl.type is CampaignType.TEST
@@ -145,9 +145,9 @@ class SubmissionResults:
         return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
-        """Note that root submits nothing more of a campaign: what waits has failed too.
+        """Fail a campaign whose file root refuses, with all its waiting tasks.
 
-        A task that was to run once more is what it came to before.
+        A task that waited for a retry gets back its previous outcome.
         """
         with self._database.transaction():
             retried = self._tries.take_back(array, CODES)
@@ -160,9 +160,9 @@ class SubmissionResults:
             self._open_once(EventCode.FILE_REFUSED, array, in_short(error))
 
     def _end_as_before(self, array: Array) -> None:
-        """End a campaign that had ended before our state file was replaced by an older one.
+        """End a campaign that root's ledger lists as ended but an old state file does not.
 
-        One of which that is known stays as it ended.
+        A campaign that the state file lists as ended keeps its state.
         """
         with self._database.transaction():
             campaign = self._campaigns.find(array.campaign)
@@ -175,15 +175,16 @@ class SubmissionResults:
             self._open_once(EventCode.RESTORED, array)
 
     def _open_once(self, code: EventCode, array: Array, why: str = "") -> None:
-        """Open an event of an array's campaign, unless one is open."""
+        """Open an event of an array's campaign unless such an event is already open."""
         now = self._clock.now()
         event = opened_now(EventKind.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
     def take_over(self, campaign: int, refused: Array | None = None) -> None:
-        """Take over what root's ledger knows of a campaign; the next cycle goes on from there.
+        """Import the arrays of a campaign from root's ledger into the state file.
 
-        A kill between two portions leaves some of it lost, which is found and taken over again.
+        The import writes several transactions. After a kill between two of them, the next cycle
+        detects the missing arrays and imports again.
         """
         try:
             ledger_arrays = self._acts.ledger_arrays(campaign)
@@ -210,7 +211,7 @@ class SubmissionResults:
 
 
 def log_failure(event: str, array: Array, error: Exception) -> None:
-    """Log why something about an array was not done."""
+    """Log why an operation on an array failed."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 

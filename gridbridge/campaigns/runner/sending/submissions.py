@@ -1,4 +1,7 @@
-"""Hands arrays to what acts as their owners: some of a campaign and a cluster by one call."""
+"""Submit arrays through root's helper, which acts as the owner.
+
+One call submits several arrays of one campaign at one cluster.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +16,7 @@ from gridbridge.shell.clock import Clock
 
 
 class IntendedSubmissions:
-    """What is intended, and then sent; how far it came is settled elsewhere."""
+    """Records intended arrays in the state file, then submits them."""
 
     def __init__(
         self,
@@ -28,12 +31,12 @@ class IntendedSubmissions:
         self._acts = acts
         self._clock = clock
         self._settle = settle
-        self._most = most  # tasks of an array
+        self._most = most  # maximum tasks of an array
         self._turns = turns
         self.begun: list[Attempt] = []
 
     def send(self, send: TaskSend) -> None:
-        """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
+        """Split tasks into arrays, record the arrays, and submit all by one call."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(part) for part in _parts(send, most)])
 
@@ -42,16 +45,17 @@ class IntendedSubmissions:
         return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
 
     def begin(self, arrays: Iterable[Array | None]) -> None:
-        """Take the steps of new arrays, of those that there are."""
+        """Submit new arrays; entries that are None are skipped."""
         new = [array for array in arrays if array]
         for array in new:
             self.begun += self._campaigns.pending(array)
         self._submit(new)
 
     def resume(self, arrays: Iterable[Array]) -> None:
-        """Go on with arrays of which it is not known whether they were submitted, or released.
+        """Submit or release arrays whose submission was interrupted.
 
-        One of which nothing is to be sent, for later attempts are known, is over.
+        An array without unfinished attempts is marked as released: later attempts replaced its
+        tasks.
         """
         begun: dict[tuple[int, str, bool], list[Array]] = {}
         for array in arrays:
@@ -76,7 +80,7 @@ class IntendedSubmissions:
         return SentTask(job_id=array.job_id)
 
     def _submit(self, arrays: list[Array]) -> None:
-        """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
+        """Submit arrays of one campaign to one cluster; failed ones wait for the next cycle."""
         if not arrays:
             return
         intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
@@ -93,7 +97,7 @@ def _has_failed(sent: Iterable[SentTask]) -> bool:
 
 
 def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
-    """Yield what each array takes of a send."""
+    """Split a batch of tasks into batches of at most `most` tasks."""
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
         kept_off = tuple(_between(send.kept_off, begin, end))
@@ -101,7 +105,7 @@ def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
 
 
 def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
-    """Yield how many of each kind are between two places, when the kinds stand in a row."""
+    """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
     first = 0
     for kind in kinds:
         tasks = min(end, first + kind.tasks) - max(begin, first)

@@ -1,4 +1,4 @@
-"""What keeps arrays from being sent or deleted: an event for each campaign and cluster."""
+"""Record failed submissions and deletions as events of a campaign and cluster."""
 
 import re
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from gridbridge.model.campaigns.campaign_sections import Failures
 from gridbridge.model.status_report import printable
 from gridbridge.shell.clock import Clock
 
-MOST_WORDS = 200  # letters, of why
-WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # who says it; the event tells of what
+MOST_WORDS = 200  # characters of an error message
+WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that the event's columns repeat
 
 
 class SubmitFailures:
-    """What notes them."""
+    """Records submission and deletion failures as campaign events."""
 
     def __init__(self, events: CampaignEvents, clock: Clock, failures: Failures) -> None:
         self._events = events
@@ -26,7 +26,7 @@ class SubmitFailures:
         self._failures = failures
 
     def note(self, array: Array, code: EventCode, error: GridbridgeError) -> None:
-        """Note what happened to an array at its cluster, and why: the next try comes later."""
+        """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
         event = happened(
             self._open_event(array, code), code, pair, self._clock.now(), self._failures
@@ -35,13 +35,16 @@ class SubmitFailures:
         self._events.put([replace(event, tasks=tasks, why=in_short(error))])
 
     def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
-        """Note once what root has to mend; what else it may be the cluster is known for."""
+        """Record a failed deletion once, if root has to repair its cause.
+
+        Other failures already count for the cluster elsewhere.
+        """
         code = code_of(error)
         if code in ROOTS and not self._open_event(array, code):
             self.note(array, code, error)
 
     def close(self, codes: Iterable[EventCode], array: Array) -> None:
-        """Note that these are over."""
+        """Close the open events with these codes for an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
                 self._events.put([replace(event, closed_at=self._clock.now())])
@@ -51,13 +54,13 @@ class SubmitFailures:
 
 
 def in_short(error: GridbridgeError | str) -> str:
-    """Return what an error says in one line that everybody may see."""
+    """Return an error message as one short printable line."""
     line = printable(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
 def code_of(error: GridbridgeError) -> EventCode:
-    """Return what keeps an array from being sent or deleted."""
+    """Return the event code for an error of a submission or deletion."""
     match error:
         case LedgerLost():
             return EventCode.NO_LEDGER
