@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
-from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import PredictionRows
@@ -64,9 +64,11 @@ class _Site:
         os.mkdir(f"{folder}/published")
         self._database, clock = StateFile.open(f"sqlite:///{folder}/state.db"), Clock()
         self._campaigns = CampaignRows(self._database)
-        forecasts = ForecastUpdates(self._campaigns, PredictionRows(self._database), clock, 15.0)
+        forecasts = CampaignForecastUpdater(
+            self._campaigns, PredictionRows(self._database), clock, 15.0
+        )
         published = f"{folder}/published"
-        self._publication = CampaignPublication(
+        self._publication = CampaignPublisher(
             self._database, self._campaigns, forecasts, clock, published
         )
         self._tries = CampaignTries(self._database, self._campaigns)

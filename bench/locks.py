@@ -19,8 +19,8 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_journal
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
@@ -129,8 +129,8 @@ def _restored(tasks: int) -> dict[str, Longest]:
     """Take over all arrays of a campaign but the one that is refused, as root's ledger has them."""
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
-        actions = CycleActions(
-            database, Observations(database), Clock(), Failures(), _Ledger(tasks)
+        actions = CyclePlanExecutor(
+            database, CycleStatisticsRecorder(database), Clock(), Failures(), _Ledger(tasks)
         )
         database.told()
         actions.do(CyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
@@ -202,7 +202,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CycleActions(database, Observations(database), Clock(), Failures())
+    actions = CyclePlanExecutor(database, CycleStatisticsRecorder(database), Clock(), Failures())
     actions.do(CyclePlan(missed=missed))
     actions.do(CyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended

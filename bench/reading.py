@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.campaigns.store.predictions import PredictionRows
@@ -59,7 +59,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
         assert array
         campaigns.array_is(array, ArrayState.RELEASED, array.number)
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    updator = Updator(
+    updator = CampaignSituationGatherer(
         policy, database, PredictionRows(database), CancellationMarks(database), Clock()
     )
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}

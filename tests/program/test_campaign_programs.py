@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, RunnerDaemon
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_usage import CampaignUsage
 from gridbridge.config import policy_file
@@ -116,7 +116,10 @@ def test_only_what_was_moved_is_urgent(outcome: TaskOutcome) -> None:
 
 @pytest.mark.parametrize("is_urgent", [True, False])
 def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> None:
-    daemon, runner = RunnerDaemon.__new__(RunnerDaemon), CampaignRunner.__new__(CampaignRunner)
+    daemon, runner = (
+        CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
+        CampaignRunner.__new__(CampaignRunner),
+    )
     runner.is_urgent = is_urgent
     vars(runner)["take_in"] = lambda: 0
     daemon.runner = runner
@@ -127,7 +130,10 @@ def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> No
 def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
     """Else one request a second would have every cluster asked without a pause."""
     now_s = [100.0]
-    daemon, runner = RunnerDaemon.__new__(RunnerDaemon), CampaignRunner.__new__(CampaignRunner)
+    daemon, runner = (
+        CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
+        CampaignRunner.__new__(CampaignRunner),
+    )
     taken = iter([1, 1, 0, 0])
     runner.is_urgent = False
     vars(runner)["take_in"] = lambda: next(taken)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gridbridge.campaigns.runner.startup import log_round
+from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentence
 from gridbridge.errors import CommandFailed
 from gridbridge.program import cycle
 from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
@@ -198,11 +198,11 @@ def test_what_a_round_of_campaigns_does_is_in_the_log(
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=2)
     balance.waiting = 0
-    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_round)  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
     assert "event=round" not in caplog.text
 
     waiting.is_stopped, balance.waiting, balance.cycles = False, 2, 1
-    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_round)  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
 
     assert "event=round does='2 jobs waiting: add 2'" in caplog.text
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
@@ -54,7 +54,9 @@ class Site:
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         predictions, marks = PredictionRows(database), CancellationMarks(database)
-        self.updator = Updator(self.policy, database, predictions, marks, self.clock, ran=ran)
+        self.updator = CampaignSituationGatherer(
+            self.policy, database, predictions, marks, self.clock, ran=ran
+        )
         known = vars(self.updator)
         known["_ends"], known["_told_within_s"] = (
             self._ends,
@@ -66,8 +68,8 @@ class Site:
         self.hanging: dict[str, JobStatus] = {}  # by cluster
         self.limits: dict[str, ArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
-        act = CycleActions(
-            database, Observations(database), self.clock, self.policy.failures, self.grid
+        act = CyclePlanExecutor(
+            database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
         )
         self.do = act.do
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequests, answer
+from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequestHandler, answer_owner_request
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.errors import plain_words
 from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
@@ -25,7 +25,7 @@ class CancelRequests:
         published: str = PUBLISHED,
         runners: str = RUNNER_LOCK,
     ) -> None:
-        self._requests = OwnerRequests(database, clock, folder, published)
+        self._requests = OwnerRequestHandler(database, clock, folder, published)
         self._folder = folder
         self._published = published
         self._runners = runners
@@ -44,7 +44,7 @@ class CancelRequests:
         """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
         does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
         try:
-            return answer(request, does, self._folder, self._published)
+            return answer_owner_request(request, does, self._folder, self._published)
         except Exception as error:
             _log.warning("event=not_taken_now token=%s why=%r", request.token, plain_words(error))
             return False

@@ -18,9 +18,9 @@ from gridbridge.campaigns.nikita.blocked_request_queries import BlockedRequestQu
 from gridbridge.campaigns.nikita.cancel_requests import CancelRequests
 from gridbridge.campaigns.nikita.clock_watch import ClockWatch
 from gridbridge.campaigns.nikita.listed_tasks import TO_GO, parts
-from gridbridge.campaigns.runner.cluster_queries import ClusterQueries
-from gridbridge.campaigns.runner.occupancy import max_slots
-from gridbridge.campaigns.runner.sending.owner_fairness import NotAsked, OwnerTimeBudget
+from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponed, OwnerTimeBudget
+from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
+from gridbridge.campaigns.runner.cluster_task_counts import count_usable_slots
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import (
@@ -91,7 +91,7 @@ class Nikita:
         self._acts = acts
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
-        self._asking = ClusterQueries(policy, self.database, clock, is_dry=is_dry)
+        self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(self.database)
         self._tries = CampaignTries(self.database, self._campaigns)
         self._marks = CancellationMarks(self.database)
@@ -128,7 +128,7 @@ class Nikita:
 
         Where none can, cancelled and moved tasks alone count: they wait for nothing there.
         """
-        slots = {name: max_slots(snapshot) for name, snapshot in answers.items()}
+        slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
         self._cancelled = killed = {
             n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED
@@ -227,7 +227,7 @@ class Nikita:
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
-        if isinstance(error, NotAsked):
+        if isinstance(error, OwnerCallPostponed):
             return  # it is told which call hung
         name = f"{wipe.campaign}.{wipe.array}"
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))

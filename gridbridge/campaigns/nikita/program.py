@@ -1,6 +1,9 @@
 """gridbridge-nikita: deletes tasks that flood a cluster or are stuck there."""
 
-from gridbridge.campaigns.runner.startup import MakeProgram, start
+from gridbridge.campaigns.runner.campaign_program_start import (
+    CampaignProgramFactory,
+    start_campaign_program,
+)
 from gridbridge.model.places import NIKITA_LOCK
 
 DOES = "Delete tasks of campaigns that wait or run where they should not."
@@ -8,10 +11,10 @@ DOES = "Delete tasks of campaigns that wait or run where they should not."
 
 def main() -> None:
     """Run as the arguments say."""
-    start("gridbridge-nikita", DOES, 60, NIKITA_LOCK, _load)
+    start_campaign_program("gridbridge-nikita", DOES, 60, NIKITA_LOCK, _load)
 
 
-def _load() -> MakeProgram:
+def _load() -> CampaignProgramFactory:
     from gridbridge.campaigns.nikita.nikita import NikitaDaemon
 
     return NikitaDaemon

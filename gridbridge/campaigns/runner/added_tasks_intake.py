@@ -23,7 +23,7 @@ ANOTHER = "another file came by this name"
 Judge = Callable[[NewFile, Campaign], str]  # why the site's rules refuse the tasks, or ""
 
 
-class PartIntake:
+class AddedTasksIntake:
     """Accepts files that add tasks to an existing campaign, each file once."""
 
     def __init__(

@@ -11,9 +11,15 @@ from datetime import timedelta
 from itertools import count as counting
 
 from gridbridge.campaigns.nikita.clock_watch import ClockWatch
-from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, PartIntake
-from gridbridge.campaigns.runner.owner_requests import Begin, Do, OwnerRequests, answer, untold
-from gridbridge.campaigns.runner.subscription_requests import SubscriptionRequests
+from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
+from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
+from gridbridge.campaigns.runner.owner_requests import (
+    Begin,
+    Do,
+    OwnerRequestHandler,
+    answer_owner_request,
+    ignore_changed_campaigns,
+)
 from gridbridge.campaigns.store import campaign_files, published_task_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_files import NewFile
@@ -69,7 +75,7 @@ class CampaignIntake:
         rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load,
         notifications: Notifications = NO_WISHES,
         limits: RunnerSection = USUAL,
-        begin: Begin = untold,
+        begin: Begin = ignore_changed_campaigns,
         watched: str = RUNNER_CLOCKS,
     ) -> None:
         self._database = database
@@ -77,13 +83,15 @@ class CampaignIntake:
         self._kept_parts = CampaignParts(database, self._campaigns)
         self._events = CampaignEvents(database)
         self._given = CampaignRegister(folder)
-        self._requests = OwnerRequests(
+        self._requests = OwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
         )
-        subscribing = SubscriptionRequests(database, clock, notifications, folder)
-        self._does: dict[OwnerVerb, Do] = dict.fromkeys(OwnerRequests.VERBS, self._requests.do)
-        self._does |= dict.fromkeys(SubscriptionRequests.VERBS, subscribing.do)
-        self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
+        subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
+        self._does: dict[OwnerVerb, Do] = dict.fromkeys(
+            OwnerRequestHandler.VERBS, self._requests.do
+        )
+        self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
+        self._parts = AddedTasksIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
         self._clock = clock
         self._limits = limits
@@ -130,7 +138,7 @@ class CampaignIntake:
         self._requests.begin()
         for request in campaign_files.take_requests(listed, self._folder):
             with self._isolated(request.token):
-                answered += answer(request, self._does, self._folder, self._published)
+                answered += answer_owner_request(request, self._does, self._folder, self._published)
         return answered
 
     def recover(self) -> None:

@@ -1,11 +1,12 @@
 """Publish the states and counts of campaigns and tasks, never task parameters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.cluster_task_counts import cluster_capacities as room_of
 from gridbridge.campaigns.store import published_campaign_files, published_task_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -13,11 +14,16 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
 from gridbridge.campaigns.store.published_task_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, ShownEvents
 from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.prologues import is_step
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownCampaign,
+    ShownCampaigns,
+    ShownGrid,
+    ShownGridCluster,
+)
 from gridbridge.model.campaigns.published_tasks import (
     PublishedTask,
     TaskEndTimes,
@@ -26,18 +32,20 @@ from gridbridge.model.campaigns.published_tasks import (
 )
 from gridbridge.model.campaigns.send_reasons import ShownCycle
 from gridbridge.model.places import PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 
-class CampaignPublication:
+class CampaignPublisher:
     """Publishes the states of campaigns, their tasks and cycles."""
 
     def __init__(
         self,
         database: StateFile,
         campaigns: CampaignRows,
-        forecasts: ForecastUpdates,
+        forecasts: CampaignForecastUpdater,
         clock: Clock,
         folder: str = PUBLISHED,
     ) -> None:
@@ -219,3 +227,63 @@ def _shown(campaign: Campaign, events: int, open_clusters: Set[str]) -> ShownCam
         events=events,
         ending_at=tuple(sorted(open_clusters)) if is_cancelled else (),
     )
+
+
+NOBODY: Mapping[str, ClusterSnapshot] = {}
+CLOSED_SHOWN = timedelta(days=7)
+
+
+class CampaignEventPublisher:
+    """Publishes campaign events and the capacities of the clusters."""
+
+    def __init__(
+        self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED
+    ) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._events = CampaignEvents(database)
+        self._clock = clock
+
+    def show(self) -> tuple[CampaignEvent, ...]:
+        """Publish open and recently closed events; return the open ones."""
+        now = self._clock.now()
+        events = self._events.shown(now - CLOSED_SHOWN)
+        published_campaign_files.put(ShownEvents(at=now, events=events), self._folder)
+        return tuple(event for event in events if not event.closed_at)
+
+    def show_clusters(
+        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
+    ) -> None:
+        """Publish cluster capacities, for unqueried clusters from other programs' snapshots."""
+        grid = ShownGrid(
+            at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
+        )
+        published_campaign_files.put(grid, self._folder)
+
+    def _clusters(
+        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
+    ) -> Iterator[ShownGridCluster]:
+        rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
+        moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}
+        moments |= dict.fromkeys(situation.room, situation.at)
+        jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
+        for name, cluster in sorted(self._policy.clusters.items()):
+            room = rooms.get(name)
+            views = [view for view in situation.there if view.cluster == name]
+            waiting = sum(view.waiting for view in views)
+            used = (
+                view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1)
+                for view in views
+            )
+            yield ShownGridCluster(
+                name=name,
+                kind=cluster.kind,
+                answered_at=moments.get(name),
+                slots=room.slots if room else None,
+                used=room.used if room else None,
+                free=room.free(is_besteffort=True) if room else None,
+                free_for_normal=room.free_slots if room else None,
+                waiting=waiting,
+                running=sum(view.listed for view in views) - waiting,
+                used_by_campaigns=round(sum(used)),
+            )

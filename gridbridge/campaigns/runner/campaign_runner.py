@@ -1,6 +1,7 @@
-"""The campaign runner: schedules the tasks of all campaigns, from cron or in a loop.
+"""Refuse a changed site name while tasks of campaigns are at the clusters.
 
-CiGri's updator, metascheduler, schedulers and runner are its steps gather, decide and apply.
+Job names at a cluster begin with the site's name. Under a new name no job would be found, and every
+task would count as lost.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,30 +12,60 @@ from datetime import timedelta
 from gridbridge.batch.clusters import keep_connections
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
-from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.event_publication import EventPublication
-from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
-from gridbridge.campaigns.runner.notifier import Notifier
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.sending import site_name
-from gridbridge.campaigns.runner.updator import Updator
-from gridbridge.campaigns.runner.usage_shares import CampaignShares
+from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
+from gridbridge.campaigns.runner.campaign_publication import (
+    CampaignEventPublisher,
+    CampaignPublisher,
+)
+from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
+from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageAccounting
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_usage import CampaignUsage
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
 from gridbridge.campaigns.store.predictions import PredictionRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.program.watch import local_queue_publication
+from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
+
+MAX_BYTES = 1 << 10
+OTHER = (
+    '{}: [site] cluster = "{}": tasks of campaigns are away under the name "{}"; put that back,'
+    " and change it when none is away"
+)
+
+
+def require_unchanged_site_name(
+    name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool
+) -> None:
+    """Store the site's name; ConfigError if the name changed while arrays are unfinished."""
+    if (before := _saved_name(path)) == name:
+        return
+    if before and campaigns.open_arrays():
+        raise ConfigError((OTHER.format(CONFIG, name, before),))
+    if not is_dry:
+        files.replace(path, name.encode())
+
+
+def _saved_name(path: str) -> str:
+    """Return the stored site name; empty if none is stored."""
+    try:
+        return files.read(path, MAX_BYTES)[0].decode("ascii", "replace")
+    except (OSError, StateError):
+        return ""
+
 
 SWEEP_S = 3600.0
 ENDS_KEPT = timedelta(days=1)  # for ends per minute; forecasts use one hour of them
@@ -59,17 +90,23 @@ class CampaignRunner:
         self._clock = clock
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
-        self._notifier = Notifier(self.database, policy.notifications, clock)
+        self._notifier = CampaignNotifier(self.database, policy.notifications, clock)
         campaigns = CampaignRows(self.database)
-        site_name.require(policy.site.cluster, campaigns, is_dry=is_dry)
+        require_unchanged_site_name(policy.site.cluster, campaigns, is_dry=is_dry)
         self._predictions = predictions = PredictionRows(self.database)
-        self._forecasts = ForecastUpdates(campaigns, predictions, clock, policy.runner.interval_s)
-        self._shares = CampaignShares(policy, campaigns, CampaignUsage(self.database), clock)
+        self._forecasts = CampaignForecastUpdater(
+            campaigns, predictions, clock, policy.runner.interval_s
+        )
+        self._shares = CampaignUsageAccounting(
+            policy, campaigns, CampaignUsage(self.database), clock
+        )
         marks = CancellationMarks(self.database)
-        self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
-        observations, most = Observations(self.database), policy.runner.max_tasks
+        self._updator = CampaignSituationGatherer(
+            policy, self.database, predictions, marks, clock, is_dry=is_dry
+        )
+        observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
-        self._actions = CycleActions(
+        self._actions = CyclePlanExecutor(
             self.database,
             observations,
             clock,
@@ -77,7 +114,7 @@ class CampaignRunner:
             most=most,
             ownerless=self._delete_for_nobody,
         )
-        self._publication = CampaignPublication(self.database, campaigns, self._forecasts, clock)
+        self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignIntake(
             self.database,
             frozenset(policy.clusters),
@@ -86,7 +123,7 @@ class CampaignRunner:
             limits=policy.runner,
             begin=self._publication.begin,
         )
-        self._showing = EventPublication(policy, self.database, clock)
+        self._showing = CampaignEventPublisher(policy, self.database, clock)
         if not is_dry:
             self._intake.recover()
         self._sweeps_at_s = 0.0
@@ -163,7 +200,7 @@ class CampaignRunner:
             self._predictions.forget_ends(now - ENDS_KEPT)
 
 
-def take_all(
+def empty_campaign_inbox(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
     """Empty the inbox before a cycle, for at most 20 seconds.
@@ -177,7 +214,7 @@ def take_all(
         take()
 
 
-class RunnerDaemon:
+class CampaignRunnerDaemon:
     """Runs cycles in a loop, and accepts campaigns between the cycles."""
 
     _has_taken = False  # whether a file arrived since the last cycle
@@ -198,7 +235,7 @@ class RunnerDaemon:
     def open_cycle(self) -> Iterator[CampaignRunner]:
         """Empty the inbox, then give the runner for one cycle."""
         if not self._is_dry:
-            take_all(self.runner.take_in, self.runner.untaken, self._clock)
+            empty_campaign_inbox(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
             print(UNTAKEN.format(len(untaken)))  # noqa: T201 - dry runs print their sentences
         self._has_taken = False

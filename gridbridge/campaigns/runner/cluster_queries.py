@@ -13,7 +13,7 @@ from gridbridge.campaigns.acts.listed_arrays import account_of, ours_alone
 from gridbridge.decisions.campaigns.ending.ended_attempts import Ends
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import ArrayLimits, AskedArray
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, SentJob
@@ -29,11 +29,10 @@ from gridbridge.state.database.sent_jobs import sent_to
 from gridbridge.state.database.snapshots import LastAnswer
 
 Told = TypeVar("Told")
-
 _log = logging.getLogger(__name__)
 
 
-class ClusterQueries:
+class ClusterSnapshotFetcher:
     """Fetches cluster snapshots, or reuses a recent one of another program."""
 
     def __init__(
@@ -127,7 +126,7 @@ def _query_cluster(where: Away, name: str, sent: SentJob, queues: tuple[str, ...
         return SharedAnswer(trouble=plain_words(error))
 
 
-def ends_of(
+def query_task_ends(
     policy: Policy, indices: Mapping[Array, Sequence[int]], late: Container[Array] = ()
 ) -> dict[Array, Ends]:
     """Query each cluster once for ends of array tasks at these indices.
@@ -164,7 +163,7 @@ def _ends_at(
     return {array: ends.get(account_of(policy, array), {}) for array in arrays}
 
 
-def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
     While a cluster does not answer, all tasks count as alive (TellsArrayEnds).
@@ -208,3 +207,43 @@ def _system_of(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away
 
 def _tell_none(array: Array, error: GridbridgeError) -> None:
     _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
+
+
+LIMITS_AGE_S = 600.0  # maximum age of cached limits
+LIMITS_RETRY_S = 60.0  # pause after a failed query
+
+
+class ArrayLimitCache:
+    """Caches the array limits that clusters reported."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._known: dict[str, ArrayLimits] = {}
+        self._asks_at_s: dict[str, float] = {}
+
+    def of(self, clusters: Iterable[str]) -> Mapping[str, ArrayLimits]:
+        """Return the array limits by cluster; a cluster that reports none is missing.
+
+        The clusters must have answered a query in this cycle.
+        """
+        now_s = self._clock.steady_s()
+        for name in clusters:
+            if now_s >= self._asks_at_s.get(name, now_s):
+                self._asks_at_s[name] = now_s + (
+                    LIMITS_AGE_S if self._ask(name) else LIMITS_RETRY_S
+                )
+        return self._known
+
+    def _ask(self, name: str) -> bool:
+        """Query one cluster's limits; False if the query failed."""
+        where = away(self._policy, name)
+        system = adapter_of(where).array_ends
+        if not system:
+            return True
+        try:
+            self._known[name] = system.array_limits(where)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_limits cluster=%s why=%r", name, plain_words(error))
+            return False
+        return True

@@ -12,8 +12,7 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
 from gridbridge.campaigns.store import campaign_files, published_task_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
@@ -73,11 +72,11 @@ Do = Callable[
 ]  # executes a whole request and returns the answer
 
 
-class NotYet(GridbridgeError):
+class OwnerRequestUnfinished(GridbridgeError):
     """A request is partly done; the next cycle continues with it."""
 
 
-def answer(
+def answer_owner_request(
     request: OwnerRequest, does: Mapping[OwnerVerb, Do], folder: str, published: str
 ) -> bool:
     """Execute a request by its verb and publish the answer.
@@ -89,18 +88,18 @@ def answer(
         return False
     try:
         reply = does[request.verb](request)
-    except NotYet:
+    except OwnerRequestUnfinished:
         return False
     campaign_files.answer(request.token, reply, published)
     campaign_files.remove_request(request.token, folder)
     return True
 
 
-def untold(_: Iterable[int]) -> None:
+def ignore_changed_campaigns(_: Iterable[int]) -> None:
     """Ignore which campaigns' tasks will change."""
 
 
-class OwnerRequests:
+class OwnerRequestHandler:
     """Executes owners' requests about campaigns, tasks and events."""
 
     VERBS = (
@@ -122,7 +121,7 @@ class OwnerRequests:
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = array_submission.take_up,
-        begin: Begin = untold,
+        begin: Begin = ignore_changed_campaigns,
         register: CampaignRegister | None = None,
     ) -> None:
         self._begin = begin
@@ -138,7 +137,7 @@ class OwnerRequests:
         self._events = CampaignEvents(database)
         self._marks = CancellationMarks(database)
         self._clock = clock
-        self._noting = EndRecorder(database, Observations(database), clock)
+        self._noting = TaskEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # a personal site's user rules all campaigns
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last retried task by request and event
@@ -175,9 +174,9 @@ class OwnerRequests:
     @staticmethod
     def _in_turn(act: Act, request: OwnerRequest, number: int) -> OwnerReply:
         """Execute the request for one number, and reset the watchdog, since each may take long."""
-        answer = act(request, number)
+        answer_owner_request = act(request, number)
         runner.is_over()
-        return answer
+        return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
         """Record the retry also beside the campaign files, for a state file restored later."""
@@ -243,10 +242,10 @@ class OwnerRequests:
             return OwnerReply.NOT_THEIRS
         if request.verb is OwnerVerb.PURGE:
             return self._purge(campaign, request.token)
-        answer = self._change(campaign, request)
-        if answer is OwnerReply.DONE:
+        answer_owner_request = self._change(campaign, request)
+        if answer_owner_request is OwnerReply.DONE:
             self._campaigns.note_done(request.token, number, self._clock.now())
-        return answer
+        return answer_owner_request
 
     def _change(self, campaign: Campaign, request: OwnerRequest) -> OwnerReply:
         if request.verb is OwnerVerb.CANCEL_TASK:
@@ -422,7 +421,9 @@ class OwnerRequests:
             self._touched += failed
             if self._clock.steady_s() > self._until_s:
                 self._reached[token, event.number] = after
-                raise NotYet(f"event {event.number}: tasks after {after} are still to wait again")
+                raise OwnerRequestUnfinished(
+                    f"event {event.number}: tasks after {after} are still to wait again"
+                )
         return after >= 0
 
     def _goes_on(self, campaign: int) -> None:

@@ -1,6 +1,9 @@
 """The console program gridbridge-runner: runs campaign cycles from cron or in a loop."""
 
-from gridbridge.campaigns.runner.startup import MakeProgram, start
+from gridbridge.campaigns.runner.campaign_program_start import (
+    CampaignProgramFactory,
+    start_campaign_program,
+)
 from gridbridge.model.places import RUNNER_LOCK
 
 DOES = "Take campaigns in, look what became of their tasks, and send more of them."
@@ -8,10 +11,10 @@ DOES = "Take campaigns in, look what became of their tasks, and send more of the
 
 def main() -> None:
     """Run gridbridge-runner with the options of its command line."""
-    start("gridbridge-runner", DOES, 15, RUNNER_LOCK, _load)
+    start_campaign_program("gridbridge-runner", DOES, 15, RUNNER_LOCK, _load)
 
 
-def _load() -> MakeProgram:
-    from gridbridge.campaigns.runner.campaign_runner import RunnerDaemon
+def _load() -> CampaignProgramFactory:
+    from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerDaemon
 
-    return RunnerDaemon
+    return CampaignRunnerDaemon

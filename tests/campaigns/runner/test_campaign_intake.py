@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import delete
 
 from gridbridge.campaigns.runner import campaign_intake
-from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_all
-from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.runner.campaign_runner import TAKING_S, empty_campaign_inbox
+from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files, published_task_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
@@ -331,7 +331,7 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
         ended_at = datetime.now(UTC) - timedelta(days=days)
         site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
 
-    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
+    requests = OwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
     requests.purge_ended(datetime.now(UTC), 1)
 
     states = {one.number: one.state for one in site.campaigns.all()}
@@ -643,7 +643,7 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     wish = AtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
-    requests = OwnerRequests(site.database, Clock())
+    requests = OwnerRequestHandler(site.database, Clock())
     asked = OwnerRequest(token="t", uid=os.getuid(), verb=OwnerVerb.CANCEL, numbers=(1,))
 
     told = [requests.do(one) for one in (asked, asked)]
@@ -700,7 +700,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
     site.intake.take()
     if before:
         site.ask(before, 1)
-    requests = OwnerRequests(site.database, Clock(), str(site.brought), str(site.published))
+    requests = OwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
     asked = OwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
@@ -862,7 +862,7 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [campaign_files.ask(OwnerVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
 
-    take_all(site.intake.take, site.intake.untaken, Clock())
+    empty_campaign_inbox(site.intake.take, site.intake.untaken, Clock())
 
     assert site.intake.untaken() == []
     assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
@@ -876,7 +876,7 @@ def test_who_brings_without_end_stops_no_cycle() -> None:
         now_s[0] += 1.0
         return 10
 
-    take_all(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
+    empty_campaign_inbox(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
 
     assert now_s[0] == TAKING_S
 
@@ -893,7 +893,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(
         looks.append(site.intake.take())
         return looks[-1]
 
-    take_all(take, site.intake.untaken, Clock())
+    empty_campaign_inbox(take, site.intake.untaken, Clock())
 
     assert (looks, len(site.intake.untaken())) == ([0, 0], 1)
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_publication import CampaignPublication
-from gridbridge.campaigns.runner.event_publication import EventPublication
-from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
-from gridbridge.campaigns.runner.owner_requests import OwnerRequests
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.campaign_publication import (
+    CampaignEventPublisher,
+    CampaignPublisher,
+)
+from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
 from gridbridge.campaigns.store import campaign_rows, published_campaign_files, published_task_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -83,11 +85,13 @@ class Site:
         self.campaigns = CampaignRows(self.database)
         self.publication = self.started()
 
-    def started(self) -> CampaignPublication:
+    def started(self) -> CampaignPublisher:
         """Return the publication of a process that has just begun."""
         clock = Clock()
-        forecasts = ForecastUpdates(self.campaigns, PredictionRows(self.database), clock, 15)
-        return CampaignPublication(self.database, self.campaigns, forecasts, clock, self.folder)
+        forecasts = CampaignForecastUpdater(
+            self.campaigns, PredictionRows(self.database), clock, 15
+        )
+        return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[Array, tuple[Attempt, ...]]:
         """Send tasks of campaign 1 to beta."""
@@ -221,7 +225,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     failed = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,))
-    OwnerRequests(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
+    OwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
 
     next_one = site.started()
     next_one.begin([])
@@ -269,7 +273,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    EventPublication(policy, site.database, Clock(), site.folder).show_clusters(seen)
+    CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
     shown = published_campaign_files.read(ShownGrid, site.folder)
     assert shown
@@ -287,7 +291,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
-    EventPublication(policy, site.database, Clock(), site.folder).show_clusters(
+    CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(
         seen, {"beta": beta}
     )
 
@@ -335,7 +339,9 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     site.campaigns.count(1, 3, 2)
     event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
     CampaignEvents(site.database).put([replace(event, exit_status=3, tasks=2)])
-    requests = OwnerRequests(site.database, Clock(), folder=site.folder, published=site.folder)
+    requests = OwnerRequestHandler(
+        site.database, Clock(), folder=site.folder, published=site.folder
+    )
     requests.do(OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,)))
 
     site.publication.end(requests.touched(), are_asked=True)

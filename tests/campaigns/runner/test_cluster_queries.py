@@ -9,8 +9,12 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.acts.listed_arrays import ours_alone
-from gridbridge.campaigns.runner.cluster_queries import ClusterQueries, ends_of, living_of
-from gridbridge.campaigns.runner.sending.array_limits import ArrayLimitQueries
+from gridbridge.campaigns.runner.cluster_queries import (
+    ArrayLimitCache,
+    ClusterSnapshotFetcher,
+    query_live_task_indices,
+    query_task_ends,
+)
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
@@ -95,7 +99,7 @@ class Site:
         site = SiteSection(cluster="alpha")
         policy = Policy(site=site, clusters={"beta": Cluster()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
-        asking = ClusterQueries(policy, self.database, clock)
+        asking = ClusterSnapshotFetcher(policy, self.database, clock)
         found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
@@ -146,7 +150,7 @@ def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     """As long as it is no older than that, as all answers are."""
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
-    asking = ClusterQueries(policy, site.database, clock)
+    asking = ClusterSnapshotFetcher(policy, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
     site.ask()
     now = asking.recent_snapshots(["beta"], 5.0)
@@ -220,9 +224,9 @@ def test_all_late_arrays_at_a_cluster_are_one_question(
     first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    assert living_of(policy, (first, second)) == {second: {2}}
+    assert query_live_task_indices(policy, (first, second)) == {second: {2}}
     assert [len(one) for one in asked] == [2]
-    assert living_of(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
+    assert query_live_task_indices(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
 def test_all_arrays_at_a_cluster_are_one_question_about_ends(
@@ -239,7 +243,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(
     monkeypatch.setattr(status, "ends_of", ends)
     first, second = site.send(7), site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
-    told = ends_of(policy, {first: range(1, 2), second: range(2, 4)})
+    told = query_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
@@ -259,7 +263,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
 
     monkeypatch.setattr(status, "array_limits", limits)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
-    asks = ArrayLimitQueries(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    asks = ArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
         seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
@@ -278,6 +282,6 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
     array = site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    assert ends_of(policy, {array: range(1, 2)}) == {}
-    assert ends_of(policy, {}) == {}
+    assert query_task_ends(policy, {array: range(1, 2)}) == {}
+    assert query_task_ends(policy, {}) == {}
     assert "event=no_ends cluster=beta why='refused'" in caplog.text

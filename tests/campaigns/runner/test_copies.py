@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.occupancy import elapsed
-from gridbridge.campaigns.runner.owner_requests import OwnerRequests
-from gridbridge.campaigns.runner.stragglers import Stragglers, besides
+from gridbridge.campaigns.runner.cluster_task_counts import elapsed_seconds_of_running_tasks
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
+from gridbridge.campaigns.runner.straggler_tails import (
+    StragglerTailFinder,
+    positions_of_extra_attempts,
+)
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store import published_task_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
@@ -79,8 +82,8 @@ class Site:
         self.copies = CampaignCopies(self.database, self.campaigns)
         self.tries = CampaignTries(self.database, self.campaigns)
         self.grid = Copying()
-        learnt = Observations(self.database)
-        self.actions = CycleActions(self.database, learnt, Clock(), Failures(), self.grid)
+        learnt = CycleStatisticsRecorder(self.database)
+        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), Failures(), self.grid)
         clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -331,7 +334,7 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
         last_at=NOON,
     )
 
-    OwnerRequests(site.database, Clock(), str(tmp_path))._try_again(event)
+    OwnerRequestHandler(site.database, Clock(), str(tmp_path))._try_again(event)
 
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
 
@@ -359,7 +362,7 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return Stragglers(site.campaigns, Finalize()).look(
+    return StragglerTailFinder(site.campaigns, Finalize()).look(
         [site.campaign], arrays, answers, by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
     )
 
@@ -421,7 +424,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = Stragglers(site.campaigns, Finalize()).look
+    look = StragglerTailFinder(site.campaigns, Finalize()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 
@@ -439,7 +442,9 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
         "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
     }
 
-    found = elapsed(arrays, answers, besides(site.copies.rivals([1])))
+    found = elapsed_seconds_of_running_tasks(
+        arrays, answers, positions_of_extra_attempts(site.copies.rivals([1]))
+    )
 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 

@@ -13,9 +13,9 @@ from gridbridge.campaigns.acts.array_submission import (
     CampaignEnded,
     CampaignRefused,
 )
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.sending.submit_failures import in_short
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.submission_results import shorten_error_message
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -132,8 +132,8 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
     database = campaigns._database
-    learnt = Observations(database)
-    return CycleActions(database, learnt, Clock(), Failures(), grid).do
+    learnt = CycleStatisticsRecorder(database)
+    return CyclePlanExecutor(database, learnt, Clock(), Failures(), grid).do
 
 
 SEND = CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
@@ -162,7 +162,9 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
 ) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = CycleActions(database, Observations(database), Clock(), Failures(), grid, most=2).do
+    do = CyclePlanExecutor(
+        database, CycleStatisticsRecorder(database), Clock(), Failures(), grid, most=2
+    ).do
     grid.takes = 1
     do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
@@ -504,8 +506,8 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
-    do = CycleActions(
-        campaigns.database, Observations(campaigns.database), clock, Failures(), grid
+    do = CyclePlanExecutor(
+        campaigns.database, CycleStatisticsRecorder(campaigns.database), clock, Failures(), grid
     ).do
     grid.failing["submit"] = ArrayDeferred("unreachable")
     do(SEND)
@@ -634,7 +636,7 @@ def whys(campaigns: CampaignRows) -> set[str]:
     ids=["lines", "root's", "terminal", "long"],
 )
 def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> None:
-    assert in_short(ArrayRefused(said)) == why
+    assert shorten_error_message(ArrayRefused(said)) == why
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
@@ -663,8 +665,8 @@ def test_what_was_noted_before_a_kill_is_counted_once(
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
     array = campaigns.add_array(1, "beta", [(task, 1) for task in range(PORTION + 2)], NOON)
-    learnt = Observations(campaigns.database)
-    act = CycleActions(campaigns.database, learnt, Clock(), Failures(), grid)
+    learnt = CycleStatisticsRecorder(campaigns.database)
+    act = CyclePlanExecutor(campaigns.database, learnt, Clock(), Failures(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -754,8 +756,8 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
         return found
 
     database = campaigns.database
-    learnt = Observations(database)
-    act = CycleActions(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
+    learnt = CycleStatisticsRecorder(database)
+    act = CyclePlanExecutor(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
     act.do(CyclePlan(deleted=(array,)))
 
     assert asked == [array]

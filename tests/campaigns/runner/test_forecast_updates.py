@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.forecast_updates import ForecastUpdates
-from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_parts import CampaignParts
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
@@ -69,10 +69,10 @@ class Site:
         )
         self.forecasts = self.made()
 
-    def made(self) -> ForecastUpdates:
+    def made(self) -> CampaignForecastUpdater:
         """Return the forecasts of a runner that has just begun."""
         clock = Clock(lambda: self.now.timestamp())
-        return ForecastUpdates(self.campaigns, self.predictions, clock, 15.0)
+        return CampaignForecastUpdater(self.campaigns, self.predictions, clock, 15.0)
 
     def end(self, tasks: int, wallclock_s: int) -> None:
         """Send tasks, and let all of them end."""
@@ -84,7 +84,7 @@ class Site:
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
-        learnt = Observations(self.database)
+        learnt = CycleStatisticsRecorder(self.database)
         learnt.keep(CyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -103,7 +103,7 @@ class Site:
         )
         plan = CyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        Observations(self.database).keep(plan, self.now)
+        CycleStatisticsRecorder(self.database).keep(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.missing_attempts import MissingAttempts
+from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.missing_tasks import MissingTasks
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
@@ -33,7 +33,7 @@ class Rounds:
     def new_process(self) -> None:
         """Begin another one."""
         self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
-        self.missing = MissingAttempts(self.kept, self.clock, str(self.ran))
+        self.missing = MissingAttemptTracker(self.kept, self.clock, str(self.ran))
 
     def later(self, seconds: float) -> None:
         """Let time pass."""

@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from gridbridge.campaigns.acts import notification_delivery
-from gridbridge.campaigns.runner import notifier as module
+from gridbridge.campaigns.runner import campaign_notifications as module
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
-from gridbridge.campaigns.runner.notifier import Notifier
+from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -69,7 +69,7 @@ class Site:
         )
         self.told: list[Notification] = []
         self.error: GridbridgeError | None = None
-        self.notifier = Notifier(self.database, POLICY, clock, self._tell)
+        self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
         self.subscriptions = SubscriptionRows(self.database)
 
     def _tell(self, message: Notification, policy: Notifications) -> None:
@@ -170,7 +170,7 @@ def test_the_request_for_a_program_stays_for_root_to_read(site: Site) -> None:
 
 def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is gone when it is wished no more."""
-    monkeypatch.setattr("gridbridge.campaigns.runner.subscription_requests.ROOT", -1)
+    monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.ROOT", -1)
     _keeps(site)
 
 
@@ -255,7 +255,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
 
 def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is a second one sent beside it."""
-    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.05)
+    monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.05)
     goes_on = threading.Event()
     slow: list[Notification] = []
 
@@ -263,7 +263,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
         slow.append(message)
         goes_on.wait(10)
 
-    notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+    notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
     site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
@@ -296,7 +296,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From cron each run ends with its cycle: the next one does not tell the same once more."""
-    monkeypatch.setattr("gridbridge.campaigns.runner.notifier.PATIENCE_S", 0.01)
+    monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
     slow: list[Notification] = []
 
     def tell(message: Notification, policy: Notifications) -> None:
@@ -307,7 +307,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
     site.watch.forward(1)
     site.campaign()
     for _ in range(3):
-        notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+        notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
         notifier.look()
         notifier.finish()
         site.watch.forward(600)

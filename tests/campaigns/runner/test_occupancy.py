@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.batch.clusters import away
-from gridbridge.campaigns.runner.occupancy import cluster_views, room, wanted_clusters
+from gridbridge.campaigns.runner.cluster_task_counts import (
+    cluster_capacities,
+    clusters_accepting_campaign_tasks,
+    count_tasks_by_campaign_and_cluster,
+)
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_sections import CampaignsAt
 from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView
@@ -37,8 +41,11 @@ def test_stress_is_asked_for_where_something_may_be_sent() -> None:
     delta = replace(ONE, number=2, jdl=replace(ONE.jdl, clusters={"delta": WISH}))
     paused = replace(delta, number=3, state=CampaignState.PAUSED)
 
-    assert wanted_clusters((ONE, delta, paused), {1: 4, 3: 4}) == {"beta", "gamma"}
-    assert wanted_clusters((), {}) == frozenset()
+    assert clusters_accepting_campaign_tasks((ONE, delta, paused), {1: 4, 3: 4}) == {
+        "beta",
+        "gamma",
+    }
+    assert clusters_accepting_campaign_tasks((), {}) == frozenset()
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -69,7 +76,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
-    found = room(policy, answers, stress, limits, drained={"gamma"})
+    found = cluster_capacities(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
     assert found["beta"] == ClusterRoom(
@@ -114,11 +121,14 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (
-        cluster_views([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
+        count_tasks_by_campaign_and_cluster([array], answers, NOON + timedelta(seconds=age))
+        for age in (19, 21)
     )
     assert (young, old) == (ClusterView(fresh=3, **counts), ClusterView(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": CampaignsAt(start_s=130.0)}
-    (told,) = cluster_views([array], answers, NOON + timedelta(seconds=129), slow)
+    (told,) = count_tasks_by_campaign_and_cluster(
+        [array], answers, NOON + timedelta(seconds=129), slow
+    )
     assert told.fresh == 3
 
 
@@ -154,7 +164,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     )
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
-    counted = [cluster_views([array], answers, NOON + age)[0] for age in ages]
+    counted = [count_tasks_by_campaign_and_cluster([array], answers, NOON + age)[0] for age in ages]
 
     assert [(one.waiting, one.held, one.able) for one in counted] == [(5, 3, 2)] * 3
     assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]
@@ -176,5 +186,5 @@ def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> N
     policy = Policy(site=Site(cluster="alpha"), clusters=own | beta, queues={})
     answers = {name: seen(name) for name in policy.clusters}
 
-    assert room(policy, answers, {}, {}).keys() == {*own, "beta"}
+    assert cluster_capacities(policy, answers, {}, {}).keys() == {*own, "beta"}
     assert [away(policy, name).kind for name in own] == [one.kind for one in own.values()]

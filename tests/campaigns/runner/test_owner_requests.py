@@ -11,8 +11,12 @@ import pytest
 
 from gridbridge.campaigns.acts.array_submission import CampaignRefused
 from gridbridge.campaigns.runner import owner_requests
-from gridbridge.campaigns.runner.owner_requests import OF_EVENTS, TAKEN_UP_AT_ONCE, OwnerRequests
-from gridbridge.campaigns.runner.subscription_requests import SubscriptionRequests
+from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
+from gridbridge.campaigns.runner.owner_requests import (
+    OF_EVENTS,
+    TAKEN_UP_AT_ONCE,
+    OwnerRequestHandler,
+)
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_register import CampaignRegister
@@ -55,7 +59,7 @@ class Site:
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
         self.folder = str(folder)
-        self.requests = OwnerRequests(
+        self.requests = OwnerRequestHandler(
             self.database,
             Clock(),
             self.folder,
@@ -149,7 +153,7 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     assert site.events.open() == ()
 
 
-@pytest.mark.parametrize("verb", [one for one in OwnerRequests.VERBS if one not in OF_EVENTS])
+@pytest.mark.parametrize("verb", [one for one in OwnerRequestHandler.VERBS if one not in OF_EVENTS])
 def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerVerb) -> None:
     """Whatever the request claims."""
     assert site.ask(verb, 1, BOB) is OwnerReply.NOT_THEIRS
@@ -259,13 +263,13 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     monkeypatch.setattr(owner_requests, "PORTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
-    slow = OwnerRequests(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
+    slow = OwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
     asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
-        done = owner_requests.answer(
+        done = owner_requests.answer_owner_request(
             asked, {OwnerVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
         )
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
@@ -384,7 +388,7 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "PORTION", 1)
-    monkeypatch.setattr(OwnerRequests, "_goes_on", lambda *_: 1 / 0)
+    monkeypatch.setattr(OwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         site.ask(OwnerVerb.RESUBMIT, number)
@@ -496,7 +500,9 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted((*OwnerRequests.VERBS, *SubscriptionRequests.VERBS)) == sorted(OwnerVerb)
+    assert sorted((*OwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(
+        OwnerVerb
+    )
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner import startup
+from gridbridge.campaigns.runner import campaign_program_start
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import SshLogin
 from gridbridge.program.journal import DecisionJournal, JournalEntry
@@ -91,13 +91,13 @@ def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_n
     calling: Calling,
 ) -> None:
     """Also one that failed; what could not be started took no time."""
-    startup.go_on(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
+    campaign_program_start.run_cycles_until_signal(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     assert calling.beats_after == [2, 3, 4, 4]
 
 
 def test_a_run_of_one_cycle_lets_go_of_what_it_holds(calling: Calling) -> None:
     """Then it is noted what came of what the cycle has begun, as of a mail."""
-    startup.do_once(calling, is_dry=False)
+    campaign_program_start.run_one_cycle(calling, is_dry=False)
 
     assert calling.is_released

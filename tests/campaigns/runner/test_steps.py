@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
@@ -60,8 +60,8 @@ class Site:
         self.trouble: GridbridgeError | None = None
         self.job_id = 0  # of what a cluster took though its answer was lost
         self.ledger: tuple[LedgerArray, ...] = ()
-        learnt = Observations(self.database)
-        self.actions = CycleActions(self.database, learnt, Clock(), Failures(), self)
+        learnt = CycleStatisticsRecorder(self.database)
+        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), Failures(), self)
 
     def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
         """Take arrays."""

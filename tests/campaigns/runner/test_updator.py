@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.campaigns.runner.sending.ledger_recovery_steps import LedgerRecovery
-from gridbridge.campaigns.runner.updator import ARRAYS_AT_ONCE, Updator
+from gridbridge.campaigns.runner.campaign_situation import (
+    ARRAYS_AT_ONCE,
+    CampaignSituationGatherer,
+)
+from gridbridge.campaigns.runner.ledger_reconciliation import OutdatedCampaignDetector
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -79,7 +82,7 @@ class Site:
         self.others: list[Array] = []  # arrays of the campaign at beta, of which nothing is listed
         self.ledger: list[LedgerArray] = [LedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
-        self.updator = Updator(
+        self.updator = CampaignSituationGatherer(
             policy,
             database,
             PredictionRows(database),
@@ -329,7 +332,9 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         finalize=Finalize(copies=1),
     )
 
-    seen = Updator(policy, database, predictions, CancellationMarks(database), Clock()).look()
+    seen = CampaignSituationGatherer(
+        policy, database, predictions, CancellationMarks(database), Clock()
+    ).look()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
@@ -473,7 +478,9 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     known = replace(site.one, number=1)
     events = [opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
-    look = LedgerRecovery(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
+    look = OutdatedCampaignDetector(
+        site.campaigns, lambda campaign: ledger if campaign == 2 else ()
+    )
 
     assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
 

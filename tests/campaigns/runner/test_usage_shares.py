@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.usage_shares import NEVER_S, CampaignShares
+from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, CampaignUsageAccounting
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_usage import CampaignUsage
 from gridbridge.model.campaigns.campaign import (
@@ -64,11 +64,11 @@ def _watch() -> Watch:
 
 
 @pytest.fixture(name="shares")
-def _shares(database: StateFile, watch: Watch) -> Callable[[ShareBy], CampaignShares]:
-    def of(by: ShareBy) -> CampaignShares:
+def _shares(database: StateFile, watch: Watch) -> Callable[[ShareBy], CampaignUsageAccounting]:
+    def of(by: ShareBy) -> CampaignUsageAccounting:
         section = Metascheduler(share_by=by, half_life_h=1.0, priorities="alice=1")
         policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
-        return CampaignShares(
+        return CampaignUsageAccounting(
             policy, CampaignRows(database), CampaignUsage(database), watch.clock()
         )
 
@@ -105,7 +105,7 @@ def ended(
 
 
 def test_what_somebody_used_counts_half_after_a_half_life(
-    shares: Callable[[ShareBy], CampaignShares], watch: Watch
+    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(100, 300))
@@ -118,7 +118,7 @@ def test_what_somebody_used_counts_half_after_a_half_life(
 
 
 def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
-    shares: Callable[[ShareBy], CampaignShares],
+    shares: Callable[[ShareBy], CampaignUsageAccounting],
 ) -> None:
     """For the campaigns that go on."""
     first_come = shares(ShareBy.NONE)
@@ -130,7 +130,7 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
 
 
 def test_a_cluster_where_nothing_succeeded_comes_last(
-    shares: Callable[[ShareBy], CampaignShares],
+    shares: Callable[[ShareBy], CampaignUsageAccounting],
 ) -> None:
     first_come = shares(ShareBy.NONE)
     first_come.count(*ended(100, outcome=TaskOutcome.PROGRAM_ERROR))
@@ -139,7 +139,7 @@ def test_a_cluster_where_nothing_succeeded_comes_last(
 
 
 def test_what_counts_nothing_any_more_is_forgotten(
-    shares: Callable[[ShareBy], CampaignShares], watch: Watch, database: StateFile
+    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch, database: StateFile
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(100))
@@ -150,7 +150,7 @@ def test_what_counts_nothing_any_more_is_forgotten(
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(
-    shares: Callable[[ShareBy], CampaignShares], watch: Watch
+    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch
 ) -> None:
     by_user = shares(ShareBy.USER)
     by_user.count(*ended(1))
@@ -175,7 +175,7 @@ def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -
     section = Metascheduler(share_by=ShareBy.USER, half_life_h=1.0)
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
     usage = Counted(database)
-    shares = CampaignShares(policy, CampaignRows(database), usage, watch.clock())
+    shares = CampaignUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
 
     for _ in range(2):
         shares.gather(())
@@ -207,12 +207,16 @@ def test_groups_are_asked_for_where_they_decide(
         metascheduler=section,
         campaigns={"beta": CampaignsAt(affinity=affinity)},
     )
-    shares = CampaignShares(policy, CampaignRows(database), CampaignUsage(database), watch.clock())
+    shares = CampaignUsageAccounting(
+        policy, CampaignRows(database), CampaignUsage(database), watch.clock()
+    )
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(shares: Callable[[ShareBy], CampaignShares]) -> None:
+def test_what_the_file_says_is_gathered(
+    shares: Callable[[ShareBy], CampaignUsageAccounting],
+) -> None:
     known = shares(ShareBy.GROUP).gather((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (ShareBy.GROUP, "alice=1", 5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.updator import Updator
+from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
@@ -71,7 +71,7 @@ class Site:
         )
 
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-        self.updator = Updator(
+        self.updator = CampaignSituationGatherer(
             policy,
             self.database,
             PredictionRows(self.database),

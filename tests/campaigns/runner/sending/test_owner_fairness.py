@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import ArrayRefused
-from gridbridge.campaigns.runner.cycle_actions import CycleActions
-from gridbridge.campaigns.runner.observations import Observations
+from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
@@ -116,7 +116,9 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CycleActions(database, Observations(database), clock, Failures(), grid).do
+    return CyclePlanExecutor(
+        database, CycleStatisticsRecorder(database), clock, Failures(), grid
+    ).do
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[Array, ...]:

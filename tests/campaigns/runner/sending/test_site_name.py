@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.sending import site_name
+from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -42,28 +42,28 @@ def kept(tmp_path: Path) -> Path:
 
 
 def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, kept: Path) -> None:
-    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+    campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     campaigns.intend(1, "beta", 2, NOON)
     for _ in range(2):
         with pytest.raises(ConfigError):
-            site_name.require("omega", campaigns, str(kept), is_dry=False)
-    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+            campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
+    campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
 
 
 def test_another_name_is_taken_when_none_is_away(campaigns: CampaignRows, kept: Path) -> None:
-    site_name.require("alpha", campaigns, str(kept), is_dry=False)
-    site_name.require("omega", campaigns, str(kept), is_dry=False)
+    campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
+    campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
     assert kept.read_text() == "omega"
 
 
 def test_a_name_is_taken_that_was_never_kept(campaigns: CampaignRows, kept: Path) -> None:
     """As by a service of before, whose arrays are away."""
     campaigns.intend(1, "beta", 2, NOON)
-    site_name.require("alpha", campaigns, str(kept), is_dry=False)
+    campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     with pytest.raises(ConfigError):
-        site_name.require("omega", campaigns, str(kept), is_dry=False)
+        campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
 
 
 def test_a_dry_run_keeps_nothing(campaigns: CampaignRows, kept: Path) -> None:
-    site_name.require("alpha", campaigns, str(kept), is_dry=True)
+    campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=True)
     assert not kept.exists()

@@ -29,7 +29,7 @@ ANOTHER_RUNS, WRONG = 1, 2
 _log = logging.getLogger(__name__)
 
 
-class MakeProgram(Protocol):
+class CampaignProgramFactory(Protocol):
     """Creates a campaign program from its policy; in a dry run the program is read-only."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
@@ -37,7 +37,7 @@ class MakeProgram(Protocol):
         ...
 
 
-class ProgramArguments(argparse.ArgumentParser):
+class OneLineErrorParser(argparse.ArgumentParser):
     """An argument parser that reports a wrong option in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
@@ -45,7 +45,9 @@ class ProgramArguments(argparse.ArgumentParser):
         self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
 
 
-def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], MakeProgram]) -> None:
+def start_campaign_program(
+    name: str, does: str, every_s: int, lock: str, load: Callable[[], CampaignProgramFactory]
+) -> None:
     """Parse the options and run a campaign program.
 
     `load` imports the program, which takes half a second; --help does not need it.
@@ -64,7 +66,7 @@ def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make
 
 
 def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
-    options = ProgramArguments(prog=name, description=does, epilog=f"Example: {name} --dry-run")
+    options = OneLineErrorParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
     until = f"go on until SIGTERM, every {every_s} s"
     options.add_argument("--loop", action="store_true", help=until)
     options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
@@ -73,7 +75,7 @@ def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
 
 
 def _run(
-    name: str, lock: str, load: Callable[[], MakeProgram], *, is_loop: bool, is_dry: bool
+    name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool
 ) -> None:
     make = load()
     signals, clock = ProcessSignals(), Clock()
@@ -90,19 +92,19 @@ def _run(
         lasting = ReloadingProgram(
             daemon, configuration, lambda new: make(new, clock, is_dry=False)
         )
-        go_on(lasting, signals, Watchdog(lock), clock)
+        run_cycles_until_signal(lasting, signals, Watchdog(lock), clock)
         return
-    do_once(daemon, is_dry=is_dry)
+    run_one_cycle(daemon, is_dry=is_dry)
 
 
-def do_once(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
+def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
     """Run one cycle, as from cron, and wait for the deliveries that it started."""
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
     daemon.release()
 
 
-def go_on(
+def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: Watchdog, clock: Clock
 ) -> None:
     """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
@@ -111,10 +113,10 @@ def go_on(
     longer than one timeout hangs.
     """
     runner.after_each(life_sign.beat)
-    cycle.run_forever(daemon, signals, life_sign, clock, log_round)
+    cycle.run_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 
 
-def log_round(sentence: str) -> None:
+def log_cycle_sentence(sentence: str) -> None:
     """Log the sentence of a cycle; an idle cycle has none."""
     _log.info("event=round does=%r", sentence)

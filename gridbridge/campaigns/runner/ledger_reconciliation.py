@@ -1,22 +1,51 @@
-"""Detect campaigns whose state file is older than root's ledger.
+"""Mark ended campaigns as closed in root's ledger.
 
-A state file restored from a backup lacks arrays that were moved or deleted since. Their tasks would
-look as if a user had deleted them.
+Root submits no further tasks of a closed campaign.
 """
 
 import logging
 from collections.abc import Callable, Iterable
 
+from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import lacking
-from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, LedgerArray
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
 
+AT_ONCE = 20  # campaigns in one cycle: each needs a call to root's helper
 _log = logging.getLogger(__name__)
 
 
-class LedgerRecovery:
+class EndedCampaignLedgerCloser:
+    """Closes ended campaigns in root's ledger."""
+
+    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._last = 0  # campaign that was closed last; the next cycle continues after it
+
+    def close_ended(self) -> None:
+        """Close some ended campaigns; the next cycle closes the rest and retries failures.
+
+        A campaign whose file cannot be read does not delay other campaigns.
+        """
+        campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
+        for campaign in campaigns:
+            try:
+                self._acts.end(campaign)
+            except LedgerLost:
+                pass  # without a ledger root submits nothing
+            except GridbridgeError as error:
+                _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
+                if isinstance(error, NotRead):
+                    continue
+                return
+            self._campaigns.end_is_noted(campaign)
+        self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
+
+
+class OutdatedCampaignDetector:
     """Compares root's ledger with the state file, once per campaign and cycle."""
 
     def __init__(

@@ -27,7 +27,7 @@ MOST = 1000  # longest-running attempts of a campaign that are considered
 Answers = Mapping[str, ClusterSnapshot]
 
 
-class Stragglers:
+class StragglerTailFinder:
     """Gathers the straggler tails of campaigns that allow speculative attempts."""
 
     def __init__(self, campaigns: CampaignRows, limits: Finalize) -> None:
@@ -197,7 +197,9 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
     return any(rival.outcome is TaskOutcome.SUCCESS for rival in rivals)
 
 
-def besides(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
+def positions_of_extra_attempts(
+    rivals: Iterable[CompetingAttempt],
+) -> frozenset[tuple[int, int, int]]:
     """Return the positions of live attempts other than the last one of each task.
 
     A position is campaign, array and index. Forecasts count a task once, by its last attempt.

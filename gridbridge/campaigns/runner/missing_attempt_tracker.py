@@ -23,7 +23,7 @@ Key = tuple[int, int]  # campaign and number of an array
 _log = logging.getLogger(__name__)
 
 
-class MissingAttempts:
+class MissingAttemptTracker:
     """Tracks tasks that their clusters do not list and whose ends are unknown."""
 
     def __init__(

@@ -10,21 +10,28 @@ from dataclasses import dataclass
 
 from gridbridge.campaigns.acts import array_submission as at_clusters
 from gridbridge.campaigns.acts import stress_factor
-from gridbridge.campaigns.runner.cluster_queries import ClusterQueries, ends_of, living_of
-from gridbridge.campaigns.runner.missing_attempts import MissingAttempts
-from gridbridge.campaigns.runner.occupancy import (
-    cluster_views,
-    elapsed,
-    idle,
-    listed_places,
-    room,
-    running_places,
-    wanted_clusters,
+from gridbridge.campaigns.runner.cluster_queries import (
+    ArrayLimitCache,
+    ClusterSnapshotFetcher,
+    query_live_task_indices,
+    query_task_ends,
 )
-from gridbridge.campaigns.runner.sending.array_limits import ArrayLimitQueries
-from gridbridge.campaigns.runner.sending.ledger_recovery_steps import LedgerRecovery
-from gridbridge.campaigns.runner.sending.submit_failures import in_short
-from gridbridge.campaigns.runner.stragglers import Stragglers, besides
+from gridbridge.campaigns.runner.cluster_task_counts import (
+    arrays_with_all_tasks_waiting,
+    cluster_capacities,
+    clusters_accepting_campaign_tasks,
+    count_tasks_by_campaign_and_cluster,
+    elapsed_seconds_of_running_tasks,
+    listed_task_indices,
+    running_task_indices,
+)
+from gridbridge.campaigns.runner.ledger_reconciliation import OutdatedCampaignDetector
+from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
+from gridbridge.campaigns.runner.straggler_tails import (
+    StragglerTailFinder,
+    positions_of_extra_attempts,
+)
+from gridbridge.campaigns.runner.submission_results import shorten_error_message
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -75,7 +82,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayLook:
+class UnlistedArrayAttempts:
     """The attempts of an array that its cluster does not list."""
 
     array: Array
@@ -107,7 +114,7 @@ class ArrayLook:
         }
 
 
-class Updator:
+class CampaignSituationGatherer:
     """Gathers the situation of a campaign cycle from clusters and state file."""
 
     def __init__(
@@ -124,18 +131,18 @@ class Updator:
     ) -> None:
         """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""
         self._policy = policy
-        self._asking = ClusterQueries(policy, database, clock, is_dry=is_dry)
+        self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
-        self._tails = Stragglers(self._campaigns, policy.finalize)
+        self._tails = StragglerTailFinder(self._campaigns, policy.finalize)
         self._events = CampaignEvents(database)
-        self._limits = ArrayLimitQueries(policy, clock)
+        self._limits = ArrayLimitCache(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing = MissingAttempts(MissingTasks(database), clock, ran, is_dry=is_dry)
-        self._restored = LedgerRecovery(self._campaigns, ledger_arrays)
+        self._missing = MissingAttemptTracker(MissingTasks(database), clock, ran, is_dry=is_dry)
+        self._restored = OutdatedCampaignDetector(self._campaigns, ledger_arrays)
         self._disputed: list[AttemptOutcome] = []  # in the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
         self._searched: set[Attempt] = set()  # attempts for which all records were searched
@@ -158,7 +165,9 @@ class Updator:
         rivals = self._copies.rivals(campaign.number for campaign in campaigns)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
-        self.elapsed = elapsed(of_tasks, answers, besides(rivals))
+        self.elapsed = elapsed_seconds_of_running_tasks(
+            of_tasks, answers, positions_of_extra_attempts(rivals)
+        )
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = [array for array in arrays if array.cluster in written_off(events, dropped)]
         marks = self._marks.all()
@@ -174,7 +183,9 @@ class Updator:
             arrays=arrays,
             room=self._room(campaigns, waiting),
             max_tasks=self._policy.runner.max_tasks,
-            there=cluster_views(of_tasks, answers, self._clock.now(), self._policy.campaigns),
+            there=count_tasks_by_campaign_and_cluster(
+                of_tasks, answers, self._clock.now(), self._policy.campaigns
+            ),
             tried=self._tried(campaigns),
             ended=ended,
             over=over,
@@ -184,7 +195,9 @@ class Updator:
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
-            silent={name: in_short(why) for name, why in self._asking.troubles.items()},
+            silent={
+                name: shorten_error_message(why) for name, why in self._asking.troubles.items()
+            },
             back_at=self._events.back_at(),
             dropped=dropped,
             earlier=self._tries.earlier(ended, by_task(rivals)),
@@ -197,7 +210,7 @@ class Updator:
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
             stepped=tuple(attempt for attempt in attempts if is_step(attempt.task)),
-            idle_steps=idle({*released} - {*of_tasks}, answers),
+            idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
             behind=self._restored.behind_campaigns(campaigns, events),
         )
@@ -208,10 +221,12 @@ class Updator:
         """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
-            wanted_clusters(campaigns, waiting),
+            clusters_accepting_campaign_tasks(campaigns, waiting),
         )
         limits = self._limits.of(open_clusters & self.answers.keys())
-        return room(self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names())
+        return cluster_capacities(
+            self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names()
+        )
 
     def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
         """Query the used clusters; take recent snapshots of other programs for the rest."""
@@ -239,7 +254,7 @@ class Updator:
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> dict[str, CampaignsAt]:
         """Return the configuration sections of clusters that may get tasks."""
-        open_clusters = wanted_clusters(campaigns, waiting)
+        open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
         return {
             name: section
             for name, section in self._policy.campaigns.items()
@@ -285,7 +300,7 @@ class Updator:
         return self._settled(looks, counted)
 
     def _settled(
-        self, looks: Iterable[ArrayLook], counted: Mapping[Array, tuple[Attempt, ...]]
+        self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[Array, tuple[Attempt, ...]]
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return all ended attempts, and the arrays that are over.
 
@@ -310,7 +325,7 @@ class Updator:
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
-        self, looks: Iterable[ArrayLook], judge: MissingAttemptJudge
+        self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
     ) -> dict[Array, tuple[int, ...]]:
         """Return the indices whose ends are queried: their records should exist by now.
 
@@ -333,7 +348,7 @@ class Updator:
         }
 
     def _told_ends(
-        self, looks: Iterable[ArrayLook], indices: Mapping[Array, Sequence[int]]
+        self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[Array, Sequence[int]]
     ) -> dict[Array, Ends]:
         """Query the ends of missing tasks; search all records once before a task is lost."""
         most_s = self._policy.runner.forgotten_s
@@ -347,22 +362,26 @@ class Updator:
     def _ends(
         self, indices: Mapping[Array, Sequence[int]], late: Container[Array]
     ) -> dict[Array, Ends]:
-        return ends_of(self._policy, indices, late)
+        return query_task_ends(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
-        return living_of(self._policy, arrays)
+        return query_live_task_indices(self._policy, arrays)
 
-    def _look_at(self, array: Array, snapshot: ClusterSnapshot) -> ArrayLook | None:
+    def _look_at(self, array: Array, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         """Return the missing attempts of an array; None if its cluster lists all of it."""
-        listed = listed_places(array, snapshot)
-        self._missing.observe(array, listed, running_places(array, snapshot))
+        listed = listed_task_indices(array, snapshot)
+        self._missing.observe(array, listed, running_task_indices(array, snapshot))
         if len(listed) == array.size:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
-        return ArrayLook(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
+        return UnlistedArrayAttempts(
+            array=array, missing=missing, pending=len(pending), is_listed=bool(listed)
+        )
 
-    def _missing_array(self, look: ArrayLook, lives: frozenset[int] | None) -> MissingArray:
+    def _missing_array(
+        self, look: UnlistedArrayAttempts, lives: frozenset[int] | None
+    ) -> MissingArray:
         return MissingArray(
             is_listed=look.is_listed,
             lives=lives,

@@ -41,7 +41,7 @@ class _DatedForecast:
     services: tuple[ClusterThroughput, ...]
 
 
-class ForecastUpdates:
+class CampaignForecastUpdater:
     """Holds the current completion forecasts of all running campaigns."""
 
     def __init__(

@@ -1,6 +1,8 @@
-"""Update the state file after root's helper and the clusters accepted or refused arrays."""
+"""Record failed submissions and deletions as events of a campaign and cluster."""
 
 import logging
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.campaigns.acts.array_submission import (
@@ -8,20 +10,29 @@ from gridbridge.campaigns.acts.array_submission import (
     CampaignEnded,
     CampaignRefused,
 )
-from gridbridge.campaigns.runner.array_commands import ArrayCommands
-from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
-from gridbridge.campaigns.runner.sending.owner_fairness import HeldUp, NotAsked
-from gridbridge.campaigns.runner.sending.submit_failures import SubmitFailures, code_of, in_short
+from gridbridge.campaigns.runner.array_submitter import (
+    CampaignArrayCommands,
+    OwnerCallPausedAfterHang,
+    OwnerCallPostponed,
+)
+from gridbridge.campaigns.runner.task_end_recorder import TaskEndRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
 from gridbridge.decisions.campaigns.failures.event_rules import CODES, note_tasks
 from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
 from gridbridge.decisions.campaigns.speculation_rules import numbered
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
+from gridbridge.errors import (
+    AlreadySubmitted,
+    GridbridgeError,
+    LedgerLost,
+    NotRead,
+    OwnerUnknown,
+    StateError,
+)
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -32,6 +43,8 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import (
     OF_SUBMISSION,
+    ROOTS,
+    CampaignEvent,
     EventChanges,
     EventCode,
     EventKind,
@@ -39,23 +52,82 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import Failures
 from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.status_report import printable
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
+
+MOST_WORDS = 200  # characters of an error message
+WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that the event's columns repeat
+
+
+class SubmitFailureEventRecorder:
+    """Records submission and deletion failures as campaign events."""
+
+    def __init__(self, events: CampaignEvents, clock: Clock, failures: Failures) -> None:
+        self._events = events
+        self._clock = clock
+        self._failures = failures
+
+    def note(self, array: Array, code: EventCode, error: GridbridgeError) -> None:
+        """Record a failure of an array at its cluster; the event delays the next attempt."""
+        pair = array.campaign, array.cluster
+        event = happened(
+            self._open_event(array, code), code, pair, self._clock.now(), self._failures
+        )
+        tasks = event.tasks + array.size
+        self._events.put([replace(event, tasks=tasks, why=shorten_error_message(error))])
+
+    def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
+        """Record a failed deletion once, if root has to repair its cause.
+
+        Other failures already count for the cluster elsewhere.
+        """
+        code = event_code_of_submit_error(error)
+        if code in ROOTS and not self._open_event(array, code):
+            self.note(array, code, error)
+
+    def close(self, codes: Iterable[EventCode], array: Array) -> None:
+        """Close the open events with these codes for an array's campaign and cluster."""
+        for code in codes:
+            if event := self._open_event(array, code):
+                self._events.put([replace(event, closed_at=self._clock.now())])
+
+    def _open_event(self, array: Array, code: EventCode) -> CampaignEvent | None:
+        return self._events.find_open(code, array.campaign, array.cluster)
+
+
+def shorten_error_message(error: GridbridgeError | str) -> str:
+    """Return an error message as one short printable line."""
+    line = printable(WHO.sub("", " ".join(str(error).split())))
+    return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
+
+
+def event_code_of_submit_error(error: GridbridgeError) -> EventCode:
+    """Return the event code for an error of a submission or deletion."""
+    match error:
+        case LedgerLost():
+            return EventCode.NO_LEDGER
+        case OwnerUnknown():
+            return EventCode.OWNER_UNKNOWN
+        case NotRead():
+            return EventCode.NO_FILE
+    return EventCode.SUBMIT_JOB
+
 
 _log = logging.getLogger(__name__)
 
 
-class SubmissionResults:
+class SubmissionResultRecorder:
     """Records the result of each submitted array, and handles refusals."""
 
     def __init__(
         self,
         database: StateFile,
-        acts: ArrayCommands,
+        acts: CampaignArrayCommands,
         clock: Clock,
         failures: Failures,
-        noting: EndRecorder,
-        troubles: SubmitFailures,
+        noting: TaskEndRecorder,
+        troubles: SubmitFailureEventRecorder,
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
@@ -79,7 +151,7 @@ class SubmissionResults:
             if not sent.error:
                 self._is_released(array)
         except StateError as error:  # the cluster is not at fault
-            log_failure("event=not_noted", array, error)
+            log_array_failure("event=not_noted", array, error)
             return
         if sent.error:
             self._is_not_released(array, sent.error)
@@ -88,26 +160,26 @@ class SubmissionResults:
         """Handle the error that kept an array from starting."""
         match error:
             case CampaignRefused():
-                log_failure("event=campaign_refused", array, error)
+                log_array_failure("event=campaign_refused", array, error)
                 (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
                     array, error
                 )
             case CampaignEnded():
-                log_failure("event=ended_before", array, error)
+                log_array_failure("event=ended_before", array, error)
                 self._end_as_before(array)
             case ArrayRefused():
-                log_failure("event=array_refused", array, error)
+                log_array_failure("event=array_refused", array, error)
                 self._try_elsewhere(array, error)
             case AlreadySubmitted():
-                log_failure("event=state_is_older", array, error)
+                log_array_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
-            case HeldUp():
+            case OwnerCallPausedAfterHang():
                 self._troubles.note(array, EventCode.SUBMIT_JOB, error)
-            case NotAsked():
+            case OwnerCallPostponed():
                 pass  # the next cycle submits the array
             case _:
-                log_failure("event=not_sent", array, error)
-                self._troubles.note(array, code_of(error), error)
+                log_array_failure("event=not_sent", array, error)
+                self._troubles.note(array, event_code_of_submit_error(error), error)
 
     def _is_released(self, array: Array) -> None:
         """Mark an array as released, and close the submission events of its cluster."""
@@ -157,7 +229,7 @@ class SubmissionResults:
             self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
-            self._open_once(EventCode.FILE_REFUSED, array, in_short(error))
+            self._open_once(EventCode.FILE_REFUSED, array, shorten_error_message(error))
 
     def _end_as_before(self, array: Array) -> None:
         """End a campaign that root's ledger lists as ended but an old state file does not.
@@ -210,7 +282,7 @@ class SubmissionResults:
         _log.warning(words, campaign, arrays, tasks)
 
 
-def log_failure(event: str, array: Array, error: Exception) -> None:
+def log_array_failure(event: str, array: Array, error: Exception) -> None:
     """Log why an operation on an array failed."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))

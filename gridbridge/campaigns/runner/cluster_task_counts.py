@@ -20,7 +20,9 @@ Answers = Mapping[str, ClusterSnapshot]
 Besides = Set[tuple[int, int, int]]
 
 
-def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
+def clusters_accepting_campaign_tasks(
+    campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+) -> frozenset[str]:
     """Return the clusters that may get waiting tasks or speculative attempts."""
     going = (
         campaign.jdl.clusters
@@ -31,7 +33,7 @@ def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -
     return frozenset(name for clusters in going for name in clusters)
 
 
-def room(
+def cluster_capacities(
     policy: Policy,
     answers: Answers,
     stress: Mapping[str, float],
@@ -44,7 +46,7 @@ def room(
         name: ClusterRoom(
             free_slots=snapshot.free_slots,
             besteffort_slots=snapshot.besteffort_slots,
-            max_slots=max_slots(snapshot),
+            max_slots=count_usable_slots(snapshot),
             slots=snapshot.batch_slots,
             used=snapshot.used_batch_slots,
             law=used[name].predictor,
@@ -60,7 +62,7 @@ def room(
     }
 
 
-def max_slots(snapshot: ClusterSnapshot) -> int:
+def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     """Return how many slots accept work; best-effort queues offer the same slots again."""
     working = (
         queue
@@ -70,12 +72,12 @@ def max_slots(snapshot: ClusterSnapshot) -> int:
     return sum(queue.slots_total for queue in working)
 
 
-def listed_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
+def listed_task_indices(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's tasks that its cluster lists."""
     return _indices(array, snapshot.jobs.get(array.job_id, ()))
 
 
-def running_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
+def running_task_indices(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's running tasks, without tasks being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
     return _indices(
@@ -83,7 +85,9 @@ def running_places(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
     )
 
 
-def idle(arrays: Iterable[Array], answers: Answers) -> frozenset[tuple[int, int]]:
+def arrays_with_all_tasks_waiting(
+    arrays: Iterable[Array], answers: Answers
+) -> frozenset[tuple[int, int]]:
     """Return the arrays of which all listed tasks are waiting."""
     rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(
@@ -100,7 +104,7 @@ def _indices(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
     )
 
 
-def cluster_views(
+def count_tasks_by_campaign_and_cluster(
     arrays: Iterable[Array],
     answers: Answers,
     now: datetime,
@@ -117,7 +121,7 @@ def cluster_views(
     return tuple(view for view in counted if view.listed)
 
 
-def elapsed(
+def elapsed_seconds_of_running_tasks(
     arrays: Iterable[Array], answers: Answers, besides: Besides
 ) -> dict[tuple[int, str], tuple[float, ...]]:
     """Return the elapsed seconds of running tasks by campaign and cluster.

@@ -6,14 +6,19 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.array_commands import ArrayCommands
-from gridbridge.campaigns.runner.observations import Observations
-from gridbridge.campaigns.runner.sending.end_recorder import EndRecorder
-from gridbridge.campaigns.runner.sending.ledger_closer import LedgerCloser
-from gridbridge.campaigns.runner.sending.owner_fairness import NotAsked, OwnerTimeBudget
-from gridbridge.campaigns.runner.sending.submission_results import SubmissionResults, log_failure
-from gridbridge.campaigns.runner.sending.submissions import IntendedSubmissions
-from gridbridge.campaigns.runner.sending.submit_failures import SubmitFailures
+from gridbridge.campaigns.runner.array_submitter import (
+    CampaignArrayCommands,
+    CampaignArraySubmitter,
+    OwnerCallPostponed,
+    OwnerTimeBudget,
+)
+from gridbridge.campaigns.runner.ledger_reconciliation import EndedCampaignLedgerCloser
+from gridbridge.campaigns.runner.submission_results import (
+    SubmissionResultRecorder,
+    SubmitFailureEventRecorder,
+    log_array_failure,
+)
+from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -40,16 +45,16 @@ class _OfCampaign(Protocol):
 Row = TypeVar("Row", bound=_OfCampaign)
 
 
-class CycleActions:
+class CyclePlanExecutor:
     """Carries out a cycle's plan in the state file and at the clusters."""
 
     def __init__(
         self,
         database: StateFile,
-        observations: Observations,
+        observations: CycleStatisticsRecorder,
         clock: Clock,
         failures: Failures,
-        acts: ArrayCommands = array_submission,
+        acts: CampaignArrayCommands = array_submission,
         most: int = MOST,
         ownerless: Callable[[Array], int] | None = None,
     ) -> None:
@@ -57,16 +62,20 @@ class CycleActions:
         self._tries = CampaignTries(database, campaigns)
         self._copies = CampaignCopies(database, campaigns)
         self._clock = clock
-        self._troubles = troubles = SubmitFailures(CampaignEvents(database), clock, failures)
+        self._troubles = troubles = SubmitFailureEventRecorder(
+            CampaignEvents(database), clock, failures
+        )
         self._acts = acts
         self._ownerless = ownerless  # deletes arrays whose owner's account is gone
         self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
-        self._noting = noting = EndRecorder(database, observations, clock)
-        self._answers = answers = SubmissionResults(
+        self._noting = noting = TaskEndRecorder(database, observations, clock)
+        self._answers = answers = SubmissionResultRecorder(
             database, acts, clock, failures, noting, troubles
         )
-        self._submissions = IntendedSubmissions(campaigns, acts, clock, answers.settle, most, turns)
-        self._ends = LedgerCloser(campaigns, acts)
+        self._submissions = CampaignArraySubmitter(
+            campaigns, acts, clock, answers.settle, most, turns
+        )
+        self._ends = EndedCampaignLedgerCloser(campaigns, acts)
         self._marks = CancellationMarks(database)
 
     def touched(self) -> tuple[Attempt, ...]:
@@ -140,10 +149,10 @@ class CycleActions:
             return
         try:
             self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
-        except NotAsked:
+        except OwnerCallPostponed:
             pass  # the next cycle plans the deletion again
         except GridbridgeError as error:
-            log_failure("event=not_ended", lost.array, error)
+            log_array_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`.
@@ -154,7 +163,7 @@ class CycleActions:
         try:
             leave = partial(self._leave_nothing, array)
             job_id = self._turns.take(array, leave, lambda deleted_id: deleted_id is None)
-        except NotAsked:
+        except OwnerCallPostponed:
             return  # a later cycle deletes the array
         if job_id is None or array.state is ArrayState.RELEASED:
             return
@@ -171,7 +180,7 @@ class CycleActions:
         try:
             job_id = self._delete_there(array)
         except GridbridgeError as error:
-            log_failure("event=not_deleted", array, error)
+            log_array_failure("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
             return None
         self._troubles.close(ROOTS, array)

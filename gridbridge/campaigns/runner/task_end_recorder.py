@@ -1,15 +1,14 @@
-"""Record in the state file how tasks, arrays and campaigns ended.
-
-Large plans are written in batches, so that other writers of the state file wait only briefly.
-"""
+"""Store what a cycle learnt: job ratios, ended tasks by cluster, and missing tasks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 
-from gridbridge.campaigns.runner.observations import Observations
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.missing_tasks import MissingTasks
+from gridbridge.campaigns.store.predictions import PredictionRows
 from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
 from gridbridge.decisions.campaigns.ending.ended_attempts import NO_MARKS, without_end
 from gridbridge.decisions.campaigns.ending.write_batches import portions
@@ -24,6 +23,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
     WaitingTasks,
+    clusters_of,
     is_cancelled,
 )
 from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
@@ -31,13 +31,48 @@ from gridbridge.model.campaigns.prologues import is_step
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
+
+class CycleStatisticsRecorder:
+    """Writes a cycle's statistics and missing tasks into the state file."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._predictions = PredictionRows(database)
+        self._marks = CancellationMarks(database)
+        self._missing = MissingTasks(database)
+
+    def keep(self, plan: CyclePlan, now: datetime) -> None:
+        """Count ended tasks by cluster, within the transaction that stores their ends."""
+        clusters = clusters_of(plan.arrays)
+        counted = Counter(
+            (attempt.campaign, clusters[attempt.campaign, attempt.array])
+            for attempt in last_ends(plan.ended, plan.again)
+            if (attempt.campaign, attempt.array) in clusters
+        )
+        for (campaign, cluster), tasks in counted.items():
+            self._predictions.tasks_ended(campaign, cluster, tasks, now)
+        for number in plan.finished:
+            self._predictions.has_ended(number, now)
+
+    def keep_in_portions(self, plan: CyclePlan) -> None:
+        """Store job ratios and missing tasks in small transactions.
+
+        Other programs can write the state file between the transactions. After a kill, the next
+        cycle computes the lost rows again, and a job ratio keeps its old value.
+        """
+        self._predictions.keep(plan.predicted)
+        self._missing.note(plan.missed)
+        self._marks.tidy()
+
+
 PRIORITIES = {TaskOutcome.RESUBMIT: AT_ONCE, TaskOutcome.RESUBMIT_LAST: LAST}
 
 
-class EndRecorder:
+class TaskEndRecorder:
     """Records the ends of tasks, arrays and campaigns in the state file."""
 
-    def __init__(self, database: StateFile, observations: Observations, clock: Clock) -> None:
+    def __init__(
+        self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock
+    ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
         self._copies = CampaignCopies(database, self._campaigns)

@@ -20,7 +20,7 @@ FORGOTTEN_S = 1.0  # slot-seconds; less usage is deleted, for it changes no deci
 NEVER_S = 1e9  # mean duration at a cluster where tasks ran and none succeeded
 
 
-class CampaignShares:
+class CampaignUsageAccounting:
     """Reads and updates the usage that orders campaigns of different owners."""
 
     def __init__(

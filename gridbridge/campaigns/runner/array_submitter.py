@@ -1,0 +1,242 @@
+"""The interface through which the runner submits, releases and deletes arrays."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from gridbridge.campaigns.acts.array_submission import (
+    ArrayRefused,
+    CampaignEnded,
+    CampaignRefused,
+)
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, LedgerArray, SentTask
+from gridbridge.model.campaigns.campaign_sections import Failures
+from gridbridge.model.campaigns.cycle_plan import KeptOff, TaskSend
+from gridbridge.shell.clock import Clock
+
+
+class CampaignArrayCommands(Protocol):
+    """Commands on campaign arrays at clusters; each can safely be repeated.
+
+    campaigns/acts/array_submission implements the protocol.
+    """
+
+    def send(
+        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /
+    ) -> tuple[SentTask, ...]:
+        """Submit arrays of one campaign to one cluster, and release their tasks.
+
+        Errors: ArrayRefused if the cluster will never accept an array, CampaignRefused if root will
+        never accept it, AlreadySubmitted if root's ledger has other tasks under its number.
+        """
+        ...
+
+    def release(self, array: Array, /) -> None:
+        """Release the tasks of an array that is submitted on hold."""
+        ...
+
+    def delete(self, array: Array, /) -> int:
+        """Delete an array at its cluster; return its job id, 0 if it was never submitted."""
+        ...
+
+    def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
+        """Delete the tasks at some indices of an array."""
+        ...
+
+    def end(self, campaign: int, /) -> None:
+        """Close a campaign in root's ledger, so that root submits nothing more of it."""
+        ...
+
+    def ledger_arrays(self, campaign: int, /) -> tuple[LedgerArray, ...]:
+        """Return the arrays that root's ledger lists for a campaign."""
+        ...
+
+
+# A call that fails after this time may have hung: a usual call takes less than a second.
+HANGS_S = 5.0
+TURN_S = 60.0  # per cycle, person and cluster; as long as the longest call
+# errors that are replies: the call did not hang
+ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)
+T = TypeVar("T")
+Pair = tuple[int, str]  # a person and a cluster
+_log = logging.getLogger(__name__)
+
+
+class OwnerCallPostponed(GridbridgeError):
+    """A call was postponed to a later cycle; no command ran."""
+
+
+class OwnerCallPausedAfterHang(OwnerCallPostponed):
+    """A call was postponed because the owner's last call at this cluster hung."""
+
+
+@dataclass(slots=True)
+class _Pause:
+    until_s: float
+    for_s: float
+
+
+class OwnerTimeBudget:
+    """Limits the time that each owner's calls at each cluster may take."""
+
+    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: Failures) -> None:
+        self._campaigns = campaigns
+        self._clock = clock
+        self._failures = failures
+        self._taken_s: dict[Pair, float] = {}  # in this cycle
+        self._pauses: dict[Pair, _Pause] = {}
+        self._owners: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Start a new cycle with a full budget for every owner."""
+        self._taken_s.clear()
+
+    def take(
+        self, array: Array, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
+    ) -> T:
+        """Run a call for an array; NotAsked if its owner's budget is used up or paused."""
+        pair = self._owner(array.campaign), array.cluster
+        self._require(pair)
+        began_s = self._clock.steady_s()
+        is_bad = True
+        try:
+            result = act()
+            is_bad = has_failed(result)
+        except ANSWERS:
+            is_bad = False
+            raise
+        finally:
+            self._note(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
+        return result
+
+    def _require(self, pair: Pair) -> None:
+        pause = self._pauses.get(pair)
+        if pause and self._clock.steady_s() < pause.until_s:
+            raise OwnerCallPausedAfterHang(
+                f"a call as its owner at {pair[1]} took too long, so the others wait"
+            )
+        if self._taken_s.get(pair, 0.0) >= TURN_S:
+            raise OwnerCallPostponed(f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle")
+
+    def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
+        """Add a call's duration to the budget, and pause an owner whose call hung.
+
+        Each pause is twice as long as the previous one.
+        """
+        self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
+        if not is_bad or took_s < HANGS_S:
+            self._pauses.pop(pair, None)
+            return
+        before, limits = self._pauses.get(pair), self._failures
+        pause_s = min(2 * before.for_s if before else limits.probe_s, limits.probe_max_s)
+        self._pauses[pair] = _Pause(until_s=self._clock.steady_s() + pause_s, for_s=pause_s)
+        message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
+        _log.warning(message, *pair, took_s, pause_s)
+
+    def _owner(self, campaign: int) -> int:
+        if campaign not in self._owners:
+            stored_campaign = self._campaigns.find(campaign)
+            self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
+        return self._owners[campaign]
+
+
+class CampaignArraySubmitter:
+    """Records intended arrays in the state file, then submits them."""
+
+    def __init__(
+        self,
+        campaigns: CampaignRows,
+        acts: CampaignArrayCommands,
+        clock: Clock,
+        settle: Callable[[Array, SentTask], None],
+        most: int,
+        turns: OwnerTimeBudget,
+    ) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._clock = clock
+        self._settle = settle
+        self._most = most  # maximum tasks of an array
+        self._turns = turns
+        self.begun: list[Attempt] = []
+
+    def send(self, send: TaskSend) -> None:
+        """Split tasks into arrays, record the arrays, and submit all by one call."""
+        most = min(self._most, send.array_tasks or self._most)
+        self.begin([self._intended(part) for part in _parts(send, most)])
+
+    def _intended(self, part: TaskSend) -> Array | None:
+        now = self._clock.now()
+        return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
+
+    def begin(self, arrays: Iterable[Array | None]) -> None:
+        """Submit new arrays; entries that are None are skipped."""
+        new = [array for array in arrays if array]
+        for array in new:
+            self.begun += self._campaigns.pending(array)
+        self._submit(new)
+
+    def resume(self, arrays: Iterable[Array]) -> None:
+        """Submit or release arrays whose submission was interrupted.
+
+        An array without unfinished attempts is marked as released: later attempts replaced its
+        tasks.
+        """
+        begun: dict[tuple[int, str, bool], list[Array]] = {}
+        for array in arrays:
+            if array.state is ArrayState.INTENDED:
+                self._campaigns.is_repeated(array)
+                if not self._campaigns.pending(array):
+                    self._campaigns.array_is(array, ArrayState.RELEASED)
+                    continue
+                key = array.campaign, array.cluster, array.is_of_copies
+                begun.setdefault(key, []).append(array)
+            else:
+                self._settle(array, self._released(array))
+        for group in begun.values():
+            for few in [[array] for array in group] if group[0].is_of_copies else [group]:
+                self._submit(few)
+
+    def _released(self, array: Array) -> SentTask:
+        try:
+            self._turns.take(array, lambda: self._acts.release(array))
+        except GridbridgeError as error:
+            return SentTask(job_id=array.job_id, error=error)
+        return SentTask(job_id=array.job_id)
+
+    def _submit(self, arrays: list[Array]) -> None:
+        """Submit arrays of one campaign to one cluster; failed ones wait for the next cycle."""
+        if not arrays:
+            return
+        intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
+        try:
+            sent = self._turns.take(arrays[0], lambda: self._acts.send(intended), _has_failed)
+        except GridbridgeError as error:
+            sent = (SentTask(error=error),) * len(arrays)
+        for array, sent_task in zip(arrays, sent, strict=False):
+            self._settle(array, sent_task)
+
+
+def _has_failed(sent: Iterable[SentTask]) -> bool:
+    return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
+
+
+def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
+    """Split a batch of tasks into batches of at most `most` tasks."""
+    for begin in range(0, send.tasks, most):
+        end = min(begin + most, send.tasks)
+        kept_off = tuple(_between(send.kept_off, begin, end))
+        yield replace(send, tasks=end - begin, kept_off=kept_off)
+
+
+def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
+    """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
+    first = 0
+    for kind in kinds:
+        tasks = min(end, first + kind.tasks) - max(begin, first)
+        first += kind.tasks
+        if tasks > 0:
+            yield replace(kind, tasks=tasks)

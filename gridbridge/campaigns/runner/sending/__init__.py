@@ -1,1 +1,0 @@
-"""Submit arrays of tasks through root's helper, and process the results."""
